@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from seatrial.model.machine import Machine
+from seatrial.processes import start
 
 # Other tests, and other users, run at the same time: a slow example is no failure.
 settings.register_profile("shared machines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -108,6 +109,24 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             fcntl.lockf(who_is_next, fcntl.LOCK_EX)
             fcntl.lockf(lock, fcntl.LOCK_EX if item.get_closest_marker("quiet") else fcntl.LOCK_SH)
         return (yield)
+
+
+@pytest.fixture(autouse=True)
+def no_program_is_left() -> Generator[None]:
+    """A test leaves no program running: the guard ends what orphans leave only when none runs."""
+    yield
+    left = [program.pid for program in start._running]
+    start._running.clear()
+    assert not left, f"programs that the test started and did not wait for: {left}"
+
+
+@pytest.fixture
+def reachable() -> Generator[Path]:
+    """A temporary folder that processes of other users reach too; pytest's own are closed to them."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o711)
+    yield made
+    shutil.rmtree(made)
 
 
 @pytest.fixture(scope="session")

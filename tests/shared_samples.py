@@ -5,6 +5,7 @@ from __future__ import annotations
 from conftest import SHARED_DATA
 
 TOPOLOGY = SHARED_DATA / "topology"
+MISREAD = SHARED_DATA / "topology-misread"
 OUTPUTS = SHARED_DATA / "outputs"
 
 DUMPS: dict[str, tuple[str, ...]] = {
@@ -91,8 +92,11 @@ DUMPS: dict[str, tuple[str, ...]] = {
         "smi-topo-p2p_h100_OK_and_L4_CNS_stas00.txt",
     ),
     "rocm-smi-topo": ("rocm-smi_showtopotype_8gpu_xgmi_litgpt.txt",),
+    "amd-smi": (),
 }
 """Kind of dump -> its files in the folder TOPOLOGY."""
+
+MISREAD = SHARED_DATA / "topology-misread"
 
 PRINTED = (
     "babelstream_omp_run1.txt",

@@ -1,6 +1,6 @@
 """`python -m seatrial`."""
 
-from seatrial.cli.main import main
+from seatrial.cli.entry import main
 
 if __name__ == "__main__":
     main()

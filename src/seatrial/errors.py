@@ -7,6 +7,7 @@
     ├── StoreError                the results folder cannot be used or written
     ├── BuildError                a measuring program could not be built
     │   └── NoCompilerError       no C++20 compiler was found
+    ├── BusyError                 others measure, on this host or into this folder
     └── ProtocolError             a measuring program broke the protocol
 
 An exception outside this tree that reaches the user is a defect of seatrial.
@@ -104,6 +105,10 @@ class NoCompilerError(BuildError):
     """No C++20 compiler was found."""
 
     need = "compiler"
+
+
+class BusyError(SeatrialError):
+    """Others still measure, on this host or into the same results folder, after the wait that was asked for."""
 
 
 class ProtocolError(SeatrialError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,13 @@ from seatrial.analysis.compare_reference import compare_with_reference
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.interface.results import results
 from seatrial.model.comparison import Stopped, Verdict
 from seatrial.model.outcome import Outcome
 from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
 from seatrial.references.loader import all_references
+from seatrial.report.documents.compare import compare_document
+from seatrial.report.text.compare import study_text
 from seatrial.stats.sequential import LOOKS
 
 LEVEL = 5e10
@@ -247,3 +251,27 @@ def test_studies_of_one_name_that_ask_for_something_else_are_both_told(tmp_path:
     assert len(study_results(made.contents)) == 2
     along = compare_along(made.contents, "label", 0.02).compared
     assert {(one.baseline, one.candidate) for one in along} == {("label a", "label b"), ("label b", "label c")}
+
+
+def test_a_side_is_not_compared_with_itself(tmp_path: Path) -> None:
+    """Two values of an axis may be one experiment: blas auto and openblas, an MPI and its alias."""
+    folder = MadeUpFolder(tmp_path)
+    one, other = folder.add(noisy(LEVEL, 8)), folder.add(noisy(LEVEL * 1.2, 8, seed=2), label="c")
+    study = Study("s", "?", (), (Axis("label", ("a", "b", "c")),), compare=Compare("label", "a"))
+    folder.keep(study, [(one, {"label": "a"}), (one, {"label": "b"}), (other, {"label": "c"})])
+    (result,) = study_results(folder.contents)
+    itself, real = result.compared
+    assert not itself.comparisons
+    assert itself.lost == ("cpu.peak: label a and label b are one experiment on this machine",)
+    assert len(real.comparisons) == 1 and not real.lost
+    text = study_text(result)
+    assert "not compared: cpu.peak: label a and label b are one experiment" in text
+    assert compare_document(result.compared)["not_compared"] == list(itself.lost)
+
+
+def test_results_of_several_machines_copied_together_stay_apart(tmp_path: Path) -> None:
+    for host in ("n1", "n2", "n3"):
+        MadeUpFolder(tmp_path / host).add(noisy(LEVEL, 8), host=host)
+        shutil.copytree(tmp_path / host, tmp_path / "all", dirs_exist_ok=True)
+    trials = results(tmp_path / "all").trials
+    assert len(trials) == 3 and all(len(trial.results) == 1 for trial in trials)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from analysis.sound_findings import unsound
 from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
+from analysis.test_rules_numa import CASES as NODES
+from analysis.test_rules_pcie import CASES as SETTINGS
 from machine.dmi_dumps import Server, Slot
 from made_up import made_up_machine
 
@@ -19,7 +22,7 @@ from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.model.benchmark import Attainable
 from seatrial.model.fact import Fact, Facts
-from seatrial.model.finding import Severity
+from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Device, DeviceKind, Link, Machine, Memory, Population, SocketMemory
 from seatrial.model.outcome import Outcome, Stage, State
@@ -68,7 +71,18 @@ def linked(capable, trained, measured=None) -> Machine:
 NUMA = tuple(Device(f"numa-{k}", DeviceKind.NUMA, "node", numa=k) for k in range(2))
 
 # rule: (a case on which it fires, cases on which it does not)
+HBM_AND_DRAM = (
+    Device("numa-0", DeviceKind.NUMA, "node", numa=0, facts=facts(memory_total=64 * GiB, memory_kind="DRAM")),
+    Device("numa-1", DeviceKind.NUMA, "node", numa=1, facts=facts(memory_total=16 * GiB, memory_kind="HBM")),
+)
+CACHED = Device(
+    "numa-0", DeviceKind.NUMA, "node", numa=0,
+    facts=facts(memory_total=64 * GiB, memory_side_cache=16 * GiB, memory_side_cache_ways=1),
+)  # fmt: skip
+
 MACHINES = {
+    "memory-flat-mode": (machine(*HBM_AND_DRAM), [machine(HBM_AND_DRAM[0]), machine(HBM_AND_DRAM[1]), machine(*NUMA)]),
+    "memory-side-cache": (machine(CACHED), [machine(*HBM_AND_DRAM), machine(*NUMA)]),
     "governor-not-performance": (
         machine(*cpus(2, governor="schedutil")),
         [machine(*cpus(2, governor="performance")), machine(*cpus(2))],
@@ -125,6 +139,13 @@ MACHINES = {
         [
             machine(general=said("memory_total", 24 * GiB)),
             machine(general=said("memory_total", 24 * GiB, int(23.1 * GiB))),  # what the kernel reserves
+        ],
+    ),
+    "memory-not-managed": (
+        machine(general=facts(memory_total=3 * GiB, memory_online=24 * GiB)),
+        [
+            machine(general=facts(memory_total=23 * GiB, memory_online=24 * GiB)),
+            machine(general=facts(memory_total=3 * GiB)),
         ],
     ),
     "link-below-capability": (
@@ -206,21 +227,47 @@ def test_a_rule_about_results_fires_and_does_not(rule):
         assert rule not in rules_of(Machine("m"), given)
 
 
+OF_MACHINES = (MACHINES, DEVICES, NODES, SETTINGS)
+
+
 def everything():
-    for rule, (fires, _) in MACHINES.items():
-        yield next(finding for finding in findings(fires, ()) if finding.rule == rule)
+    for several in OF_MACHINES:
+        for rule, (fires, _) in several.items():
+            yield next(finding for finding in findings(fires, ()) if finding.rule == rule)
     for rule, (fires, _) in RESULTS.items():
         yield next(finding for finding in findings(Machine("m"), fires) if finding.rule == rule)
 
 
 def test_every_rule_is_tested():
-    cases = [Case(fires) for fires, _ in (*MACHINES.values(), *DEVICES.values())]
+    cases = [Case(fires) for fires, _ in (cases for several in OF_MACHINES for cases in several.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
     cases += COPIES.values()
     for rule in RULES:
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in RULES for finding in rule(case)}
-    assert names == {*MACHINES, *DEVICES, *RESULTS, *COPIES}, "a rule speaks under a name that has no case"
+    of_machines = {rule for several in OF_MACHINES for rule in several}
+    assert names == {*of_machines, *RESULTS, *COPIES}, "a rule speaks under a name that has no case"
+
+
+@pytest.mark.parametrize(
+    ("rule", "given"), [(rule, fires) for several in OF_MACHINES for rule, (fires, _) in several.items()]
+)
+def test_no_remedy_asks_for_what_is_so_and_no_two_findings_are_opposed(rule, given):
+    assert unsound(given) == []
+
+
+def test_a_remedy_that_asks_for_what_is_so_would_be_noticed(monkeypatch):
+    given = machine(general=facts(numa_balancing=0, kernel_parameters="iommu=pt"))
+    wrong = Finding("r", Severity.INFO, (), "o", "d", "Boot with `iommu=pt`", "e", 0.5, (Aim("numa_balancing", 0),))
+    other = replace(wrong, loss=None, remedy="r", aims=(Aim("numa_balancing", 1), Aim("unknown", 1)))
+    monkeypatch.setattr("analysis.sound_findings.findings", lambda *_: (wrong, other))
+    assert [sentence.partition(": ")[2] for sentence in unsound(given)] == [
+        " numa_balancing is 0 already",
+        "changes  unknown, which is unknown",
+        "the kernel runs with iommu=pt already",
+        "",
+        "a note that costs 50%",
+    ]
 
 
 @pytest.mark.parametrize("finding", list(everything()), ids=lambda finding: finding.rule)
@@ -273,12 +320,16 @@ def test_a_module_that_the_kernel_does_not_have_is_an_error():
 
 def test_two_modules_on_each_channel_may_run_slower():
     load = SocketMemory(6, 6, 12, 12 * 32 * GiB, 2400.0, 3200.0)
-    two_each = machine(memory=Memory(Population.BALANCED, "x", sockets=(load,)))
+    model = "AMD EPYC 7763 64-Core Processor"
+    processor = Device("package-0", DeviceKind.PACKAGE, model, facts=facts(model_name=model))
+    two_each = machine(processor, memory=Memory(Population.BALANCED, "x", sockets=(load,)))
     found = rated("memory-below-rating", two_each)
     assert found.severity is Severity.INFO and found.loss is None and "two modules" in found.diagnosis
-    one_each = machine(memory=Memory(Population.BALANCED, "x", sockets=(replace(load, dimms=6),)))
+    assert "same share" not in found.diagnosis, "a normal speed costs nothing that could be had"
+    one_each = machine(processor, memory=Memory(Population.BALANCED, "x", sockets=(replace(load, dimms=6),)))
     found = rated("memory-below-rating", one_each)
     assert found.severity is Severity.WARNING and found.loss == pytest.approx(0.25)
+    assert "two modules" not in found.diagnosis, "each channel has one"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +340,6 @@ def test_two_modules_on_each_channel_may_run_slower():
         ("Intel(R) Xeon(R) Silver 4214 CPU @ 2.20GHz", 2400.0, None),
         ("Intel(R) Xeon(R) Silver 4214 CPU @ 2.20GHz", 2133.0, 1 - 2133 / 2400),
         ("AMD EPYC 9654 96-Core Processor", 2933.0, 1 - 2933 / 3200),
-        ("some CPU", 2933.0, 1 - 2933 / 3200),
     ],
 )
 def test_modules_that_are_faster_than_their_processor_lose_nothing(model, configured, loss):
@@ -302,17 +352,54 @@ def test_modules_that_are_faster_than_their_processor_lose_nothing(model, config
     )
 
 
-def test_a_dump_whose_memory_runs_as_fast_as_the_processor_allows():
-    """As Supermicro's SYS-511E-WR: modules of 5600 MT/s at the 4000 MT/s of a Xeon Silver 4410Y."""
-    silver = ("Intel(R) Corporation", "Type 0, Family 6, Model 143, Stepping 8", "Intel(R) Xeon(R) Silver 4410Y")
+def test_an_unknown_processor_may_be_what_limits_the_memory():
+    load = SocketMemory(6, 6, 6, 6 * 32 * GiB, 2933.0, 3200.0)
+    given = machine(package(model_name="some CPU"), memory=Memory(Population.BALANCED, "x", sockets=(load,)))
+    found = rated("memory-below-rating", given)
+    assert found.severity is Severity.INFO and found.loss is None
+    assert "highest memory speed of the processor is unknown" in found.diagnosis
+
+
+@pytest.mark.parametrize(
+    ("processor", "highest", "lower"),
+    [
+        ("Intel(R) Xeon(R) Silver 4410Y", "4000 MT/s", "3600 MT/s"),  # as Supermicro's SYS-511E-WR
+        ("INTEL(R) XEON(R) GOLD 6430", "4400 MT/s", "4000 MT/s"),
+        ("Intel(R) Xeon(R) Gold 5416S", "4400 MT/s", "4000 MT/s"),
+    ],
+)
+def test_a_dump_whose_memory_runs_as_fast_as_the_processor_allows(processor, highest, lower):
+    """Modules of 5600 MT/s, with processors that support less."""
+    identification = ("Intel(R) Corporation", "Type 0, Family 6, Model 143, Stepping 8", processor)
 
     def rules(configured: str) -> set[str]:
         slots = [Slot(f"P1-DIMM{c}1", "32 GB", speed="5600 MT/s", configured=configured) for c in "ABCDEFGH"]
-        dump = Server("Supermicro|SYS-511E-WR", [silver], slots).data()
+        dump = Server("Supermicro|SYS-511E-WR", [identification], slots).data()
         return {finding.rule for finding in findings(assemble([read_dmidecode(dump)]), ())}
 
-    assert "memory-below-rating" not in rules("4000 MT/s")
-    assert "memory-below-rating" in rules("3600 MT/s")
+    assert "memory-below-rating" not in rules(highest)
+    assert "memory-below-rating" in rules(lower)
+
+
+def test_listed_modules_are_not_asked_for_again():
+    module = Device("memory-0", DeviceKind.MEMORY, "DIMM 1", facts=facts(size=32 * GiB))
+    why = "the slot names do not state their sockets"
+    given = machine(module, general=facts(memory_total=32 * GiB), memory=Memory(why=why))
+    found = rated("memory-modules-unknown", given)
+    assert found.observation == f"Of 1 memory module, the channels are unknown: {why}."
+    assert "dmidecode" not in found.remedy and "manual" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("populated", "asks"),
+    [
+        ((8, 12), "Fill the empty channels (socket 0: 4 of 12)"),
+        ((12, 12), "replace those that differ"),
+    ],
+)
+def test_only_empty_channels_are_to_be_filled(populated, asks):
+    found = rated("memory-unbalanced", sockets(*populated, verdict=Population.UNBALANCED))
+    assert asks in found.remedy and ("Fill" in found.remedy) == (min(populated) < 12)
 
 
 def test_modules_that_differ_are_looked_at_one_by_one():

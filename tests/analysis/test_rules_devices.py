@@ -136,8 +136,9 @@ CASES = {
         ],
     ),
     "affinity-cut": (
-        node(gpu("gpu-0", 0), gpu("gpu-1", 1), affinity=(beside("gpu-0", (0,), 0),)),
+        node(gpu("GPU0", 0), gpu("GPU1", 1), affinity=(beside("GPU0", (0,), 0),)),
         [
+            node(gpu("gpu-0", 0), gpu("gpu-1", 1), affinity=(beside("gpu-0", (0,), 0),)),  # not from a matrix
             node(gpu("gpu-0", 0), gpu("gpu-1", 1), affinity=(beside("gpu-0", (0, 1, 2, 3, 8, 9, 10, 11), 0),)),
             node(gpu("gpu-0", 0), gpu("gpu-1", 1), affinity=(beside("gpu-0", None, 0),)),
             Machine("m", GPUS, affinity=(beside("GPU0", None, 0), beside("GPU1", None, 1))),
@@ -151,6 +152,14 @@ CASES = {
             Machine("m", facts=facts(ecc="none", hypervisor="kvm")),
             Machine("m", facts=facts(ecc_mode="SECDED", ecc="none")),
             Machine("m"),
+        ],
+    ),
+    "gpu-memory-rows": (
+        Machine("m", (gpu("GPU0", row_remapping_pending=True, row_remapping_failed=False),)),
+        [
+            Machine("m", (gpu("GPU0", row_remapping_pending=False, row_remapping_failed=False),)),
+            Machine("m", (gpu("GPU0", rows_remapped_correctable=2, rows_remapped_uncorrectable=0),)),
+            Machine("m", GPUS),
         ],
     ),
     "gpu-ecc-off": (Machine("m", tuple(BAD)), [Machine("m", (BAD[1],)), Machine("m", GPUS)]),
@@ -217,6 +226,22 @@ def test_missing_lanes_are_no_effect_of_idling() -> None:
     both = Machine("m", (PORT, narrow_gpu), links=(link(PORT, narrow_gpu, GEN3_X16, GEN3_X16 / 16),))
     (finding,) = found(both, "link-below-capability")
     assert finding.severity is Severity.WARNING and finding.loss == pytest.approx(0.75), "idle speed is no loss"
+    assert "possibly only because the GPU is idle" in finding.diagnosis
+
+
+def test_an_adapter_that_lost_lanes_and_speed_has_lost_both() -> None:
+    gen4 = {"pcie_max_lanes": 16, "pcie_max_GTps": 16.0}
+    port = bridge("0000:00:01.0", **gen4)
+    half = card(DeviceKind.NIC, "mlx5_0", parent=port.id, **gen4, pcie_lanes=8, pcie_GTps=8.0)
+    (finding,) = found(
+        Machine("m", (port, half), links=(link(port, half, 2 * GEN3_X16, GEN3_X16 / 2),)), "link-below-capability"
+    )
+    assert "8 lanes wide at 8 GT/s; both ends can do 16 lanes at 16 GT/s" in finding.observation
+    assert finding.loss == pytest.approx(0.75) and "75 % of the rate is missing" in finding.diagnosis
+    assert "50 % of the lanes are missing" in finding.diagnosis and "8 of 16 GT/s" in finding.diagnosis
+    lone = replace(half, parent=None)
+    (finding,) = found(Machine("m", (lone,)), "link-below-capability")
+    assert finding.loss == pytest.approx(0.75) and "the device can do 16 lanes at 16 GT/s" in finding.observation
 
 
 def test_a_port_that_can_do_more_than_its_card_is_no_defect() -> None:
@@ -333,12 +358,12 @@ def test_uneven_links_are_counted_and_a_hybrid_cube_is_no_defect() -> None:
 
 def test_a_gpu_with_fewer_links_than_its_like_is_named() -> None:
     (finding,) = found(CASES["gpu-link-missing"][0], "gpu-link-missing")
-    assert finding.devices == ("GPU3",) and finding.severity is Severity.WARNING
-    assert finding.observation == "GPU3 has 11 direct links; the other GPUs have 12."
+    assert finding.devices == ("GPU3",) and finding.severity is Severity.ERROR
+    assert finding.observation == "GPU3 has 11 NVLinks; the other GPUs have 12."
     eight = tuple(gpu(f"GPU{k}") for k in range(8))
     fewer = {(f"GPU{k}", "GPU7"): "NV17" for k in range(7)}
     (finding,) = found(with_paths(eight, fewer, "NV18"), "gpu-link-missing")
-    assert finding.observation == "GPU7 has 17 direct links; the other GPUs have 18."
+    assert finding.observation == "GPU7 has 17 NVLinks; the other GPUs have 18."
     assert found(with_paths(eight, fewer, "NV18"), "gpu-links-uneven") == [], "all of them hang on switches"
 
 
@@ -370,6 +395,19 @@ def test_the_system_names_of_adapters_stand_in_the_remedy() -> None:
     (finding,) = found(with_paths((*GPUS[:2], *labelled), classes), "adapter-near-no-gpu")
     assert finding.devices == ("NIC2",) and "mlx5_3" in finding.observation
     assert "NCCL_IB_HCA==mlx5_1,mlx5_2`" in finding.remedy
+
+
+def test_failed_rows_are_an_error_and_replaced_ones_a_note() -> None:
+    given = Machine("m", (
+        gpu("GPU0", row_remapping_failed=True, row_remapping_pending=True, rows_remapped_uncorrectable=8),
+        gpu("GPU1", row_remapping_pending=True, rows_remapped_uncorrectable=1),
+        gpu("GPU2", rows_remapped_uncorrectable=1),
+    ))  # fmt: skip
+    several = found(given, "gpu-memory-rows")
+    assert [(finding.severity, finding.devices) for finding in several] == [
+        (Severity.ERROR, ("GPU0",)), (Severity.WARNING, ("GPU1",)), (Severity.INFO, ("GPU2",)),
+    ]  # fmt: skip
+    assert "row_remapping_failed = true" in several[0].evidence and "reset" in several[1].remedy
 
 
 def test_spans() -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from analysis.sound_findings import unsound
 from published_schemas import check
-from shared_samples import DUMPS, TOPOLOGY
+from shared_samples import DUMPS, MISREAD, TOPOLOGY
 
 from seatrial.analysis.bindings import bindings
 from seatrial.analysis.rules import findings
@@ -36,7 +37,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 def machine_of(name: str, pick: int | None = None) -> Machine:
-    path = TOPOLOGY / name
+    path = next((folder / name for folder in (TOPOLOGY, MISREAD) if (folder / name).exists()), TOPOLOGY / name)
     if not path.exists():
         pytest.skip(f"needs {path}, which is not part of the repository")
     kind = next(kind for prefix, kind in KINDS.items() if name.startswith(prefix))
@@ -68,7 +69,12 @@ def said(machine: Machine) -> dict[str, Finding]:
             "adapter-far-from-gpu", "gpu-links-uneven", "gpus-across-numa-nodes",
         }),
         ("smi-topo_h100_hgx_8nic_legend_offset_sglang-env.txt", None, NOTHING),
-        ("smi-topo_a100_hgx_10nic_legend_litgpt.txt", None, {"adapter-near-no-gpu"}),
+        ("smi-topo_a100_hgx_10nic_legend_litgpt.txt", None, {"adapter-near-no-gpu", "paths-contradict-numa"}),
+        ("smi-topo_rtx4090_8x_2nic_go-gpuallocator-17.txt", None, {
+            "adapter-far-from-gpu", "gpus-across-numa-nodes", "paths-contradict-numa",
+        }),
+        ("smi-topo_gb200_gpunuma_sglang11208.txt", None, NOTHING),
+        ("dmi_SYS-511E-WR_757BDADF0B5C.txt", None, {"memory-unbalanced"}),
         ("smi-topo_a100_polaris_header-no-leading-tab.txt", None, {"adapter-far-from-gpu"}),
         ("smi-topo_p100pcie_comet_mlx4_SOC.txt", None, {"adapter-far-from-gpu", "gpus-across-numa-nodes"}),
         ("smi-topo_a100_cgroup_partial-affinity_NODE-PIX-PHB.txt", None, {"adapter-far-from-gpu", "affinity-cut"}),
@@ -112,6 +118,7 @@ def test_a_cut_affinity_is_bound_to_nowhere() -> None:
 def check_answer(machine: Machine) -> None:
     """Valid by the schema, nothing overlong but commands, no escape codes."""
     found, places = findings(machine, ()), bindings(machine)
+    assert unsound(machine) == []
     document = json.loads(json.dumps(check_document(found, places), allow_nan=False))
     check(document, "check-1")
     text = check_text(found, places)
@@ -130,6 +137,27 @@ def test_every_sample_gives_an_answer(prefix: str) -> None:
             check_answer(machine_of(name))
     if missing:
         pytest.skip(f"those that are here have an answer; not here: {', '.join(missing)}")
+
+
+MISREAD_DUMPS = (
+    "dmi_PRIMERGY-RX2450-M2_6F7BBA6E51B5.txt",
+    "dmi_SYS-511E-WR_757BDADF0B5C.txt",
+    "dmi_grace_megarac.txt",
+    "hwloc_64intel64-heteromem.xml",
+    "hwloc_cxlmem+dax.v3.xml",
+    "hwloc_fakepcilocalities.xml",
+    "hwloc_gh200.xml",
+    "lspci-vv_qemu-2numa-switch-2nvme.txt",
+    "rocm-smi_showtopo_4_pcie_3hops.txt",
+    "smi-topo_6gpu_ansi.txt",
+    "smi-topo_b200_gpu2_off_nvlink.txt",
+    "smi-topo_gb200_gpunuma_sglang11208.txt",
+)
+
+
+@pytest.mark.parametrize("name", MISREAD_DUMPS)
+def test_machines_that_were_read_wrong_have_sound_findings(name: str) -> None:
+    check_answer(machine_of(name))
 
 
 def test_this_machine_gives_an_answer() -> None:

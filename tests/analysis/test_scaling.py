@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from analysis.made_up_sweeps import figure, noisy, result
@@ -12,6 +13,7 @@ from seatrial.analysis.repeat_pairs import MeasuredPoint, pairs_of
 from seatrial.analysis.scaling import headline, scaling
 from seatrial.model.benchmark import Better
 from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.scaling import workers_of
 from seatrial.stats.fits import amdahl_speedup
 
 
@@ -207,3 +209,22 @@ def test_a_value_of_zero_has_no_speedup_and_breaks_nothing() -> None:
     (found,) = scaling(runs, "strong", "threads", {})
     assert found.points[1].speedup is None and "not positive" in found.points[1].reason
     assert found.points[2].speedup == pytest.approx(4) and found.points[1].value == 0
+
+
+def test_the_value_of_a_variable_scales_as_a_number() -> None:
+    runs = times(0.02, (1, 2, 4))
+    given = {run.id: {"environment.OMP_NUM_THREADS": str(p)} for run, p in zip(runs, (1, 2, 4), strict=True)}
+    runs = [replace(run, experiment=replace(run.experiment, parameters={})) for run in runs]
+    (found,) = scaling(runs, "strong", "environment.OMP_NUM_THREADS", {}, given)
+    assert [point.workers for point in found.points] == [1, 2, 4]
+    assert found.points[2].speedup == pytest.approx(amdahl_speedup(4, 0.02))
+    assert "OMP_NUM_THREADS=4" in headline(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [("4", 4.0), ("2.5", 2.5), (" 8 ", 8.0), ("1e3", 1000.0), (3, 3.0), ("4,2", None), ("0", None), ("-2", None),
+     ("nan", None), ("1_0", None), ("٤", None), ("", None), (True, None), (None, None), ("all", None)],
+)  # fmt: skip
+def test_what_is_a_number_of_workers(value: object, number: float | None) -> None:
+    assert workers_of(value) == number

@@ -120,6 +120,19 @@ def test_the_size_grows_with_the_threads_and_the_time_of_a_product_is_bounded() 
     assert _params(made_up_machine(cores=2), n="100")["n"] == 100
 
 
+def test_auto_chooses_a_size_that_fits_and_is_never_skipped_for_its_time() -> None:
+    small = replace(made_up_machine(cores=2), facts=facts(cgroup_memory_limit=64 << 20))
+    n = int(_params(small, n="auto")["n"])
+    assert n % 64 == 0 and 3 * 8 * n**2 <= 32 << 20
+    assert isinstance(BENCHMARK.program, Native)
+    for cores in (1, 2, 64):
+        machine = made_up_machine(cores=cores)
+        auto = _params(machine)
+        assert "--longest" not in BENCHMARK.program.arguments(auto)
+        larger = _params(machine, n=str(int(auto["n"]) + 1))
+        assert "--longest" in BENCHMARK.program.arguments(larger)
+
+
 def test_a_repeat_of_the_standard_trial_is_short() -> None:
     machine = made_up_machine(cores=2)
     assert [point["precision"] for point in BENCHMARK.trial] == ["fp64", "fp32"]

@@ -144,6 +144,15 @@ def test_a_blas_that_takes_too_long_says_so(
     assert outcome.state is State.SKIPPED and "with this BLAS; set a smaller n" in outcome.reason, outcome
 
 
+def test_a_size_of_auto_is_measured_however_slow_the_blas(
+    libraries: Callable[..., Path], live_machine: Machine, folder: ResultsFolder
+) -> None:
+    record = ran(live_machine, folder, libraries("SLOW=1000"), n="1472", threads="1")  # 1472: auto of one thread
+    assert record.outcome.is_ok, record.outcome
+    assert len(record.samples) == 1
+    assert record.seen["notes"]["blas_why"].startswith("blas=/")
+
+
 @pytest.mark.quiet
 @pytest.mark.parametrize("binding", ["bound", "none"])
 @pytest.mark.parametrize("faults", [(), ("ANEW",)], ids=["a pool", "new threads each time"])

@@ -31,7 +31,7 @@ from seatrial.store.folder import ResultsFolder
 
 MPIS = [mpi.name for mpi in find_mpis()]
 EIGHT = {"ranks": "8", "oversubscribe": "true"}
-# Delays what ranks 3 and 5 send each other, as a bad cable would: 30 us a message.
+# Delays what ranks 3 and 5 send each other, as a bad cable would: 100 us a message.
 WRAPPER = """
 #include <mpi.h>
 #include <time.h>
@@ -44,7 +44,7 @@ static void delay(int peer) {
   clock_gettime(CLOCK_MONOTONIC, &start);
   do
     clock_gettime(CLOCK_MONOTONIC, &now);
-  while ((now.tv_sec - start.tv_sec) * 1e9 + (now.tv_nsec - start.tv_nsec) < 30e3);
+  while ((now.tv_sec - start.tv_sec) * 1e9 + (now.tv_nsec - start.tv_nsec) < 100e3);
 }
 int MPI_Send(const void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
   delay(peer);
@@ -143,7 +143,7 @@ def preloaded(ready: Ready, library: Path) -> Ready:
 @pytest.mark.parametrize("name", MPIS)
 def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path, live_machine, need) -> None:
     """Eight ranks share the CPUs: other work may slow other pairs too, or hide this one, but hardly in each of five
-    repeats. Where it disturbs none of them, the first one decides."""
+    repeats."""
     mpi = make_ready(PAIRS, live_machine, folder, mpi=name, **EIGHT).mpi
     assert mpi is not None
     if mpi.family not in (MpiFamily.OPENMPI, MpiFamily.MPICH):
@@ -160,10 +160,9 @@ def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path,
         (result,) = all_results(read_contents(own))
         assert result.screening is not None and result.screening.n == 28
         named.append({(one.what, one.figure) for one in result.screening.outliers})
-        if {what for what, _ in named[-1]} == {"pair 3-5"}:
-            break
-    assert {what for what, _ in named[-1]} == {"pair 3-5"}, named
-    assert ("pair 3-5", "latency") in named[-1]
+        if {what for what, _ in named[-1]} == {"pair 3-5"} and ("pair 3-5", "latency") in named[-1]:
+            return
+    pytest.fail(f"named: {named}")
 
 
 FAULTS = {

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.cli.main import main
+from seatrial.cli.signals import STOPS
 from seatrial.environments.site import use_site
 
 
@@ -47,7 +48,7 @@ def seatrial_here(
 @contextlib.contextmanager
 def _process_kept() -> Iterator[None]:
     """What the command sets for its whole process is afterwards as it was."""
-    thresholds, terminated = gc.get_threshold(), signal.getsignal(signal.SIGTERM)
+    thresholds, handlers = gc.get_threshold(), {number: signal.getsignal(number) for number in STOPS}
     standard = [(number, os.dup(number)) for number in (1, 2)]
     use_site(None)
     try:
@@ -57,5 +58,6 @@ def _process_kept() -> Iterator[None]:
         for number, kept in standard:
             os.dup2(kept, number)
             os.close(kept)
-        signal.signal(signal.SIGTERM, terminated)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         gc.set_threshold(*thresholds)

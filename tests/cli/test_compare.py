@@ -79,6 +79,18 @@ def test_fail_on(tmp_path: Path, factor: float, noise: float, fail_on: Verdict |
     assert compare(str(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on) == status
 
 
+@pytest.mark.parametrize("fail_on", [None, Verdict.SLOWER, Verdict.AMBIGUOUS])
+def test_nothing_in_common_ends_with_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fail_on: Verdict | None
+) -> None:
+    MadeUpFolder(tmp_path / "a").add(noisy(LEVEL, 8), precision="fp64", label="x")
+    lost = Outcome.failed(Stage.RUN, "signal 9")
+    MadeUpFolder(tmp_path / "b").add(noisy(LEVEL, 1), outcome=lost, precision="fp64", label="x")
+    assert compare(str(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on) == 3
+    caught = capsys.readouterr()
+    assert "nothing was compared" in caught.err and "signal 9" in caught.err
+
+
 def test_a_wider_margin_gives_more_same_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sides = made(tmp_path / "a"), made(tmp_path / "b", 1.05, seed=2)
     compare(*sides)
@@ -228,8 +240,8 @@ def test_an_unknown_reference_names_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fail_on", [None, Verdict.SLOWER, Verdict.AMBIGUOUS])
-def test_fail_on_fails_for_a_side_that_died(tmp_path: Path, fail_on: Verdict | None) -> None:
+def test_a_side_that_died_leaves_nothing_to_compare(tmp_path: Path, fail_on: Verdict | None) -> None:
     dead = MadeUpFolder(tmp_path / "b")
     dead.add(noisy(LEVEL, 1), outcome=Outcome.failed(Stage.RUN, "was killed by SIGSEGV"))
     status = compare(made(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on)
-    assert status == (0 if fail_on is None else 1)
+    assert status == 3

@@ -125,6 +125,7 @@ WRONG = [
     ("lspci-tree=topo", ["lspci-tree", "topo"]),
     ("nccl-xml=topo", ["nccl-xml", "topo"]),
     ("rocm-smi-topo=topo", ["rocm-smi-topo", "topo"]),
+    ("amd-smi=topo", ["amd-smi", "topo"]),
     ("nvidia-smi-p2p=topo", ["nvidia-smi-p2p", "topo"]),
     ("nvidia-smi-topo=/dev/null", ["nvidia-smi-topo", "/dev/null"]),
 ]

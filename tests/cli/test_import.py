@@ -18,6 +18,7 @@ from imports.result_texts import as_bytes, babelstream, fio, google_benchmark, h
 from made_up import made_up_machine
 from published_schemas import check
 
+from seatrial.benchmarks import benchmark_named
 from seatrial.cli.import_ import import_command
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError, UnknownNameError, UsageError
@@ -322,3 +323,46 @@ def test_real_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found[("memory.stream", "copy")] == 38853.9e6
     notes = [record.seen["notes"] for record in records(tmp_path) if record.seen["source"]["kind"] == "hpcg"]
     assert notes[0]["submission_valid"] is False
+
+
+STATED = {
+    "osu_latency_openmpi_run1.txt": ("osu", {"ranks", "buffers", "datatype"}),
+    "osu_bw_openmpi_run1.txt": ("osu", {"ranks", "buffers", "datatype"}),
+    "osu_allreduce_openmpi_run1.txt": ("osu", {"buffers", "datatype", "call", "operation", "start"}),
+    "imb_pingpong_openmpi_run1.txt": ("imb", {"ranks", "buffers", "datatype"}),
+    "stream_run1.txt": ("stream", {"threads", "array_B", "kernel"}),
+}
+
+
+@pytest.mark.skipif(not OUTPUTS.is_dir(), reason="the third-party samples (shared/data/outputs) are not here")
+@pytest.mark.parametrize("name", sorted(STATED))
+def test_what_a_file_does_not_state_is_unknown(name: str, put: Any, do_import: Import) -> None:
+    """A default would claim what nobody knows, as that STREAM had huge pages."""
+    kind, stated = STATED[name]
+    _, document = do_import(f"{kind}={put(name, (OUTPUTS / name).read_bytes()).name}")
+    ours = [e for e in document["experiments"] if not e["benchmark"].startswith("imported.")]
+    assert ours
+    for experiment in ours:
+        own = experiment["parameters"]
+        assert {key for key, value in own.items() if value != "unknown"} == stated, own
+
+
+def test_stream_whose_places_are_unknown_may_have_used_several_sockets() -> None:
+    machine = made_up_machine(packages=2, cores=8, channels=8)
+    whole = machine.named_limit("dram.bandwidth")
+    limit = benchmark_named("memory.stream").figure("triad").limit
+    assert limit is not None and whole is not None and whole.value is not None
+    for threads, share in ((1, 0.5), (2, 1.0), (8, 1.0)):
+        point = {"threads": threads, "node": "unknown", "memory": "unknown"}
+        assert limit(machine, point, ()).value == whole.value * share
+
+
+def test_what_no_figure_shows_is_reported_and_recorded(
+    tmp_path: Path, put: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put("g.json", as_bytes(google_benchmark(cache_misses=12.5)))
+    import_command([f"google-benchmark-json={tmp_path / 'g.json'}"], tmp_path / "r", as_json=False)
+    shown = capsys.readouterr()
+    assert "no figure of cache_misses: the unit is unknown" in shown.out
+    assert "g.json: imported.google-benchmark-json: no figure of cache_misses" in shown.err
+    assert any("cache_misses" in remark for record in records(tmp_path) for remark in record.seen.get("remarks", ()))

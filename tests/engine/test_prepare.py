@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from seatrial.engine import rank_helpers
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.kinds import external
-from seatrial.engine.prepare import prepare
+from seatrial.engine.prepare import prepare, prepared_points
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.installed import Installed
 from seatrial.errors import NoCompilerError
@@ -62,3 +63,21 @@ def test_one_process_needs_no_helpers(lammps: Installed, monkeypatch: pytest.Mon
     assert isinstance(_prepared("1"), Ready)
     refused = _prepared("2")
     assert isinstance(refused, Refused) and "is not linked with a known MPI library" in str(refused.outcome)
+
+
+def test_an_mpi_that_a_program_is_not_linked_with_is_another_experiment(
+    lammps: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpi = Mpi("openmpi", MpiFamily.OPENMPI, "4", Path("/libmpi.so"), "1", (), (), Path("/mpiexec"))
+    monkeypatch.setattr(external, "mpi_of", lambda path, variables: mpi)
+    other_mpi = replace(mpi, library=Path("/other"))
+    monkeypatch.setattr(external, "choose_mpi", lambda name, variables: mpi if name == "openmpi-4" else other_mpi)
+    monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
+    machine = made_up_machine(cores=2)
+    settings = {"ranks": ["2"], "threads": ["1"], "environment.mpi": ["openmpi", "mpich", "mvapich", "openmpi-4"]}
+    points = plan_points(["apps.lammps"], settings, machine)
+    ours, other, third, alias = prepared_points(points, Environments(machine), "machine", Silent())
+    assert isinstance(ours, Ready) and isinstance(alias, Ready) and ours.experiment.id == alias.experiment.id
+    assert isinstance(other, Refused) and isinstance(third, Refused)
+    assert len({item.experiment.id for item in (ours, other, third)}) == 3, "a refusal is not recorded with a result"
+    assert "is linked with openmpi (/libmpi.so), not with mpich" in other.outcome.reason

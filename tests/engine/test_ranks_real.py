@@ -19,7 +19,6 @@ from seatrial.engine.ready import Ready
 from seatrial.environments.installed import find_installed
 from seatrial.environments.mpi import choose_mpi
 from seatrial.errors import BuildError
-from seatrial.launch.local import adopt_orphans
 from seatrial.model.benchmark import Benchmark, Better, External, Figure, Native
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.layout import Layout
@@ -98,7 +97,6 @@ def start(fate_source: Path, live_machine: Machine, tmp_path: Path) -> Callable[
     """Runs the program with a fate; `change` does something to what was made ready before."""
     if len(live_machine.allowed_cpus) < 2:
         pytest.skip("needs two CPUs")
-    adopt_orphans()
 
     def run(fate: str, mpi: str, change: Callable[[Ready], Ready] = lambda ready: ready) -> RepeatRecord:
         folder = ResultsFolder.create(tmp_path / "results")
@@ -270,7 +268,6 @@ def test_an_application_is_bound_and_watched_like_our_own_programs(
         library = choose_mpi(mpi)
     except BuildError as problem:
         pytest.skip(f"needs {mpi}: {problem}")
-    adopt_orphans()
     echo = External("echo", "", "stdout", lambda params, directory: ["end"], parse, version=())
     benchmark = replace(LATENCY, program=echo, figures=(FIGURE,), checks=())
     folder = ResultsFolder.create(tmp_path / "results")

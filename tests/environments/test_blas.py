@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from environments.made_up_elf import AARCH64, X86_64, shared_object
 
 from seatrial.environments import blas as finder
-from seatrial.environments.blas import NoBlasError, choose_blas, find_blas
+from seatrial.environments.blas import NoBlasError, choose_blas, find_blas, why_chosen
+from seatrial.environments.blas_kernels import Kernels, kernels_of, vectors_of_kernels
+from seatrial.environments.compiler import first_compiler
 from seatrial.errors import UnknownNameError, UsageError
 
 GEMM = ("dgemm_", "sgemm_")
@@ -27,6 +30,8 @@ def made_up_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(finder, "_in_loader_cache", lambda: iter(()))
     monkeypatch.setattr(finder, "_usual_folders", lambda: iter((tmp_path / "lib",)))
     monkeypatch.setattr(finder, "_wheels", lambda: iter(()))
+    monkeypatch.setattr(finder, "kernels_of", lambda path, prefix, suffix: Kernels())
+    monkeypatch.setattr(finder, "flags_of_this_cpu", lambda: frozenset({"sse2", "avx", "avx2", "fma", "avx512f"}))
 
 
 @pytest.fixture
@@ -176,3 +181,112 @@ def test_bad_choices_are_refused(put: Callable[[str, bytes], Path], tmp_path: Pa
         choose_blas(str(put("text.so", b"text")), {})
     with pytest.raises(UsageError, match="has no dgemm_"):
         choose_blas(str(put("libm.so", shared_object(("sin",), machine=X86_64))), {})
+
+
+@pytest.fixture
+def select(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """`select(mine="Prescott")`: libraries in a folder of that name select these kernels."""
+
+    def ask(**cores: str) -> None:
+        def answer(path: Path, prefix: str, suffix: str) -> Kernels:
+            return Kernels("1.0", cores.get(path.relative_to(tmp_path).parts[0], ""))
+
+        monkeypatch.setattr(finder, "kernels_of", answer)
+
+    return ask
+
+
+def test_kernels_for_an_older_cpu_come_after_the_wheel(
+    put: Callable[[str, bytes], Path], wheel: Path, select: Callable[..., None]
+) -> None:
+    put("lib/libblas.so.3", OPENBLAS)
+    select(lib="Prescott")
+    first, second = find_blas({})
+    assert (first.name, second.name) == ("scipy-openblas64", "openblas")
+    assert second.remark == "its kernels use SSE; this CPU has AVX-512"
+    why = why_chosen(first, "auto", {})
+    assert "passed over: " in why and "lib/libblas.so.3 (Prescott: its kernels use SSE; this CPU has AVX-512)" in why
+    select(lib="SkylakeX")
+    assert [blas.name for blas in find_blas({})] == ["openblas", "scipy-openblas64"]
+
+
+def test_kernels_decide_before_the_place_and_slow_builds_stay_last(
+    put: Callable[[str, bytes], Path], select: Callable[..., None], tmp_path: Path
+) -> None:
+    put("old/libopenblas.so.0", OPENBLAS)
+    put("module/lib/libmkl_rt.so.2", MKL)
+    put("new/libopenblas.so.0", OPENBLAS)
+    put("serial/libopenblas.so.0", RECOGNISED["OpenBLAS without threads"][0])
+    select(old="Haswell", new="Cooperlake", serial="Cooperlake")
+    paths = ":".join(str(tmp_path / name) for name in ("serial", "old", "new"))
+    found = find_blas({"LD_LIBRARY_PATH": paths, "MKLROOT": str(tmp_path / "module")})
+    assert [blas.path.relative_to(tmp_path).parts[0] for blas in found] == ["new", "module", "old", "serial"]
+    assert found[1].remark == "it does not report which vectors its kernels use"
+
+
+def test_kernels_that_this_cpu_cannot_run_are_not_preferred(
+    put: Callable[[str, bytes], Path], wheel: Path, select: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finder, "flags_of_this_cpu", lambda: frozenset({"sse2", "avx", "avx2", "fma"}))
+    put("static/libopenblas.so.0", OPENBLAS)
+    select(static="SkylakeX")
+    found = find_blas({"LD_LIBRARY_PATH": str(wheel.parents[3] / "static")})
+    assert [blas.name for blas in found] == ["scipy-openblas64", "openblas"]
+    assert found[1].remark == "its kernels need AVX-512; this CPU has only AVX2 and FMA"
+
+
+@pytest.mark.parametrize(
+    ("core", "vectors"),
+    [
+        ("Prescott", "SSE"),
+        ("Sandybridge", "AVX"),
+        ("Zen", "AVX2 and FMA"),
+        ("zen4", "AVX-512"),
+        ("Intel(R) Advanced Vector Extensions 512 (Intel(R) AVX-512) enabled processors", "AVX-512"),
+        ("Intel(R) Advanced Vector Extensions 2 (Intel(R) AVX2) enabled processors", "AVX2 and FMA"),
+        ("Intel(R) Architecture processors", None),
+        ("neoversev1", None),
+        ("", None),
+    ],
+)
+def test_the_vectors_of_kernels(core: str, vectors: str | None) -> None:
+    found = vectors_of_kernels(core)
+    assert (None if found is None else found.name) == vectors
+
+
+REPORTING = """
+#include <stdlib.h>
+void dgemm_(void) {}
+#ifdef MKL
+typedef struct { int a, b, c; char *status, *build, *processor, *platform; } Version;
+void MKL_Get_Version(Version* v) { v->processor = "Intel(R) Streaming SIMD Extensions 4.2 enabled processors"; }
+#elif defined BLIS
+int bli_arch_query_id(void) { return 3; }
+const char* bli_arch_string(int id) { return id == 3 ? "zen3" : "generic"; }
+#else
+const char* openblas_get_config64_(void) { return "OpenBLAS 1.0"; }
+const char* openblas_get_corename64_(void) { return getenv("OPENBLAS_CORETYPE") ? "Forced" : "Prescott"; }
+#endif
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("kind", "kernels"),
+    [
+        ("OPENBLAS", Kernels("OpenBLAS 1.0", "Prescott")),
+        ("BLIS", Kernels("", "zen3")),
+        ("MKL", Kernels("", "Intel(R) Streaming SIMD Extensions 4.2 enabled processors")),
+    ],
+)
+def test_a_library_reports_its_kernels(
+    kind: str, kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "HASWELL")  # left out: kernels=own is the default
+    (tmp_path / "a.c").write_text(REPORTING)
+    library = tmp_path / "liba.so"
+    words = [*first_compiler().command, "-x", "c", "-w", f"-D{kind}", "-shared", "-fPIC", str(tmp_path / "a.c")]
+    subprocess.run([*words, "-o", str(library)], check=True)
+    assert kernels_of(library, "", "64_") == kernels
+    library.write_bytes(b"text")
+    assert kernels_of(library, "", "64_") == Kernels()

@@ -63,7 +63,7 @@ def test_a_program_is_built_once_and_describes_itself(
     second = build(environment, unlike_others(tmp_path))
     assert not first.from_cache and second.from_cache and first.path == second.path
     assert first.hello.build == first.key and "libc.so.6" in first.hello.libs
-    kept = json.loads((first.path.parent / "build.json").read_text())
+    kept = json.loads((first.kept.parent / "build.json").read_text())
     assert kept["command"][0] == environment.compiler.command[0]  # links what was made of each source
     made = json.loads((program_cache / "objects" / first.key / "build.json").read_text())
     assert made["command"] == list(first.command) and str(tmp_path / "tiny.cpp") in made["command"]
@@ -84,9 +84,9 @@ def test_another_source_or_another_environment_is_another_key(environment: Envir
 
 def test_a_binary_that_was_damaged_is_built_again(environment: Environment, tmp_path: Path) -> None:
     first = build(environment, unlike_others(tmp_path))
-    first.path.write_bytes(first.path.read_bytes()[:-100])
+    first.kept.write_bytes(first.kept.read_bytes()[:-100])
     again = build(environment, unlike_others(tmp_path))
-    assert not again.from_cache and again.hello.build == first.key and not half_made(again.path)
+    assert not again.from_cache and again.hello.build == first.key and not half_made(again.kept)
 
 
 _BUILDS = """
@@ -96,7 +96,7 @@ from pathlib import Path
 from seatrial.engine.environments import native_environment
 from seatrial.environments.build import build
 from seatrial.machine.live import discover_live
-print(build(native_environment(discover_live()), Path(sys.argv[1])).path)
+print(build(native_environment(discover_live()), Path(sys.argv[1])).kept)
 """
 
 
@@ -135,10 +135,10 @@ def test_a_build_in_progress_in_another_process_is_waited_for(
 def test_a_valid_build_of_another_process_is_not_replaced(environment: Environment, tmp_path: Path) -> None:
     """It may be running; on NFS, taking it away would end it."""
     first = build(environment, unlike_others(tmp_path))
-    inode = first.path.stat().st_ino
-    linking = json.loads((first.path.parent / "build.json").read_text())["command"]
-    builds._make(linking, first.path, environment)
-    assert first.path.stat().st_ino == inode
+    inode = first.kept.stat().st_ino
+    linking = json.loads((first.kept.parent / "build.json").read_text())["command"]
+    builds._make(linking, first.kept, environment)
+    assert first.kept.stat().st_ino == inode
 
 
 def test_a_source_that_does_not_compile_gives_the_compilers_message(environment: Environment, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_compiler_warning_is_stored_and_does_not_fail_the_build(
     text = TINY + "static int unused() { int nothing; return 0; }\n"
     built = build(environment, source(tmp_path, text))
     kept = json.loads((program_cache / "objects" / built.key / "build.json").read_text())
-    assert built.path.exists() and "unused variable" in kept["warnings"]
+    assert built.kept.exists() and "unused variable" in kept["warnings"]
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_set(

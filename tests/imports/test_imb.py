@@ -117,7 +117,7 @@ def test_pingpong_of_a_real_file() -> None:
     file = read_imb(sample_file("imb_pingpong_openmpi_run1.txt"))
     assert (file.tool, file.version) == ("Intel MPI Benchmarks", "2021.11")
     assert [e.benchmark for e in file.experiments] == ["mpi.latency", "imported.imb"]
-    assert file.experiments[0].parameters == {"datatype": "MPI_BYTE"}
+    assert file.experiments[0].parameters == {"ranks": 2, "datatype": "MPI_BYTE", "buffers": "host"}
     one_way, bandwidth = values_of(file, "one_way"), values_of(file, "bandwidth")
     assert one_way[0] == 0.12e-6 and one_way[8] == 0.13e-6 and one_way[4194304] == 372.41e-6
     assert bandwidth[4194304] == 11262.65e6 and bandwidth[1] == 7.59e6
@@ -144,7 +144,13 @@ def test_collectives_and_several_benchmarks_in_one_file() -> None:
     assert file.version == "2019 Update 6"
     allreduce, sendrecv, barrier = file.experiments
     assert allreduce.benchmark == "mpi.allreduce"
-    assert allreduce.parameters == {"ranks": 4, "datatype": "MPI_FLOAT"}
+    assert allreduce.parameters == {
+        "ranks": 4,
+        "datatype": "MPI_FLOAT",
+        "buffers": "host",
+        "call": "blocking",
+        "start": "barrier",
+    }
     assert sendrecv.parameters == {"test": "Sendrecv", "ranks": 4}
     assert barrier.parameters == {"test": "Barrier", "ranks": 4}
     found = figures_in(file)
@@ -221,3 +227,46 @@ def test_no_cut_or_lost_stretch_gives_another_number() -> None:
 def test_no_change_ends_in_anything_but_figures_or_a_refusal() -> None:
     for damaged in changes((HEAD + ALLREDUCE + SENDRECV + BARRIER + UNIBAND + MODES).encode(), seed=8):
         readable(read_imb, damaged)
+
+
+def test_how_calls_start_goes_by_the_release() -> None:
+    for release, start in (("2021.11", "barrier"), ("2019 Update 6", "barrier"), ("2018 Update 1", "back-to-back")):
+        (experiment,) = _read(HEAD.replace("2019 Update 6", release) + ALLREDUCE).experiments
+        assert experiment.parameters["start"] == start
+    (unknown,) = _read(ALLREDUCE).experiments
+    assert "start" not in unknown.parameters
+
+
+def test_a_table_that_ends_before_the_size_that_imb_states_is_refused() -> None:
+    data = sample_file("imb_pingpong_openmpi_run1.txt")
+    whole = figures_in(read_imb(data))
+    lines = data.decode().split("\n")
+    for end in range(len(lines)):
+        found = readable(read_imb, "\n".join(lines[:end]).encode() + b"\n")
+        assert found is None or found == whole, lines[end - 1]
+    explained = data.replace(
+        b"      4194304           10       372.41     11262.65", b"# out-of-mem.; needed X= 9.1 GB"
+    )
+    (latency, bandwidth) = read_imb(explained).experiments
+    assert any("out-of-mem" in remark for remark in latency.remarks) and bandwidth.remarks
+
+
+def test_a_listed_benchmark_without_a_table_shows_that_the_file_was_cut() -> None:
+    listed = "# List of Benchmarks to run:\n# Allreduce\n# Barrier\n"
+    with pytest.raises(ParseError, match="Barrier, listed below this line, has no table"):
+        _read(HEAD + listed + ALLREDUCE)
+    (experiment,) = _read(HEAD + listed.replace("# Barrier\n", "") + ALLREDUCE).experiments
+    assert any("MPI_Finalize" in remark for remark in experiment.remarks)
+    ended = ALLREDUCE + "\n# All processes entering MPI_Finalize\n"
+    assert not _read(HEAD + listed.replace("# Barrier\n", "") + ended).experiments[0].remarks
+
+
+def test_rows_that_vanished_and_times_of_zero_are_reported() -> None:
+    data = sample_file("imb_pingpong_openmpi_run1.txt").decode()
+    row = next(line for line in data.splitlines() if line.split()[:1] == ["64"])
+    (latency, _) = _read(data.replace(row + "\n", "")).experiments
+    assert any("between 32 and 128 B" in remark for remark in latency.remarks)
+    (allreduce,) = _read(
+        HEAD + ALLREDUCE.replace("0.03         0.04         0.03", "0.00         0.00         0.00")
+    ).experiments
+    assert "Allreduce: t_avg[usec] is 0 at 0 B, below the printed digits: no figure" in allreduce.remarks

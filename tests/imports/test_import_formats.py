@@ -105,7 +105,7 @@ def test_stream_is_our_benchmark_and_its_best_rate_alone_gives_the_figure(versio
     found = only(file)
     assert (file.tool, file.version, file.failed, found.benchmark) == ("STREAM", version, "", "memory.stream")
     assert values(found) == {"copy": 38853.9e6, "scale": 43238.9e6, "add": 39045.0e6, "triad": 38487.0e6}
-    assert found.parameters == {"threads": 2, "array_B": 640_000_000}
+    assert found.parameters == {"threads": 2, "array_B": 640_000_000, "kernel": "all"}
     assert [sample.work["bytes"] for sample in found.samples] == pytest.approx([1.28e9, 1.28e9, 1.92e9, 1.92e9])
     assert "best of 19" in str(found.notes["best_of"])
 
@@ -255,6 +255,23 @@ def test_google_benchmark_with_numbers_that_cannot_be(change: dict[str, object])
     refused("google-benchmark-json", as_bytes(google_benchmark(**change)))
 
 
+def test_google_benchmark_without_its_unit_is_refused_and_counters_of_a_program_are_reported() -> None:
+    document = google_benchmark(cache_misses=12.5)
+    assert any(
+        "cache_misses" in remark
+        for e in read("google-benchmark-json", as_bytes(document)).experiments
+        for remark in e.remarks
+    )
+    renamed = as_bytes(google_benchmark()).replace(b'"time_unit"', b'"unit_of_time"')
+    assert "time unit" in refused("google-benchmark-json", renamed).message
+
+
+def test_fio_without_a_latency_reports_it() -> None:
+    assert not any(experiment.remarks for experiment in read("fio-json", as_bytes(fio())).experiments)
+    renamed = as_bytes(fio()).replace(b'"lat_ns"', b'"latency_ns"')
+    assert any("no latency" in r for experiment in read("fio-json", renamed).experiments for r in experiment.remarks)
+
+
 def test_google_benchmark_that_lacks_a_repetition_or_has_aggregates_only() -> None:
     document = google_benchmark()
     refused("google-benchmark-json", as_bytes({**document, "benchmarks": document["benchmarks"][1:]}))
@@ -378,6 +395,13 @@ def test_hpcc_that_contradicts_itself_is_refused(old: str, new: str) -> None:
     text = (OUTPUTS / "hpcc_n2000.txt").read_text()
     assert text.count(old) == 1
     refused("hpcc", text.replace(old, new))
+
+
+@needs_samples
+def test_hpcc_reports_figures_that_its_summary_does_not_have() -> None:
+    data = (OUTPUTS / "hpcc_n2000.txt").read_bytes()
+    renamed = data.replace(b"AvgPingPongLatency_usec=", b"MeanPingPongLatency_usec=")
+    assert any("no AvgPingPongLatency_usec" in remark for remark in only(read("hpcc", renamed)).remarks)
 
 
 @needs_samples

@@ -224,3 +224,32 @@ def test_no_cut_or_lost_stretch_gives_another_number(text: str | None) -> None:
 def test_no_change_ends_in_anything_but_figures_or_a_refusal() -> None:
     for damaged in changes((_newer() + BROADCAST_OF_OLD).encode(), seed=11):
         readable(read_nccl_tests, damaged)
+
+
+def test_a_table_without_its_end_is_refused() -> None:
+    data = sample_file("nccl_allreduce_superbench.txt")
+    whole = figures_in(read_nccl_tests(data))
+    lines = data.decode().split("\n")
+    for end in range(len(lines)):
+        found = readable(read_nccl_tests, "\n".join(lines[:end]).encode() + b"\n")
+        assert found is None or found == whole, lines[end - 1]
+    (pasted,) = _read(ONE_WAY_ONLY).experiments
+    assert any("Out of bounds" in remark for remark in pasted.remarks)
+
+
+def test_rows_that_vanished_and_rates_of_zero_are_reported() -> None:
+    (whole,) = read_nccl_tests(sample_file("nccl_allreduce_superbench.txt")).experiments
+    assert [remark.partition(" is 0 ")[0] for remark in whole.remarks] == ["bandwidth: algbw", "bandwidth: busbw"]
+    (broadcast,) = _read(BROADCAST_OF_OLD).experiments
+    assert not broadcast.remarks
+    row = BROADCAST_OF_OLD.splitlines()[11]
+    assert row.split()[0] == "2097152"
+    (fewer,) = _read(BROADCAST_OF_OLD.replace(row + "\n", "")).experiments
+    assert any("1048576 to 4194304 B" in remark for remark in fewer.remarks)
+    reduced = BROADCAST_OF_OLD.replace("maxBytes 4194304", "maxBytes 8388608")
+    assert _read(reduced).experiments[0].remarks
+    assert (
+        not _read(reduced.replace("# Using", "# Reducing maxBytes to 4194304 due to memory limitation\n# Using"))
+        .experiments[0]
+        .remarks
+    )

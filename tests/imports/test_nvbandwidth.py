@@ -221,3 +221,25 @@ def test_no_cut_or_lost_stretch_gives_another_number(text: str | None) -> None:
 def test_no_change_ends_in_anything_but_figures_or_a_refusal(text: str) -> None:
     for damaged in changes(text.encode(), seed=14):
         readable(read_nvbandwidth, damaged)
+
+
+@pytest.mark.parametrize("row", [" 0       N/A    395.08\n", " 1    394.12       N/A\n"])
+def test_a_row_that_vanished_is_noticed_although_the_sum_is_right(row: str) -> None:
+    unmeasured = TEXT.replace(row, row.replace(row.split()[1], "N/A").replace(row.split()[2], "N/A"))
+    total = 789.20 - max(float(cell) for cell in row.split()[1:] if cell != "N/A")
+    unmeasured = unmeasured.replace("read_ce 789.20", f"read_ce {total:.2f}")
+    assert _read(unmeasured).experiments
+    left = "\n".join(line for line in unmeasured.split("\n") if line.split()[1:] != ["N/A", "N/A"])
+    with pytest.raises(ParseError, match="rows are missing"):
+        _read(left)
+
+
+def test_no_cut_between_tests_is_silent() -> None:
+    data = sample_file("nvbandwidth_results_superbench.txt")
+    whole = read_nvbandwidth(data)
+    assert not any(experiment.remarks for experiment in whole.experiments)
+    lines = data.decode().split("\n")
+    for end in range(1, len(lines), 5):
+        text = "\n".join(lines[:end]) + "\n"
+        found = readable(read_nvbandwidth, text.encode())
+        assert found in (None, figures_in(whole)) or all(e.remarks for e in _read(text).experiments)

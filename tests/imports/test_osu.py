@@ -88,7 +88,10 @@ def test_latency_of_a_real_file() -> None:
     file = read_osu(sample_file("osu_latency_openmpi_run1.txt"))
     assert (file.tool, file.version, file.failed) == ("OSU micro-benchmarks", "7.4", "")
     (experiment,) = file.experiments
-    assert (experiment.benchmark, experiment.parameters) == ("mpi.latency", {"buffers": "host", "datatype": "MPI_CHAR"})
+    assert (experiment.benchmark, experiment.parameters) == (
+        "mpi.latency",
+        {"ranks": 2, "buffers": "host", "datatype": "MPI_CHAR"},
+    )
     one_way = values_of(file, "one_way")
     assert one_way[1] == 0.39e-6 and one_way[8192] == 11.21e-6 and one_way[1048576] == 260.35e-6
     assert len(one_way) == 21
@@ -121,7 +124,7 @@ def test_barrier_of_a_real_file_is_no_benchmark_of_ours() -> None:
 
 def test_older_releases() -> None:
     assert values_of(_read(LATENCY_5), "one_way")[0] == 1.62e-6
-    assert _read(LATENCY_5).experiments[0].parameters == {"buffers": "host", "datatype": "MPI_CHAR"}
+    assert _read(LATENCY_5).experiments[0].parameters == {"ranks": 2, "buffers": "host", "datatype": "MPI_CHAR"}
     untold = _read(LATENCY_5.replace("v5.6.2", "v7.0")).experiments[0]
     assert untold.parameters["datatype"] == "unknown"
     file = _read(ALLREDUCE_6)
@@ -238,3 +241,27 @@ def test_no_lost_stretch_gives_another_number(name: str) -> None:
 def test_no_change_ends_in_anything_but_figures_or_a_refusal() -> None:
     for damaged in changes(sample_file("osu_allreduce_openmpi_run1.txt"), seed=5):
         readable(read_osu, damaged)
+
+
+def test_rows_that_vanished_an_early_end_and_times_of_zero_are_reported() -> None:
+    (gaps,) = _read(LATENCY_5).experiments
+    assert any("between 1 and 8 B, between 8 and 1024 B" in remark for remark in gaps.remarks)
+    assert any("the last size is 1024 B" in remark and "-m" in remark for remark in gaps.remarks)
+    (zero,) = _read(LATENCY_5.replace("0                       1.62", "0                       0.00")).experiments
+    assert "OSU MPI Latency: Latency (us) is 0 at 0 B, below the printed digits: no figure" in zero.remarks
+    sizes = [0, *(1 << k for k in range(23))]
+    whole = LATENCY_5.splitlines()[1:3] + [f"{size:<8}{1.5:20.2f}" for size in sizes]
+    assert not _read("\n".join(whole) + "\n").experiments[0].remarks
+
+
+def test_no_cut_between_rows_is_silent() -> None:
+    """Nothing in the text of OSU shows its end: what is left of a table says what it may be missing."""
+    data = sample_file("osu_latency_openmpi_run1.txt")
+    whole = figures_in(read_osu(data))
+    lines = data.decode().split("\n")
+    for end in range(len(lines)):
+        text = "\n".join(lines[:end]) + "\n"
+        found = readable(read_osu, text.encode())
+        assert (
+            found is None or found == whole or any("rows are missing" in r for r in _read(text).experiments[0].remarks)
+        )

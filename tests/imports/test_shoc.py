@@ -24,6 +24,8 @@ TABLE = (
     + "\nNote: Any results marked with (*) had missing values.\n"
 )
 
+NOTE = "Note: Any results marked with (*) had missing values.\n"
+
 DRIVER = """Running benchmark MaxFlops
     result for maxspflops:                14110.2000 GFLOPS
     result for maxdpflops:                 7053.0000 GFLOPS
@@ -75,7 +77,7 @@ def test_units_names_with_spaces_and_missing_values() -> None:
     assert values["DownloadTime", "time"] == (4e-6, 5e-6, 6e-6)
     assert values["Sort", "bandwidth"] == (1.99e9, 2.0e9, 2.01e9)
     assert values["Missing", "time"] == (2.0, 2.0)
-    assert experiment.notes["left_out"] == ["Visited (N)"]
+    assert experiment.remarks == ("no figure of Visited (N): the unit is unknown, or no trial has a number",)
 
 
 def test_a_summary_without_trials_gives_its_median() -> None:
@@ -109,7 +111,7 @@ def test_what_the_program_calls_wrong_fails(line: str) -> None:
         (TABLE.replace("0.1\t0.2\t0.3\t\n", "0.1\t0.2\t-0.3\t\n"), "not a number"),
         (TABLE.replace("GB/sec\t0.2\t0.2\t0.1\t0.1\t0.3\t0.1\t0.2\t0.3", "GB/sec" + "\t1e30" * 8), "impossible"),
         (TABLE.replace("\ttrial1", ""), "header"),
-        (TABLE.split("Download")[0], "no row"),
+        (TABLE.split("Download")[0] + "\n" + NOTE, "no row"),
         (DRIVER.splitlines()[1], "may have been cut off"),
         (HEADER + "a\tb\tGB/s\t\n", "3 cells"),
         (TABLE.replace("7\t7\t7\t\n", "7\t7\t7\n"), "cut off"),
@@ -136,3 +138,21 @@ def test_no_cut_or_lost_stretch_gives_another_number() -> None:
 def test_no_change_ends_in_anything_but_figures_or_a_refusal() -> None:
     for damaged in changes((TABLE + DRIVER).encode(), seed=17):
         readable(read_shoc, damaged)
+
+
+def test_an_announced_check_counts_by_its_verdict() -> None:
+    announced = "Performing Correctness Check (can take several minutes)"
+    assert not _read(TABLE.replace("Test Passed", announced + "\nTest Passed")).failed
+    assert "Test Failed" in _read(TABLE.replace("Test Passed", announced + "\nTest Failed")).failed
+    assert "announces a check" in _read(TABLE.replace("Test Passed", announced)).failed
+    assert "announces a check" in _read(TABLE.replace("Test Passed", f"{announced}\nTest Passed\n{announced}")).failed
+
+
+def test_a_table_without_its_closing_note_was_cut() -> None:
+    with pytest.raises(ParseError, match="the table was cut off"):
+        _read(TABLE.replace(NOTE, ""))
+    lines = TABLE.split("\n")
+    whole = figures_in(_read(TABLE))
+    for end in range(len(lines)):
+        found = readable(read_shoc, "\n".join(lines[:end]).encode() + b"\n")
+        assert found is None or found == whole

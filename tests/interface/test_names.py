@@ -18,7 +18,7 @@ DOC = Path(__file__).parents[2] / "docs" / "python.md"
 SIGNATURES = {
     "discover": "(dumps=(), *, live=False, results=None)",
     "run": "(*targets, set=None, results='seatrial-results', budget_s=None, repeats=None, again=False, keep=False, "
-    "site=None, system=None, progress=None)",
+    "site=None, system=None, wait_s=None, ignore_lock_of=(), progress=None)",
     "results": "(folder='seatrial-results')",
     "compare": "(*sides, along=None, margin=0.02)",
     "profile": "(command, *, results='seatrial-results', io_s=0.2, wait_every=0, trace_B=0, stdout=None)",

@@ -16,8 +16,8 @@ import pytest
 from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.errors import BuildError
 from seatrial.launch.place import Helpers, rank_records
-from seatrial.launch.process_tree import children, descendants, is_alive
 from seatrial.model.protocol import Exit
+from seatrial.processes.tree import children, descendants, is_alive
 
 pytestmark = pytest.mark.real
 
@@ -46,9 +46,8 @@ int main(int argc, char **argv) {
 LAB = """
 import os, signal, sys
 from pathlib import Path
-from seatrial.launch.local import Program, adopt_orphans, run_together
+from seatrial.launch.local import Program, run_together
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs behind it without
-adopt_orphans()
 folder = Path(sys.argv[1])
 command = [sys.argv[2], "--parent", str(os.getpid()), "--grace", "3", "--", *sys.argv[3:]]
 run_together([Program(command, dict(os.environ), folder, grace_s=8.0)], 600)

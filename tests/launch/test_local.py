@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.launch.local import Completed, Program, adopt_orphans, run, run_together
-from seatrial.launch.process_tree import children, is_alive
+from seatrial.launch.local import Completed, Program, run, run_together
+from seatrial.processes.tree import children, is_alive
 
 pytestmark = pytest.mark.real
 
@@ -83,7 +83,6 @@ while not Path(sys.argv[1]).exists() or not Path(sys.argv[1]).read_text():
 
 
 def test_a_daemon_that_a_program_leaves_behind_is_ended(tmp_path: Path) -> None:
-    adopt_orphans()
     done = run(python(_LEAVES_A_DAEMON, str(tmp_path / "pid")), os.environ, tmp_path, 60)
     assert done.returncode == 0
     assert_all_end([int((tmp_path / "pid").read_text())])
@@ -92,7 +91,6 @@ def test_a_daemon_that_a_program_leaves_behind_is_ended(tmp_path: Path) -> None:
 def test_children_of_this_process_that_were_there_before_are_left_alone(tmp_path: Path) -> None:
     import subprocess
 
-    adopt_orphans()
     mine = subprocess.Popen(["sleep", "600"])
     try:
         run(python(""), os.environ, tmp_path, 60)

@@ -21,9 +21,9 @@ from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.errors import BuildError
 from seatrial.launch.mpi import rank_command
 from seatrial.launch.place import Helpers, kept, placed, rank_records
-from seatrial.launch.process_tree import is_alive
 from seatrial.model.layout import Layout
 from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.processes.tree import is_alive
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
 

@@ -32,6 +32,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-topo": ("smi-topo_*", "topo-*", "lspci-tv-vvv_and_topo*"),
     "nvidia-smi-p2p": ("smi-topo-p2p*", "p2p-*"),
     "rocm-smi-topo": ("rocm*",),
+    "amd-smi": ("amd-smi/*",),
 }
 """Kind -> the names of its samples below our own folder; those of the shared one are listed."""
 

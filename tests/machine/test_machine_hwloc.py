@@ -215,7 +215,7 @@ def test_xgmi_links_are_those_of_one_hop() -> None:
         (b'gp_index="22"', b'gp_index="21"', 27, "gp_index 21 is in"),
         (b'"PU" os_index="1" cpuset="0x00000002"', b'"PU" os_index="0" cpuset="0x00000001"', 13, "within"),
         (b'cpuset="0x00000002" gp_index="7"', b'cpuset="0x00000002" gp_index="6"', 13, "is in the file already"),
-        (b'pci_busid="0000:12:00.0"', b'pci_busid="0000:11:00.0"', 26, "its bus"),
+        (b'pci_busid="0000:12:00.0"', b'pci_busid="0000:11:00.0"', 26, "is in the file already"),
         (b'pci_busid="0000:14:00.0"', b'pci_busid="0000:13:00.0"', 32, "is in the file already"),
         (b'pci_busid="0000:12:00.0"', b'pci_busid="0000:12"', 26, "without an address"),
         (b'cpuset="0x00000003" nodeset', b'cpuset="0x00000007" nodeset', 5, "the PUs in the file differ"),
@@ -346,3 +346,48 @@ def test_the_modules_of_a_server() -> None:
     assert disks == {"nvme0n1": 390711384 * 1024}
     adapter = next(part for part in survey.named_parts if part.name == "mlx4_0")
     assert (adapter.aliases, adapter.kind) == (("ib0",), DeviceKind.NIC)
+
+
+def test_a_memory_side_cache_is_a_fact_about_its_node() -> None:
+    node = next(line for line in LINKS.split(b"\n") if b'type="NUMANode"' in line and line.rstrip().endswith(b"/>"))
+    cache = b'<object type="MemCache" cache_size="17179869184" depth="1" cache_linesize="64" cache_associativity="1">'
+    machine = assemble([_survey(LINKS.replace(node, cache + node + b"</object>"))])
+    (found,) = (device.facts for device in machine.of_kind(DeviceKind.NUMA))
+    assert (found.integer("memory_side_cache"), found.integer("memory_side_cache_ways")) == (16 << 30, 1)
+    assert not machine.of_kind(DeviceKind.CACHE), "no cache of the processor"
+
+
+def test_a_memory_side_cache_of_hwloc_1_is_inside_its_node() -> None:
+    """hwloc 1 has the memory in the main tree: the node is around the cache, and its subtype is an info."""
+    data = (DATA / "hwloc-v1.xml").read_bytes()
+    line = next(line for line in data.split(b"\n") if b'type="Cache"' in line and b'depth="3"' in line)
+    machine = assemble([read_hwloc_xml(data.replace(line, line + b'<info name="Type" value="MemorySideCache"/>'))])
+    first, second = (device.facts.integer("memory_side_cache") for device in machine.of_kind(DeviceKind.NUMA))
+    assert (first, second) == (33554432, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"), [('value="fast"', "is not a number"), ('target_obj_gp_index="4" value="1"', "not a NUMA node")]
+)
+def test_damaged_memory_attributes_are_refused(value: str, why: str) -> None:
+    text = LINKS.decode()
+    attribute = '<memattr name="Bandwidth" flags="5">\n<memattr_value target_obj_type="NUMANode" {}/>\n</memattr>\n'
+    whole = attribute.format('target_obj_gp_index="3" value="1000" initiator_cpuset="0x3"')
+    (node,) = (
+        p for p in _survey((text.replace("</topology>", whole + "</topology>")).encode()).cpu_parts if p.kind == "numa"
+    )
+    assert node.facts.number("memory_bandwidth") == 1000 * (1 << 20)
+    damaged = attribute.format(value if "target" in value else f'target_obj_gp_index="3" {value}')
+    with pytest.raises(ParseError, match=why):
+        _survey(text.replace("</topology>", damaged + "</topology>").encode())
+
+
+def test_a_device_at_the_top_of_a_machine_with_hidden_nodes_has_no_node() -> None:
+    """As lstopo writes it in a control group with one of two nodes: devices of the other node move to the machine."""
+    data = (DATA / "xml" / "hwloc-links.xml").read_bytes()
+    assert assemble([read_hwloc_xml(data)]).of_kind(DeviceKind.GPU)[0].numa == 0
+    hidden = data.replace(
+        b'nodeset="0x00000001" gp_index="1"', b'nodeset="0x00000001" complete_nodeset="0x3" gp_index="1"'
+    )
+    assert hidden != data
+    assert {gpu.numa for gpu in assemble([read_hwloc_xml(hidden)]).of_kind(DeviceKind.GPU)} == {None}

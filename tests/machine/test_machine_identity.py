@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from machine.machine_trees import CPU, add_pci, cpuinfo_x86, two_sockets
+from machine.machine_trees import CPU, Tree, add_pci, cpuinfo_x86, two_sockets
 from machine.smbios_tables import slots, table
 
 from seatrial.machine.live import discover_live
@@ -60,9 +60,9 @@ _IDENTIFIES = {
 """What makes another machine when it changes."""
 
 _DOES_NOT = {
-    None: "kernel_build os board bios_vendor bios_date memory_total memory_available swap_total swap_free load"
-    " privileges perf_event_paranoid swappiness zone_reclaim_mode cgroup_memory_limit cgroup_cpus hugetlb_2MiB_total"
-    " hugetlb_2MiB_free isolated_cpus offline_cpus memory_slots sockets ecc",
+    None: "kernel_build os board bios_vendor bios_date memory_total memory_present memory_available swap_total"
+    " swap_free load privileges perf_event_paranoid swappiness zone_reclaim_mode cgroup_memory_limit cgroup_cpus"
+    " hugetlb_2MiB_total hugetlb_2MiB_free isolated_cpus offline_cpus memory_slots sockets ecc",
     DeviceKind.PACKAGE: "os_index vector_isa microarchitecture fma_pipes fma_vector_bits fma_latency_cycles"
     " fma_confirmed memory_channels memory_channels_confirmed",
     DeviceKind.NUMA: "os_index memory_total distances cpus",
@@ -77,7 +77,7 @@ _DOES_NOT = {
     DeviceKind.BLOCK: "size model_name rotational",
     DeviceKind.BRIDGE: "class_id vendor_id device_id pcie_max_GTps pcie_max_lanes pcie_GTps pcie_lanes driver",
     DeviceKind.MEMORY: "size memory_type rated_MTps configured_MTps rank locator bank_locator channel manufacturer"
-    " part_number",
+    " part_number data_bits",
 }
 """What does not."""
 
@@ -108,7 +108,10 @@ def _rich(root: Path) -> Machine:
         ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc"),
         ("sys/devices/system/memory/block_size_bytes", "80000000"),
         ("sys/devices/system/memory/memory0/state", "online"),
+        ("proc/zoneinfo", "Node 0, zone   Normal\n        present  524288\n        managed  500000"),
+        ("proc/self/smaps", "KernelPageSize:        4 kB"),
         ("proc/self/cgroup", "0::/job"),
+        ("proc/1/cgroup", f"0::/docker/{'ab' * 32}"),
         ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"),
         ("sys/fs/cgroup/job/cpu.max", "150000 100000"),
         ("sys/fs/cgroup/job/memory.max", str(8 << 30)),
@@ -173,6 +176,61 @@ def test_which_files_make_another_machine(tmp_path: Path, path: str, text: str, 
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).write_text(f"{text}\n")
     assert (machine_identity(discover_live(tmp_path)) != before) is makes_another
+
+
+def _blocks(tree: Tree, number: int, block_B: int) -> None:
+    tree.write("sys/devices/system/memory/block_size_bytes", f"{block_B:x}")
+    for block in range(number):
+        tree.write(f"sys/devices/system/memory/memory{block}/state", "online")
+
+
+@pytest.mark.parametrize(
+    ("gib", "block_B"),
+    [(8, 128 << 20), (24, 128 << 20), (64, 2 << 30), (384, 2 << 30), (768, 2 << 30), (1536, 2 << 30)],
+)
+def test_a_block_that_is_plugged_in_does_not_make_another_machine(tmp_path: Path, gib: int, block_B: int) -> None:
+    tree = two_sockets(tmp_path)
+    blocks = (gib << 30) // block_B
+    _blocks(tree, blocks, block_B)
+    before = machine_identity(discover_live(tmp_path))
+    tree.write("proc/meminfo", "MemTotal: 5000000 kB")  # initialised late: most of it is not there yet
+    assert machine_identity(discover_live(tmp_path)) == before
+    tree.write("sys/devices/system/memory/memory0/state", "offline")
+    assert machine_identity(discover_live(tmp_path)) == before
+    _blocks(tree, blocks + 1, block_B)
+    assert machine_identity(discover_live(tmp_path)) == before
+    _blocks(tree, blocks + (gib << 30) // 8 // block_B, block_B)
+    assert machine_identity(discover_live(tmp_path)) != before, "an eighth more modules"
+
+
+def test_memory_that_grows_while_one_looks_is_one_machine(tmp_path: Path) -> None:
+    """A kernel without memory blocks that initialises pages when they are needed: MemTotal grows, zones do not."""
+    tree = two_sockets(tmp_path)
+    tree.write("proc/self/smaps", "KernelPageSize:        4 kB\nKernelPageSize:     2048 kB")
+    found = set()
+    for total_kB, managed in ((3218172, 800000), (12000000, 3000000), (24684084, 6171021)):
+        tree.write("proc/meminfo", f"MemTotal: {total_kB} kB")
+        tree.write("proc/zoneinfo", f"Node 0, zone Normal\n        spanned  6553600\n        present  6291358\n"
+                   f"        managed  {managed}")  # fmt: skip
+        machine = discover_live(tmp_path)
+        assert machine.facts.number("memory_present") == 6291358 * 4096
+        found.add(machine_identity(machine))
+    assert len(found) == 1
+    tree.write("proc/zoneinfo", "Node 0, zone Normal\n        present  12582716")
+    assert machine_identity(discover_live(tmp_path)) not in found
+
+
+@pytest.mark.parametrize("percent", [-2, -1, 1, 2])
+@pytest.mark.parametrize("gib", [16, 32, 64, 128, 256, 384, 512, 768, 1024])
+def test_a_few_percent_of_the_usable_memory_are_no_other_machine(tmp_path: Path, percent: int, gib: int) -> None:
+    tree = two_sockets(tmp_path)
+    usable = int(gib * 0.98 * 2**20)
+    tree.write("proc/meminfo", f"MemTotal: {usable} kB")
+    before = machine_identity(discover_live(tmp_path))
+    tree.write("proc/meminfo", f"MemTotal: {usable * (100 + percent) // 100} kB")
+    assert machine_identity(discover_live(tmp_path)) == before
+    tree.write("proc/meminfo", f"MemTotal: {usable * 7 // 8} kB")
+    assert machine_identity(discover_live(tmp_path)) != before, "one module of eight less"
 
 
 def test_only_processors_and_adapters_change_the_identity(tmp_path: Path) -> None:

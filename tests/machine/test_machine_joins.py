@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from seatrial.machine.assemble import assemble
@@ -206,3 +208,29 @@ def test_nodes_that_only_a_listing_of_the_bus_names_are_there() -> None:
     assert device(machine, "gpu-0").parent == "numa-1"
     kernel = Survey("sysfs", cpu_parts=(CpuPart(DeviceKind.NUMA, frozenset({0}), 0),))
     assert [d.id for d in assemble([kernel, listing]).of_kind(DeviceKind.NUMA)] == ["numa-0"]
+
+
+@pytest.mark.parametrize(("numa", "expected"), [(0, None), (1, "SYS"), (None, None)])
+def test_without_the_bridges_above_the_class_is_unknown(numa: int | None, expected: str | None) -> None:
+    """`lspci -vv -s` of a GPU and an adapter, with their `NUMA node` lines: PIX, PXB, PHB and NODE are all possible."""
+    gpu = PciPart(A, "0302", numa=0, facts=NVIDIA)
+    adapter = PciPart(B, "0200", numa=numa, kind=DeviceKind.NIC)
+    (path,) = assemble([Survey("lspci", pci_parts=(gpu, adapter))]).paths
+    assert path.path_class == expected
+
+
+def test_two_host_bridges_of_a_node_are_node_and_those_of_nccl_phb() -> None:
+    hosts = tuple(PciPart(bus, "", numa=0) for bus in (A[:7], B[:7]))
+    gpu = PciPart(A, "0302", parent=A[:7], numa=0, facts=NVIDIA)
+    adapter = PciPart(B, "0200", parent=B[:7], numa=0, kind=DeviceKind.NIC)
+    (path,) = assemble([Survey("lspci", pci_parts=(*hosts, gpu, adapter))]).paths
+    assert path.path_class == "NODE"
+    condensed = [replace(part, parent=None, is_condensed=True) for part in (gpu, adapter)]
+    (path,) = assemble([Survey("NCCL", pci_parts=tuple(condensed))]).paths
+    assert path.path_class == "PHB"
+
+
+def test_one_node_of_a_listing_is_not_the_only_one() -> None:
+    """Only some functions have a `NUMA node` line: the others may be on another node."""
+    listing = Survey("lspci", pci_parts=(PciPart(A, "0302", numa=1, facts=NVIDIA), PciPart(B, "0302", facts=NVIDIA)))
+    assert [gpu.numa for gpu in assemble([listing]).of_kind(DeviceKind.GPU)] == [1, None]

@@ -156,9 +156,13 @@ def test_slots_that_are_not_listed_keep_the_verdict_open(tmp_path: Path) -> None
 
 
 def test_slots_of_unknown_sockets(tmp_path: Path) -> None:
-    memory = _machine(tmp_path, table([Dimm(f"A{n}") for n in range(4)])).memory
+    memory = _machine(tmp_path / "eight", table([Dimm(f"A{n}") for n in range(8)])).memory
     assert memory.sockets == ()
+    assert memory.verdict is Population.UNKNOWN
     assert "sockets" in memory.why
+    few = _machine(tmp_path / "few", table([Dimm(f"A{n}") for n in range(4)])).memory
+    assert few.verdict is Population.UNBALANCED, "4 modules for 2 processors with 8 channels each, whatever the slots"
+    assert few.peak.value is None
 
 
 def test_a_virtual_machine_has_no_real_modules(tmp_path: Path) -> None:
@@ -232,3 +236,18 @@ def test_edac_lists_modules_without_root(tmp_path: Path) -> None:
     assert machine.facts.text("ecc_mode") == "S4ECD4ED"
     assert [(s.channels, s.populated_channels) for s in machine.memory.sockets] == [(8, 4), (8, 4)]
     assert machine.memory.peak.value is None, "EDAC tells no speed"
+
+
+def test_memory_behind_a_memory_side_cache_is_not_limited_by_the_modules(tmp_path: Path) -> None:
+    tree = two_sockets(tmp_path)
+    tree.write("sys/devices/system/node/node0/memory_side_cache/index1/size", str(64 << 30))
+    tree.write("sys/firmware/dmi/tables/DMI", table(slots(2, 8), arrays=2))
+    memory = discover_live(tmp_path).memory
+    assert memory.verdict is Population.BALANCED
+    assert memory.peak.value is None
+    assert "64 GiB" in memory.peak.derivation
+
+
+def test_the_width_in_the_table_of_the_firmware(tmp_path: Path) -> None:
+    """The binary table states the width of each device, as dmidecode prints it."""
+    assert {module.data_bits for module in read_smbios(table(slots(1, 2))).modules} == {64}

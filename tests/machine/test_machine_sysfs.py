@@ -204,6 +204,7 @@ def test_containers_and_hypervisors(tmp_path: Path) -> None:
     tree.write("proc/cpuinfo", cpuinfo_x86(8, flags="fpu sse2 hypervisor"))
     tree.write("sys/devices/system/clocksource/clocksource0/available_clocksource", "kvm-clock tsc acpi_pm")
     tree.write(".dockerenv", "")
+    tree.write("proc/self/cgroup", f"0::/docker/{'ab' * 32}")
     machine = discover_live(tmp_path)
     assert (machine.facts.text("hypervisor"), machine.facts.text("container")) == ("kvm", "docker")
     package = machine.device("package-0")
@@ -275,3 +276,17 @@ def test_an_empty_tree_is_an_empty_machine(tmp_path: Path) -> None:
 def test_damaged_files_are_survived(tmp_path: Path, path: str, content: bytes) -> None:
     two_sockets(tmp_path).write(path, content)
     discover_live(tmp_path)
+
+
+def test_what_the_firmware_states_about_memory(tmp_path: Path) -> None:
+    tree = two_sockets(tmp_path)
+    node = "sys/devices/system/node/node0"
+    tree.write(f"{node}/access1/initiators/read_bandwidth", "204800")
+    tree.write(f"{node}/access0/initiators/read_bandwidth", "1")
+    tree.write(f"{node}/access0/initiators/write_latency", "120")
+    tree.write(f"{node}/memory_side_cache/index1/size", str(64 << 30))
+    first, second = (device.facts for device in discover_live(tmp_path).of_kind(DeviceKind.NUMA))
+    assert first.number("memory_read_bandwidth") == 204800e6
+    assert first.number("memory_write_latency") == pytest.approx(120e-9)
+    assert first.integer("memory_side_cache") == 64 << 30
+    assert not [name for name in second if name.startswith("memory_") and name != "memory_total"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from made_up import made_up_machine
 
+from seatrial.errors import UsageError
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.outcome import State
 from seatrial.model.study import Study
 from seatrial.plan.points import Point
 from seatrial.plan.study_file import read_study
-from seatrial.plan.study_points import compared_points, plan_study, study_points
+from seatrial.plan.study_points import SameSides, compared_points, plan_study, refuse_unfit, same_sides, study_points
 
 MACHINE = made_up_machine(cores=4)
 
@@ -154,3 +156,41 @@ def test_a_point_without_a_study_selects_no_environment() -> None:
     (point,) = study_points(read("benchmarks: {cpu.peak: {}}"), MACHINE)
     made = Point(point.benchmark, point.parameters, point.cpus, named=True)
     assert made.environment == AS_IT_IS and made.given == {}
+
+
+def unfit(text: str) -> str:
+    """Why a study that was read cannot give its answer on this machine; "" if it can."""
+    study = read(text)
+    try:
+        refuse_unfit(study, study_points(study, MACHINE))
+    except UsageError as error:
+        return error.message
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("axis", "why"),
+    [
+        ("threads: [1, 2, all]", ""),
+        ("threads: [4, all]", "every value of threads is 4 on this machine"),
+        ("threads: [1, 2, 64]", ""),
+        ("node: [auto, 1]", "node has the value auto, which is not a number above 0"),
+        ("environment.OMP_NUM_THREADS: [1, 2, 4]", ""),
+        ("environment.NP: ['1', '2.5', 1e2]", ""),
+    ],
+)
+def test_a_scaling_needs_numbers_on_this_machine(axis: str, why: str) -> None:
+    name = axis.partition(":")[0]
+    found = unfit(f"benchmarks: {{memory.stream: {{}}}}\naxes: {{{axis}}}\nscaling: {{kind: strong, along: {name}}}")
+    assert why in found and bool(why) is bool(found)
+
+
+def test_an_experiment_is_not_compared_with_itself() -> None:
+    study = read("benchmarks: {memory.stream: {}}\naxes: {threads: [1, 2, 3]}\ncompare: threads")
+    points = study_points(study, MACHINE)
+    apart = {id(point): str(number) for number, point in enumerate(points)}
+    assert same_sides(study, points, apart) == ()
+    merged = {**apart, id(points[1]): "0"}
+    assert same_sides(study, points, merged) == (SameSides("memory.stream", (1, 2)),)
+    with pytest.raises(UsageError, match=r"threads 1 and 2 and 3 are one experiment of memory.stream on this machine"):
+        same_sides(study, points, dict.fromkeys(apart, "0"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import pytest
 from report.headless_browser import find_browser
+
+from seatrial.report.charts import renderer, vega
 
 
 @pytest.fixture(scope="session")
@@ -21,17 +22,13 @@ def browser() -> str:
 def each_chart_drawn_once() -> Iterator[None]:
     """A chart of the same specification is drawn once for all pages that it stands on: drawing takes most of a page's
     time. What is made of the drawing, its ids, title and description, is made for each page."""
-    import vl_convert
-
-    draw = vl_convert.vegalite_to_svg
+    original = renderer.draw
 
     @cache
     def drawn(text: str) -> str:
-        return draw(json.loads(text))
-
-    def vegalite_to_svg(spec: dict[str, Any]) -> str:
-        return drawn(json.dumps(spec))
+        return original(json.loads(text))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vl_convert, "vegalite_to_svg", vegalite_to_svg)
+        patch.setattr(vega, "draw", lambda spec: drawn(json.dumps(spec)))
         yield
+    renderer.close()

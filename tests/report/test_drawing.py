@@ -36,7 +36,7 @@ from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.names import model_name, several
 from seatrial.report.drawing.rates import rate_of
 from seatrial.report.drawing.scene import Card, Grade, Hub, Scene
-from seatrial.report.drawing.text_width import ELLIPSIS, fit, text_width, wrap
+from seatrial.report.drawing.text_width import text_width, wrap
 
 SVG = "{http://www.w3.org/2000/svg}"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -252,7 +252,7 @@ def test_names_from_outside_stay_text() -> None:
     text = machine_svg(MACHINES["hostile"]())
     assert "<script" not in text and "\x1b" not in text and "\u202e" not in text
     assert "&lt;script&gt;" in text
-    assert ELLIPSIS in text, "a name that is too long is cut"
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text, "text is wrapped, not cut"
 
 
 def test_the_description_names_every_device() -> None:
@@ -309,14 +309,17 @@ def test_names_are_short() -> None:
     assert several(["a", "b"]) == "a, b"
 
 
-def test_text_is_cut_to_its_room() -> None:
-    assert fit("short", 100, 11) == "short"
-    cut = fit("a rather long name of a device", 60, 11)
-    assert cut.endswith(ELLIPSIS) and text_width(cut, 11) <= 60
-    lines = wrap("measured 24.1, trained 31.5 GB/s", 95, 11, bold=True, lines=4)
+def test_text_is_wrapped_to_its_room_and_never_cut() -> None:
+    assert wrap("short", 100, 11) == ["short"]
+    lines = wrap("a rather long name of a device", 60, 11)
+    assert " ".join(lines) == "a rather long name of a device" and all(text_width(line, 11) <= 60 for line in lines)
+    lines = wrap("measured 24.1, trained 31.5 GB/s", 95, 11, bold=True)
     assert " ".join(lines) == "measured 24.1, trained 31.5 GB/s" and lines[-1].endswith("31.5 GB/s")
     assert all(text_width(line, 11, bold=True) <= 95 for line in lines)
-    assert wrap("W" * 500, 50, 11) == [fit("W" * 500, 50, 11)]
+    letters = wrap("x " + "W" * 500 + " end", 50, 11)
+    assert "".join(letters).replace(" ", "") == "x" + "W" * 500 + "end"
+    assert all(text_width(line, 11) <= 50 for line in letters)
+    assert wrap("WW", 1, 11) == ["W", "W"], "a character at least"
     assert wrap("", 50, 11) == []
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.store.claim import abandoned, claim, settle
+from seatrial.store.claim import _private, abandoned, claim, settle
 from seatrial.store.folder import ResultsFolder
 
 _CLAIMS_AND_DIES = """
@@ -91,8 +91,9 @@ def test_what_a_dead_process_was_preparing_is_swept(folder: ResultsFolder) -> No
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     room = folder.path / "artefacts" / "experiment"
-    leftover, removed = room / f".new-0-host-{dead.pid}", room / f".gone-3-host-{dead.pid}"
-    mine, foreign = room / f".new-1-host-{os.getpid()}", room / f".new-0-another-{dead.pid}"
+    here = _private("", "host", "").split("-")[3]
+    leftover, removed = room / f".new-0-host-{here}-{dead.pid}-ab", room / f".gone-3-host-{here}-{dead.pid}-ab"
+    mine, foreign = room / f".new-1-host-{here}-{os.getpid()}-ab", room / f".new-0-host-0123abcd-{dead.pid}-ab"
     for path in (leftover, removed, mine, foreign):
         path.mkdir(parents=True)
     abandoned(folder, "host", "experiment")

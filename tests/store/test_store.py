@@ -12,6 +12,9 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.model.experiment import Experiment
+from seatrial.model.limit import dram_bandwidth
+from seatrial.model.machine import Machine, Memory
+from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import Outcome
 from seatrial.model.record import RepeatRecord, encode
 from seatrial.model.sample import Sample
@@ -22,18 +25,13 @@ from seatrial.store.writer import RecordWriter
 EXPERIMENT = Experiment("memory.stream", {"threads": 2}, "env", "program", "machine")
 
 
+def machine(identity: str = "machine", **more: object) -> dict[str, object]:
+    return {"identity": identity, **machine_document(Machine("m")), **more}
+
+
 def record(repeat: int) -> RepeatRecord:
     samples = (Sample("triad", 0, 1e-3, {"bytes": 1e6}),)
     return RepeatRecord(EXPERIMENT.id, repeat, repeat, 1e9 + repeat, 0.3, Outcome.ok(), samples)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    made = ResultsFolder.create(tmp_path / "results")
-    made.put("machines", "known", {"schema": "seatrial.machine/1", "name": "m", "identity": "machine"})
-    made.put("environments", "env", {"name": "gcc"})
-    made.put("experiments", EXPERIMENT.id, EXPERIMENT.document())
-    return made
 
 
 def write(folder: ResultsFolder, *repeats: int) -> Path:
@@ -102,7 +100,7 @@ def test_a_damaged_fact_costs_the_records_that_refer_to_it_and_no_others(
 ) -> None:
     write(folder, 0)
     other = replace(EXPERIMENT, machine="machine-2", environment="env-2")
-    folder.put("machines", "known-2", {"schema": "seatrial.machine/1", "name": "m", "identity": "machine-2"})
+    folder.put("machines", "known-2", machine("machine-2"))
     folder.put("environments", "env-2", {"name": "clang"})
     folder.put("experiments", other.id, other.document())
     writer = RecordWriter(folder, "host")
@@ -128,12 +126,8 @@ def test_a_fact_that_a_power_cut_emptied_is_written_again(folder: ResultsFolder)
 def test_of_one_machine_the_document_that_knows_most_is_read(folder: ResultsFolder) -> None:
     """A user ran first and root later: root sees the memory modules."""
     write(folder, 0)
-    root = {"identity": "machine", "memory": {"peak_Bps": 1e11}}
-    for key, document in (
-        ("a", {"identity": "machine", "sources": ["sysfs"]}),
-        ("m", root),
-        ("z", {"identity": "machine"}),
-    ):
+    root = machine(memory=machine_document(Machine("m", memory=Memory(peak=dram_bandwidth(2, 3200))))["memory"])
+    for key, document in (("a", machine(sources=["sysfs"])), ("m", root), ("z", machine())):
         folder.put("machines", key, document)
     assert read_contents(folder).machines["machine"] == root
 

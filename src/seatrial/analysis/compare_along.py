@@ -105,7 +105,7 @@ def _of_environment(document: Mapping[str, Any]) -> dict[str, tuple[Value | None
     if isinstance(compiler, Mapping):
         found["compiler"] = (f"{compiler.get('family')} {compiler.get('version')}",)
     found["flags"] = (" ".join(document.get("added_flags", ())),)
-    return found | {name: (value,) for name, value in document.get("variables", {}).items()}
+    return found | {name: (value,) for name, value in (document.get("variables") or {}).items()}
 
 
 def _other_coordinates(experiment: Experiment, contents: Contents, along: str) -> dict[str, Value | None]:

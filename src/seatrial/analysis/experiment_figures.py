@@ -13,7 +13,7 @@ from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.parameter import Params
-from seatrial.model.reading import Reading, impossible_reason, readings
+from seatrial.model.reading import Reading, impossible_reason, recorded_readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
 from seatrial.stats.interval import median_interval
@@ -60,7 +60,8 @@ _MOST_LIMITS = 500
 class Repeats:
     """The figures of the ok repeats of an experiment, in order of time, with the limits that are known now.
 
-    The samples of one repeat at a time are read. Raises StoreError if its file has changed.
+    The samples of one repeat at a time are read. Raises ProtocolError if the figures of one cannot be computed from
+    its samples, StoreError if its file has changed.
     """
 
     def __init__(self, benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]) -> None:
@@ -83,8 +84,7 @@ class Repeats:
                 self._n_impossible += 1
 
     def _readings(self, record: RepeatRecord) -> list[Reading]:
-        samples = tuple(record.samples)  # read once: every figure goes through them
-        return readings(self._benchmark, self._machine, self._params, samples)
+        return recorded_readings(self._benchmark, self._machine, self._params, record)
 
     @property
     def impossible(self) -> Outcome | None:

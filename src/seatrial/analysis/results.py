@@ -10,6 +10,7 @@ from seatrial.analysis.ceilings import with_ceilings
 from seatrial.analysis.experiment_figures import Repeats, figures_of, outcome_of
 from seatrial.analysis.pairs import screened_pairs
 from seatrial.benchmarks import registry
+from seatrial.errors import ProtocolError
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.machine import Machine
@@ -17,7 +18,11 @@ from seatrial.model.machine_document import machine_from_document
 from seatrial.model.outcome import Outcome
 from seatrial.model.outlier import Screening
 from seatrial.model.record import RepeatRecord
+from seatrial.model.secrets import is_masked
+from seatrial.model.spelling import count
 from seatrial.store.contents import Contents
+
+_MOST_KERNEL_NOTES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,10 @@ def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
         records, benchmark = contents.records[key], benchmarks.get(experiment.benchmark)
         outcome, notes = outcome_of(records)
         if benchmark is not None and outcome.is_ok:
-            own = figures_of(benchmark, unknown_machine, experiment.parameters, records)
+            try:
+                own = figures_of(benchmark, unknown_machine, experiment.parameters, records)
+            except ProtocolError:
+                continue
             found.append(ExperimentResult(key, experiment, benchmark.question, outcome, own, reused=True, notes=notes))
     return tuple(found)
 
@@ -78,13 +86,15 @@ def machines_of(contents: Contents) -> dict[str, Machine]:
 
 
 def _superseded(contents: Contents) -> frozenset[str]:
-    """The experiments that could not run (no compiler, for example) and were run later in another environment."""
+    """The experiments that could not run (no compiler, for example) and were run later in another environment, unless
+    a study chose the one that they could not run in."""
     latest: dict[tuple[object, ...], list[tuple[float, str]]] = {}
     without: list[str] = []
     for key, experiment in contents.experiments.items():
         records = contents.records[key]
         latest.setdefault(_same(experiment), []).append((max(record.t0 for record in records), key))
-        if not any(record.samples for record in records):
+        document = contents.environments.get(experiment.environment, {})
+        if not any(record.samples for record in records) and not {"chosen", "wanted"} & document.keys():
             without.append(key)
     newest = {same: sorted(own)[-2:] for same, own in latest.items()}
     return frozenset(
@@ -115,9 +125,10 @@ def _notes_on_libraries(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
     else:
         beside = (f"loaded besides the libraries of the build: {', '.join(added)}",) if added else ()
     used = {
-        f"{notes['blas_version']}, kernels of {notes.get('blas_core', 'unknown')}"
+        f"{notes.get('blas_version') or notes.get('blas_path')}, kernels of {notes.get('blas_core', 'unknown')}"
+        + (f"; {notes['blas_why']}" if "blas_why" in notes else "")
         for notes in recorded
-        if "blas_version" in notes
+        if "blas_version" in notes or "blas_path" in notes
     }
     return (*beside, *(f"BLAS: {blas}" for blas in sorted(used)))
 
@@ -127,18 +138,47 @@ def _distinct(records: Sequence[RepeatRecord], name: str, default: Any) -> list[
     return list({id(value): value for record in records if (value := record.seen.get(name, default))}.values())
 
 
+def _remarks(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
+    """What the files of imported repeats have but no figure shows, and what they may be missing."""
+    return tuple(dict.fromkeys(str(remark) for remarks in _distinct(records, "remarks", ()) for remark in remarks))
+
+
+def _kernel_notes(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
+    """What the kernel reported, with the repeats during which it did."""
+    repeats: dict[str, list[int]] = {}
+    for record in records:
+        events = [str(event) for event in record.seen.get("kernel_events", ())]
+        if events:
+            more = f" (and {count(len(events) - 1, 'more line')})" if len(events) > 1 else ""
+            repeats.setdefault(f"{events[0]}{more}", []).append(record.repeat)
+    shown = list(repeats.items())[:_MOST_KERNEL_NOTES]
+    notes = [f"the kernel reported during {_repeats(numbers)}: {text}" for text, numbers in shown]
+    if len(repeats) > len(shown):
+        notes.append(f"the kernel reported {len(repeats) - len(shown)} more problems during repeats: see the records")
+    return tuple(notes)
+
+
+def _repeats(numbers: Sequence[int]) -> str:
+    listed = ", ".join(map(str, numbers[:6])) + (f" and {len(numbers) - 6} more" if len(numbers) > 6 else "")
+    return f"{'repeat' if len(numbers) == 1 else 'repeats'} {listed}"
+
+
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
     experiment, records = contents.experiments[key], contents.records[key]
     outcome, notes = outcome_of(records)
-    notes = (*notes, *_notes_on_libraries(records))
+    masked = ("arguments that look like secrets are masked",) if is_masked(experiment.parameters) else ()
+    notes = (*notes, *_notes_on_libraries(records), *_remarks(records), *_kernel_notes(records), *masked)
     benchmark = registry().get(experiment.benchmark)
     if benchmark is None:
         notes = (*notes, f"this version has no benchmark {experiment.benchmark}: its figures cannot be read")
     found: tuple[FigureResult, ...] = ()
     screening: Screening | None = None
     if benchmark is not None and outcome.is_ok:
-        repeats = Repeats(benchmark, machines[experiment.machine], experiment.parameters, records)
-        outcome = repeats.impossible or outcome
+        try:
+            repeats = Repeats(benchmark, machines[experiment.machine], experiment.parameters, records)
+            outcome = repeats.impossible or outcome
+        except ProtocolError as error:
+            outcome = Outcome.invalid("samples", error.message)
         if outcome.is_ok:
             found = repeats.figures()
             screening = screened_pairs(benchmark, experiment, machines[experiment.machine], records)
@@ -150,7 +190,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
 def _rank(experiment: Experiment) -> tuple[object, ...]:
     """The sort key of an experiment; values are ranked by type first, since types do not compare."""
     values = experiment.parameters.values()
-    return (experiment.benchmark, *((isinstance(v, str), v) for v in values), experiment.id)
+    return (experiment.benchmark, tuple((isinstance(v, str), isinstance(v, tuple), v) for v in values), experiment.id)
 
 
 def _question(experiment: Experiment) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,9 +11,8 @@ from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, point_ratio
 from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.parameter import Value
-from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult
-from seatrial.model.spelling import bare_name, setting_number, show_percent
+from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult, workers_of
+from seatrial.model.spelling import setting_number, show_percent, workers_text
 from seatrial.stats.fits import FEWEST_POINTS, SerialShare, amdahl, gustafson
 
 Kind = Literal["strong", "weak"]
@@ -44,19 +42,20 @@ def headline(result: ScalingResult) -> str:
     """A summary in one sentence: "At least 80 % efficient to 16 threads; at 32 it is 61 %"."""
     measured = [point for point in result.points if point.efficiency is not None]
     if len(measured) < 2 or result.efficient_to is None:
-        return f"Only {_workers(result.along, result.baseline_workers)} succeeded: no scaling can be computed"
+        return f"Only {workers_text(result.along, result.baseline_workers)} succeeded: no scaling can be computed"
     at = next(k for k, point in enumerate(measured) if point.workers == result.efficient_to)
     last = measured[-1]
     if at == len(measured) - 1:
-        text = f"At least {show_percent(EFFICIENT)} efficient to {_workers(result.along, last.workers)}, the "
+        text = f"At least {show_percent(EFFICIENT)} efficient to {workers_text(result.along, last.workers)}, the "
         text += f"highest number that succeeded: {_below_or_not(last.efficiency)}"
     else:
         after = measured[at + 1]
         if at == 0:
             text = f"Below {show_percent(EFFICIENT)} efficient from the first step on: "
-            text += f"{_below_or_not(after.efficiency)} at {_workers(result.along, after.workers)}"
+            text += f"{_below_or_not(after.efficiency)} at {workers_text(result.along, after.workers)}"
         else:
-            text = f"At least {show_percent(EFFICIENT)} efficient to {_workers(result.along, result.efficient_to)}; at "
+            reached = workers_text(result.along, result.efficient_to)
+            text = f"At least {show_percent(EFFICIENT)} efficient to {reached}; at "
             text += f"{setting_number(result.along, after.workers)} it is {_below_or_not(after.efficiency)}"
         if after is not last:
             text += f", at {setting_number(result.along, last.workers)} {_below_or_not(last.efficiency)}"
@@ -74,7 +73,7 @@ class _Worker:
 
 def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResult | None:
     """The scaling of one sweep; None where no point succeeded at any number of workers."""
-    workers = [_Worker(number, point) for point in sweep.points if (number := _number(point.settings[along]))]
+    workers = [_Worker(number, point) for point in sweep.points if (number := workers_of(point.settings[along]))]
     workers.sort(key=lambda worker: (worker.number, worker.point.figure is None))
     measured = [(worker, worker.point.figure) for worker in workers if worker.point.figure is not None]
     if not measured:
@@ -99,13 +98,6 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
         crossing=crossing,
         note=" ".join(filter(None, (why_not, *_remarks(points, base.number, along, crossing)))),
     )
-
-
-def _number(value: Value | None) -> float | None:
-    """A number of workers; None if the value is not one."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        return None
-    return float(value)
 
 
 def _once(workers: Sequence[_Worker]) -> list[_Worker]:
@@ -200,7 +192,7 @@ def _remarks(points: Sequence[ScalingPoint], fewest: float, along: str, crossing
     before = [point for point in points if point.value is None and point.workers < fewest]
     if before:
         numbers = ", ".join(setting_number(along, point.workers) for point in before)
-        remarks.append(f"{numbers} gave no result, so efficiencies are relative to {_workers(along, fewest)}.")
+        remarks.append(f"{numbers} gave no result, so efficiencies are relative to {workers_text(along, fewest)}.")
     if crossing is None:
         return remarks
     doubtful = [point for point in points if (i := point.efficiency_ci95) is not None and i[0] < EFFICIENT <= i[1]]
@@ -226,9 +218,3 @@ def _below_or_not(efficiency: float | None) -> str:
         if efficiency == EFFICIENT or float(shown) != EFFICIENT * 100:
             return f"{shown} %"
     return f"{shown} %"
-
-
-def _workers(along: str, number: float) -> str:
-    """Such as "16 threads" or "1 node"."""
-    name = bare_name(along)
-    return f"{setting_number(along, number)} {name.removesuffix('s') if number == 1 else name}"

@@ -111,7 +111,10 @@ def along_axis(
             for point in group:
                 if point is not first and point.experiment in known:
                     pairs.append(_pair(along, first, point, known, contents, rule))
-    found = [matches(pair.baseline, pair.candidate, figures=figures, rule=pair.rule) for pair in pairs]
+    found = [
+        [] if pair.is_itself else matches(pair.baseline, pair.candidate, figures=figures, rule=pair.rule)
+        for pair in pairs
+    ]
     comparisons = iter(compared([match for own in found for match in own], margin))
     by_value: dict[Value | None, list[Comparison]] = {}
     for pair, own in zip(pairs, found, strict=True):
@@ -130,6 +133,11 @@ class _Pair:
     baseline: SideExperiment
     candidate: SideExperiment
     rule: Sequential | None
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether both values of the axis resolve to one experiment: a comparison would be with itself."""
+        return _is_one(self.baseline, self.candidate)
 
 
 def _pair(
@@ -164,17 +172,26 @@ def _one(
         differences(first, second, along),
         scope(comparisons),
         tuple(text for pair in pairs if (text := lost(pair.baseline, pair.candidate))),
-        breakdowns=breakdowns((pair.baseline, pair.candidate) for pair in pairs),
+        breakdowns=breakdowns((pair.baseline, pair.candidate) for pair in pairs if not pair.is_itself),
     )
 
 
 def lost(baseline: SideExperiment, candidate: SideExperiment) -> str:
-    """Which side of a pair did not succeed, and why; "" if both did, or neither."""
+    """Why a pair was not compared: the side that did not succeed, or that both are one experiment. "" if both
+    succeeded, or neither."""
+    if _is_one(baseline, candidate):
+        benchmark = baseline.result.experiment.benchmark
+        return f"{benchmark}: {baseline.name} and {candidate.name} are one experiment on this machine"
     ok = [side.result.outcome.is_ok for side in (baseline, candidate)]
     if ok[0] == ok[1]:
         return ""
     bad = candidate if ok[0] else baseline
     return f"{bad.result.experiment.benchmark} of {bad.name}: {bad.result.outcome.state}: {bad.result.outcome.reason}"
+
+
+def _is_one(baseline: SideExperiment, candidate: SideExperiment) -> bool:
+    """Whether both are one experiment of one folder."""
+    return baseline.result.id == candidate.result.id and baseline.contents is candidate.contents
 
 
 def scope(comparisons: Sequence[Comparison]) -> str:

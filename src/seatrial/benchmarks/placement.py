@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from seatrial.benchmarks.bounds import between
 from seatrial.model.benchmark import Check, Skip
 from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.memory_size import SURELY_USABLE, sizing_memory_B
+from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, Value, whole
 from seatrial.model.sample import Sample
 
 THREADS = Parameter(
@@ -110,19 +111,39 @@ def pages_check(placement: Callable[[Machine, Params], tuple[int, ...]]) -> Chec
 
 
 def node_of_cpus(params: Params) -> Value:
-    """The value of `node`; experiments of earlier versions have none."""
-    return params.get(NODE.name, NODE.default)
+    """The value of `node`; experiments of earlier versions have none, and imported files do not state it."""
+    return _stated(params, NODE)
 
 
 def node_of_memory(params: Params) -> Value:
-    """The value of `memory`; experiments of earlier versions have none."""
-    return params.get(MEMORY.name, MEMORY.default)
+    """The value of `memory`; experiments of earlier versions have none, and imported files do not state it."""
+    return _stated(params, MEMORY)
+
+
+def _stated(params: Params, parameter: Parameter) -> Value:
+    value = params.get(parameter.name, UNKNOWN)
+    return parameter.default if value == UNKNOWN else value
 
 
 def memory_arguments(params: Params) -> list[str]:
     """The arguments with which a program allocates its memory on this node."""
     memory = node_of_memory(params)
     return [] if memory == "local" else ["--memory-node", str(memory)]
+
+
+def memory_size(machine: Machine, *, is_settled: bool = False) -> float | None:
+    """The smallest memory size, in bytes, that any source reports, including limits of control groups; None if unknown.
+
+    `is_settled`: without what varies from boot to boot, which is a little less.
+    """
+    totals, limits = (
+        [float(f.value) for f in machine.facts.get(name, ()) if isinstance(f.value, int | float) and f.value > 0]
+        for name in ("memory_total", "cgroup_memory_limit")
+    )
+    if totals and is_settled:
+        size = sizing_memory_B(machine.facts, min(totals))
+        totals = [] if size is None else [SURELY_USABLE * size]
+    return min([*totals, *limits], default=None)
 
 
 def _lacks_memory(machine: Machine, cpus: Iterable[int]) -> bool:

@@ -27,7 +27,7 @@ def compare_command(
     output: Path | None = None,
     as_json: bool,
 ) -> int:
-    """Compare and print; 1 if `--fail-on` applies, else 0."""
+    """Compare and print; 3 if nothing could be compared, 1 if `--fail-on` applies, else 0."""
     found = compare(*sides, along=along, margin=DEFAULT_MARGIN if margin is None else _margin(margin))
     if output is not None:
         write_file(output, compare_page(found.compared, found.outliers))
@@ -37,6 +37,9 @@ def compare_command(
         print(compare_text(found.compared, found.outliers, style=style_of(sys.stdout)))
     for text in (text for compared in found.compared for text in compared.lost):
         message(f"not compared: {text}")
+    if found.outliers is None and not any(compared.comparisons for compared in found.compared):
+        message("nothing was compared")
+        return 3
     return _status(found.compared, fail_on)
 
 
@@ -48,8 +51,8 @@ def _margin(text: str) -> float:
 
 
 def _status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
-    """1 if a verdict fails; `--fail-on ambiguous` includes slower. A side without results and an empty comparison fail
-    as well: a gate must not pass a program that died."""
+    """1 if a verdict fails; `--fail-on ambiguous` includes slower. A side without results fails as well: a gate must
+    not pass a program that died."""
     if fail_on is None:
         return 0
     if any(compared.lost or not compared.comparisons for compared in found):

@@ -13,6 +13,7 @@ from seatrial.errors import UsageError
 from seatrial.imports.readers import readers
 from seatrial.interface.import_ import import_results, result_file
 from seatrial.interface.machines import machine_of
+from seatrial.model.parameter import UNKNOWN
 from seatrial.model.units import parse_quantity
 from seatrial.plan.points import parse_settings
 from seatrial.report.documents.results import results_document
@@ -36,9 +37,11 @@ def import_command(
     read = [_file(text) for text in files]
     machine = machine_of(parse_dumps(dumps), live=live) if dumps or live else None
     found = import_results(read, Given(machine, chosen, peaks.get("peak_flops"), peaks.get("peak_Bps")), results)
+    if not found.repeats:
+        message("nothing was imported: the files contain no result")
     if as_json:
         print_json(results_document(found.experiments, found.environments))
-    else:
+    elif found.repeats:
         print(results_text(found.experiments, style_of(sys.stdout)))
         message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     _report(found.repeats)
@@ -46,13 +49,15 @@ def import_command(
 
 
 def _report(repeats: Sequence[Repeat]) -> None:
-    """Report which files are invalid, and which parameters they do not state."""
+    """Report which files are invalid, what of them no figure shows, and which parameters they do not state."""
     for repeat in repeats:
         if not repeat.outcome.is_ok:
             message(f"{repeat.file}: {repeat.experiment.benchmark} is {repeat.outcome.state}: {repeat.outcome.reason}")
-    defaults = {repeat.experiment.benchmark: repeat.defaults for repeat in repeats if repeat.defaults}
-    for benchmark, names in defaults.items():
-        message(f"{benchmark}: the files do not state {', '.join(names)}; defaults are assumed (override with --set)")
+        for remark in repeat.remarks:
+            message(f"{repeat.file}: {repeat.experiment.benchmark}: {remark}")
+    for experiment, names in {r.experiment.benchmark: (r.experiment, r.missing) for r in repeats if r.missing}.values():
+        taken = "unknown" if UNKNOWN in experiment.parameters.values() else "the defaults are taken"
+        message(f"{experiment.benchmark}: the files do not state {', '.join(names)}: {taken} (--set states them)")
 
 
 def _settings(options: Sequence[str]) -> dict[str, str]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 from enum import StrEnum
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from seatrial.cli.signals import all_done, stopped_status, take_signals
+from seatrial.cli.streams import output_error, take_streams
 from seatrial.errors import SeatrialError, StoreError
 from seatrial.version import __version__
 
 RESULTS = Path("seatrial-results")
-
-_INTERRUPTED = 128 + signal.SIGINT
-_TERMINATED = 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="seatrial",
@@ -66,7 +63,7 @@ FromOption = Annotated[
         "--from",
         metavar="KIND=FILE[#n]",
         help="output of another tool: hwloc-xml, lspci-vv, lspci-tree, dmidecode, nvidia-smi-topo, nvidia-smi-p2p, "
-        "rocm-smi-topo, nccl-xml; several files describe one machine",
+        "amd-smi, rocm-smi-topo, nccl-xml; several files describe one machine",
     ),
 ]
 LiveOption = Annotated[
@@ -183,6 +180,18 @@ def run(
     results: ResultsOption = RESULTS,
     site: SiteOption = None,
     system: SystemOption = None,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            "--wait",
+            metavar="TIME",
+            help="the longest wait for another run that measures on this host (default: until it ends)",
+        ),
+    ] = None,
+    ignore_lock_of: Annotated[
+        list[str] | None,
+        typer.Option("--ignore-lock-of", metavar="USER", help="measure beside runs of this user, which is recorded"),
+    ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Measure benchmarks, a study, or the standard trial."""
@@ -197,6 +206,8 @@ def run(
         keep=keep,
         site=site,
         system=system,
+        wait=wait,
+        ignore_lock_of=ignore_lock_of or (),
         as_json=output_format is Format.JSON,
     )
     raise typer.Exit(status)
@@ -353,48 +364,60 @@ def report(
 
 
 def main() -> None:
-    """The entry point. A SeatrialError, Ctrl-C, SIGTERM and a full output stream each end in one clear message.
+    """The entry point, as `entry.main`, for who has loaded this module."""
+    take_signals()
+    take_streams()
+    run_main()
 
-    SIGTERM, which batch systems send, ends a run as Ctrl-C does: programs are stopped, finished repeats are kept.
-    """
+
+def run_main() -> None:
+    """Run the command and exit. A SeatrialError, a signal and a full output stream each end in one clear message."""
     # Records are many small objects that live as long as the command; the collector would traverse them repeatedly.
     gc.set_threshold(200_000, 50, 100)
-    signal.signal(signal.SIGTERM, _terminate)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # print ? for a character that the terminal cannot show
-    sys.exit(_status())
+    try:
+        status = _status()
+        all_done()
+    except SystemExit:  # a signal while the last message was printed
+        status = stopped_status() or 1
+    sys.exit(status)
 
 
 def _status() -> int:
     """Run the command and report what went wrong; the exit status."""
-    from seatrial.cli.output import abandon, message, show_messages
+    from seatrial.cli.output import message, show_messages
 
     show_messages()
-    try:
-        status = int(app(standalone_mode=False) or 0)  # typer catches Ctrl-C and returns 130
-        sys.stdout.flush()
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 1
-    except SeatrialError as error:
-        message(f"seatrial: {error}")
-        status = error.exit_code
-    except BrokenPipeError:
-        abandon(1)
-        status = 0
-    except OSError as error:
-        abandon(1)
-        where = f" ({error.filename})" if error.filename else ""
-        message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
-        status = StoreError.exit_code
-    except typer.TyperException as error:
-        todo = "seatrial --help lists the commands, seatrial COMMAND --help the options"
-        message(f"seatrial: {error.format_message()}\n  {todo}")
-        status = error.exit_code
-    if status in (_INTERRUPTED, _TERMINATED):
+    status = _status_of_command()
+    stopped = stopped_status()
+    if stopped is not None:
+        output_error()
         message("seatrial: interrupted; finished repeats are kept, and the same command resumes")
+        return stopped
+    error = output_error()
+    if error is not None:
+        todo = "redirect it to another place and repeat the command; finished repeats are kept and not run again"
+        message(f"seatrial: standard output cannot be written: {error.strerror or error}\n  {todo}")
+        return status or StoreError.exit_code
     return status
 
 
-def _terminate(number: int, frame: object) -> None:
-    sys.exit(_TERMINATED)
+def _status_of_command() -> int:
+    from seatrial.cli.output import message
+
+    try:
+        return int(app(standalone_mode=False) or 0)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except SeatrialError as error:
+        message(f"seatrial: {error}")
+        return error.exit_code
+    except BrokenPipeError:  # a stream that is not ours
+        return StoreError.exit_code
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
+        return StoreError.exit_code
+    except typer.TyperException as error:
+        todo = "seatrial --help lists the commands, seatrial COMMAND --help the options"
+        message(f"seatrial: {error.format_message()}\n  {todo}")
+        return error.exit_code

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from seatrial.errors import UsageError
 from seatrial.report.text.terminal import PLAIN, Style
+from seatrial.store.files import write_once
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -31,7 +32,13 @@ def style_of(stream: TextIO) -> Style:
 
 
 def message(text: str) -> None:
-    """Print a message on stderr; it is dropped if stderr cannot be written."""
+    """Print a message on stderr, without control characters: it may quote a file. It is dropped if stderr cannot be
+    written."""
+    print_painted("".join(letter if letter.isprintable() or letter in "\t\n" else "?" for letter in text))
+
+
+def print_painted(text: str) -> None:
+    """The same for text that was made for the terminal, with our colours; what it quotes is already clean."""
     if sys.stderr is None:
         return
     try:
@@ -72,12 +79,7 @@ def write_file(path: Path, text: str) -> None:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")
             return
-        private = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            private.write_text(text, encoding="utf-8")
-            private.replace(target)
-        finally:
-            private.unlink(missing_ok=True)
+        write_once(target.parent, target.name, data=text.encode())
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise UsageError(f"{str(path)!r} cannot be written: {why}", "give another file with -o") from error

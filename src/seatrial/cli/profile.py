@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from seatrial.cli.output import message, style_of, write_file
+from seatrial.cli.output import message, print_painted, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.profile import ProfileResult, profile, profile_of_tables
 from seatrial.model.units import parse_bytes, parse_seconds
@@ -50,7 +50,7 @@ def profile_command(
 
 def _print_text(found: ProfileResult) -> None:
     for one in found.profiles:
-        message(profile_text(one, style_of(sys.stderr)))
+        print_painted(profile_text(one, style_of(sys.stderr)))
     for line in found.trace.summary if found.trace is not None else ():
         message(f"trace: {line}")
     if not found.is_ok:

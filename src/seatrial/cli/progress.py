@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.output import message
 from seatrial.engine.events import Progress
+from seatrial.engine.lock_file import Holder, holders_text
 from seatrial.model.outcome import Outcome
+from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
 from seatrial.report.text.results import parameters_text
 
@@ -44,12 +47,17 @@ class TerminalProgress:
         else:
             self._now_and_then(f"[{done}] {what}")
 
-    def waits_for(self, pid: int | None) -> None:
+    def waits_for(self, holders: Sequence[Holder]) -> None:
         """Report what the run is waiting for."""
-        who = f"process {pid}" if pid else "another process"
+        users = " ".join(f"--ignore-lock-of {user}" for user in sorted({holder.user for holder in holders}))
         self._always(
-            f"waiting for {who}, which is measuring on this machine: two runs at once would disturb each other"
+            "waiting: another seatrial measures on this host, and two at once would disturb each other "
+            f"({holders_text(holders)}); --wait TIME limits the wait, {users} measures beside it"
         )
+
+    def waits_for_claims(self, hosts: Sequence[str]) -> None:
+        """Report whose repeats the run is waiting for."""
+        self._always(f"waiting for repeats that are being made into the same results folder on {', '.join(hosts)}")
 
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
         """Report a repeat that did not succeed."""
@@ -82,7 +90,7 @@ def _bar() -> ProgressBar | None:
 
 
 def _named(point: Point) -> str:
-    words = (point.benchmark.name, parameters_text(point.parameters), choice_text(point.environment))
+    words = (point.benchmark.name, parameters_text(masked_parameters(point.parameters)), choice_text(point.environment))
     return " ".join(word for word in words if word)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -21,6 +22,8 @@ from seatrial.report.text.compare import study_text
 from seatrial.report.text.results import results_text
 from seatrial.report.text.terminal import Style
 
+_MOST_REASONS = 12
+
 
 def run_command(
     targets: Sequence[str],
@@ -32,6 +35,8 @@ def run_command(
     keep: bool,
     site: Path | None,
     system: str | None,
+    wait: str | None,
+    ignore_lock_of: Sequence[str],
     as_json: bool,
 ) -> int:
     """Measure and print; the exit status of CONTRACT."""
@@ -46,6 +51,8 @@ def run_command(
             keep=keep,
             site=site,
             system=system,
+            wait_s=None if wait is None else parse_seconds(wait),
+            ignore_lock_of=ignore_lock_of,
             progress=progress,
         )
     finally:
@@ -59,6 +66,8 @@ def run_command(
         style = style_of(sys.stdout)
         print(_by_environment(found, style) if found.study is None else study_text(found.study, style=style))
         message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
+    for line in nothing_measured(found.experiments):
+        message(line)
     return exit_status(found.experiments, named=bool(targets))
 
 
@@ -77,6 +86,23 @@ def _by_environment(found: RunResult, style: Style) -> str:
 
 
 def exit_status(results: Sequence[ExperimentResult], *, named: bool) -> int:
-    """3 if an experiment failed, timed out or is invalid, or a named benchmark is unsupported; else 0."""
+    """3 if an experiment failed, timed out or is invalid, or a named benchmark is unsupported, or none has a result;
+    else 0."""
     bad = {State.FAILED, State.TIMED_OUT, State.INVALID} | ({State.UNSUPPORTED} if named else set())
-    return 3 if any(result.outcome.state in bad for result in results) else 0
+    states = [result.outcome.state for result in results]
+    return 0 if State.OK in states and bad.isdisjoint(states) else 3
+
+
+def nothing_measured(results: Sequence[ExperimentResult]) -> list[str]:
+    """What was missing, if no experiment has a result; else []."""
+    if any(result.outcome.is_ok for result in results):
+        return []
+    reasons = Counter(
+        (result.experiment.benchmark, result.outcome.state.value, result.outcome.reason) for result in results
+    )
+    lines = [
+        f"  {benchmark}: {state}{f' ({number} experiments)' if number > 1 else ''}: {reason}"
+        for (benchmark, state, reason), number in list(reasons.items())[:_MOST_REASONS]
+    ]
+    more = len(reasons) - len(lines)
+    return ["nothing was measured", *lines, *([f"  and {more} more reasons"] if more else [])]

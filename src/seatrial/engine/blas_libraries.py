@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from seatrial.engine.file_contents import digest
 from seatrial.engine.once import Once
-from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas
+from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas, why_chosen
 from seatrial.environments.build import Built, describe_with
 from seatrial.errors import BuildError
 from seatrial.model.environment_choice import EnvironmentChoice
@@ -46,5 +46,6 @@ def _load(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibr
             refused.append(f"{blas.path}: {problem.message}")
             continue
         libraries = {name: build_id or digest(hello.lib_paths[name]) for name, build_id in hello.libs.items()}
-        return LoadedLibrary(blas.name, tuple(blas.arguments()), hello, libraries)
+        why = why_chosen(blas, wanted) + (f"; not loaded: {'; '.join(refused)}" if refused else "")
+        return LoadedLibrary(blas.name, (*blas.arguments(), "--blas-why", why), hello, libraries)
     raise NoBlasError(f"no BLAS can be loaded ({'; '.join(refused)})", HOW_TO_GET_ONE)

@@ -11,26 +11,31 @@ from __future__ import annotations
 import platform
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from seatrial.engine.events import Listener, Progress
 from seatrial.engine.group import Group, Member, can_take_turns
-from seatrial.engine.host_lock import exclusive_on_this_host
+from seatrial.engine.host_lock import ClaimWait, HostLock
+from seatrial.engine.lock_file import Holder
 from seatrial.engine.policy import Alone, Compared, Policy
 from seatrial.engine.ready import Ready
-from seatrial.engine.repeat import make_repeat, make_together, recover_repeat
+from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
 from seatrial.environments.variables import variables_with
-from seatrial.launch.local import adopt_orphans
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
 from seatrial.probes.variables import performance_variables
 from seatrial.stats.stopping import StoppingRule
-from seatrial.store.claim import Claim, abandoned, claim, settle
+from seatrial.store.claim import Claim, abandoned, claim_next, claimed_elsewhere, settle
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.record_watch import RecordWatch
 from seatrial.store.writer import RecordWriter
+
+_GIVE_WAY_S = 0.1
+_random = random.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +70,20 @@ def run_work(
     *,
     again: bool = False,
     keep: bool = False,
+    lock: HostLock | None = None,
 ) -> frozenset[str]:
     """Run the missing repeats. Returns the ids of the experiments that got any.
 
-    Experiments that the records show to be finished are skipped, unless `again`. Waits while another seatrial process
-    measures on this host.
-    Raises StoreError if a record cannot be written; KeyboardInterrupt propagates, with all finished repeats kept.
+    Experiments that the records show to be finished are skipped, unless `again`. Holds the host lock while it measures,
+    and waits for it as `lock` says; if nothing is missing, it is not taken. Other processes may work on the same
+    folder: each repeat is made once, and an experiment that another process is measuring is left to it.
+    Raises StoreError if a record cannot be written, BusyError if the wait for the lock is over; KeyboardInterrupt
+    propagates, with all finished repeats kept.
     """
-    adopt_orphans()
     host = platform.node()
     writer = RecordWriter(folder, host)
     try:
-        with exclusive_on_this_host(listener.waits_for):
-            return _Run(machine, folder, listener, host, writer, keep).run(work, again=again)
+        return _Run(machine, folder, listener, host, writer, keep).run(work, lock or HostLock(), again=again)
     finally:
         writer.close()
 
@@ -109,23 +115,87 @@ class _Run:
     keep: bool
     order: int = 0
     rounds: int = 0
+    entries: Sequence[_Entry] = ()
+    watch: RecordWatch = field(init=False)
+    numbers: dict[str, set[int]] = field(default_factory=dict)
+    """Experiment -> its recorded repeats; two groups may have the same experiment."""
+    beside: Callable[[], Sequence[Holder]] = tuple
 
-    def run(self, work: Sequence[Work], *, again: bool) -> frozenset[str]:
+    def run(self, work: Sequence[Work], lock: HostLock, *, again: bool) -> frozenset[str]:
+        self.watch = RecordWatch(self.folder, own=self.writer.path.name)
         known = read_contents(self.folder).records
-        entries = [
+        self.entries = [
             self._resume(group, item, known, again=again) for item in work for group in item.groups if len(group)
         ]
-        while waiting := [entry for entry in entries if not entry.group.is_finished]:
-            self.rounds += 1
-            for entry in random.sample(waiting, len(waiting)):
-                if entry.policy.affords(entry.group):
-                    self._block(entry, entries)
-                    entry.update()
-                else:
-                    entry.group.is_finished = True
+        waiting = ClaimWait(lock.wait_s, self.listener)
+        while self._affordable():
+            if hosts := self._left_to_others():
+                waiting.again(hosts)
+                self._refresh()
+                continue
+            waiting.over()
+            with lock.held(self.listener.waits_for) as held:
+                self.beside = held.beside
+                self._refresh()  # what others recorded during the wait
+                self._rounds()
+            time.sleep(_random.uniform(0.0, _GIVE_WAY_S) if self._affordable() else 0.0)
         return frozenset(
-            member.ready.experiment.id for entry in entries for member in entry.group.members if member.made
+            member.ready.experiment.id for entry in self.entries for member in entry.group.members if member.made
         )
+
+    def _affordable(self) -> list[_Entry]:
+        """The groups that need another block. Those without time for it are finished."""
+        for entry in self.entries:
+            if not entry.group.is_finished and not entry.policy.affords(entry.group):
+                entry.group.is_finished = True
+        return [entry for entry in self.entries if not entry.group.is_finished]
+
+    def _rounds(self) -> None:
+        """Rounds of blocks, until all groups are finished or other processes measure those that are not."""
+        made = True
+        while made and (waiting := self._affordable()):
+            self.rounds += 1
+            made = False
+            for entry in random.sample(waiting, len(waiting)):
+                if not entry.group.is_finished and entry.policy.affords(entry.group):
+                    made |= self._block(entry)
+
+    def _left_to_others(self) -> list[str]:
+        """The hosts whose processes are measuring all groups that are not finished; [] if one is free."""
+        hosts: list[str] = []
+        for entry in self._affordable():
+            others = self._others(entry)
+            if not others:
+                return []
+            hosts += others
+        return sorted(set(hosts))
+
+    def _others(self, entry: _Entry) -> list[str]:
+        """The hosts whose processes are measuring members of a group. Repeats of a dead process are taken over."""
+        for member in entry.group.members:
+            self._recover(member)
+        return [host for member in entry.group.members for host in self._elsewhere(member.ready.experiment.id).values()]
+
+    def _elsewhere(self, experiment: str) -> dict[int, str]:
+        return claimed_elsewhere(self.folder, self.host, experiment, self.numbers[experiment])
+
+    def _refresh(self) -> None:
+        """Add what other processes recorded, and check which groups are finished now."""
+        fresh = self.watch.new()
+        if not fresh:
+            return
+        by_experiment: dict[str, list[RepeatRecord]] = {}
+        for record in fresh:
+            by_experiment.setdefault(record.experiment, []).append(record)
+        for entry in self.entries:
+            has_more = False
+            for member in entry.group.members:
+                for record in by_experiment.get(member.ready.experiment.id, ()):
+                    if record.repeat not in member.taken:
+                        self._add(member, record, entry.policy, entry.study, entry.again)
+                        has_more = True
+            if has_more and not entry.group.is_finished:
+                entry.update()
 
     def _resume(
         self, group: Sequence[Ready], work: Work, known: Mapping[str, Sequence[RepeatRecord]], *, again: bool
@@ -144,55 +214,124 @@ class _Run:
     def _recall(self, ready: Ready, records: Sequence[RepeatRecord], work: Work, again: bool) -> Member:
         """An experiment with its recorded repeats, and those that a killed run finished but did not record."""
         member = Member(ready, self.machine)
+        self.numbers.setdefault(ready.experiment.id, set())
         for record in records:
-            member.add(record)
-            if work.study and not again and record.seen.get("study") == work.study:
-                work.policy.made(member, record.wall_s)
-        for left in abandoned(self.folder, self.host, ready.experiment.id):
-            recorded = next((record for record in records if record.repeat == left.repeat), None)
+            self._add(member, record, work.policy, work.study, again)
+        self._recover(member)
+        return member
+
+    def _add(self, member: Member, record: RepeatRecord, policy: Policy, study: str, again: bool) -> None:
+        """Add a recorded repeat of an earlier or another process."""
+        member.add(record)
+        self.numbers[record.experiment].add(record.repeat)
+        if study and not again and record.seen.get("study") == study:
+            policy.made(member, record.wall_s)
+
+    def _recover(self, member: Member) -> None:
+        """Record the repeats of killed processes whose programs finished."""
+        ready = member.ready
+        claims = abandoned(self.folder, self.host, ready.experiment.id)
+        if not claims:
+            return
+        self._refresh()  # their processes may have recorded them, and so may others that recovered them
+        known = {record.repeat: record for record in read_contents(self.folder).records.get(ready.experiment.id, ())}
+        for left in claims:
+            recorded = known.get(left.repeat)
             if recorded is None:
                 recovered = recover_repeat(ready, self.machine, left, self.writer, keep=self.keep)
                 if recovered is None:
                     left.release()
                 else:
                     member.add(recovered)
+                    self.numbers[recovered.experiment].add(recovered.repeat)
             elif recorded.outcome.is_ok and not self.keep:
                 left.release()
             else:
                 settle(left)
-        return member
 
-    def _block(self, entry: _Entry, entries: Sequence[_Entry]) -> None:
-        """One repeat of each member, in random order; compared members run concurrently if they can."""
+    def _block(self, entry: _Entry) -> bool:
+        """One repeat of each member, in random order; compared members run concurrently if they can. False if another
+        process is measuring one of them, or has made what was missing."""
         block = f"{self.writer.path.stem}:{self.rounds}"
         alive = entry.group.alive
         drawn = random.sample(alive, len(alive))
-        if isinstance(entry.policy, Compared) and not entry.group.runs_separately and can_take_turns(drawn):
-            if self._repeats(drawn, entry, block, entries):
-                return
-            entry.group.runs_separately = True
-        for member in drawn:
-            self._repeats([member], entry, block, entries)
-
-    def _repeats(self, members: Sequence[Member], entry: _Entry, block: str, entries: Sequence[_Entry]) -> bool:
-        """One concurrent repeat of each of these members; False if that failed and they must run separately."""
-        claims: list[Claim] = []
+        claims = self._claim_block(entry, drawn, block)
+        if claims is None:
+            return False
         try:
-            for member in members:
-                claims.append(self._claim(member, entry, block, self.order + len(claims), len(members)))
-                self.listener.repeat_starts(member.ready.point, claims[-1].repeat, _progress(entries))
-            records = self._make([member.ready for member in members], claims)
+            if isinstance(entry.policy, Compared) and not entry.group.runs_separately and can_take_turns(drawn):
+                if self._repeats(drawn, entry, claims):
+                    return True
+                entry.group.runs_separately = True
+                claims = self._claim_block(entry, drawn, block)  # their folders hold what the failed run left
+                if claims is None:
+                    return False
+            for member in drawn:
+                self._repeats([member], entry, claims)
+            return True
+        finally:
+            entry.update()
+            _release(claims or {})  # those of repeats that were not made
+
+    def _claim_block(self, entry: _Entry, members: Sequence[Member], block: str) -> dict[str, Claim] | None:
+        """Claim a repeat of each of these members; None if another process is measuring one of the group, or has made
+        what was missing."""
+        if self._others(entry):
+            return None
+        claims: dict[str, Claim] = {}
+        limit_s = sum(time_limit_s(member.ready) for member in members)
+        try:
+            for member in sorted(members, key=lambda member: member.ready.experiment.id):  # every process in this order
+                key = member.ready.experiment.id
+                noted = self._notes(entry, member, block, limit_s)
+                claims[key] = claim_next(self.folder, self.host, key, partial(self._taken, key), noted)
+                # Of those that claim at the same time, the one with the lowest number stays.
+                if (
+                    entry.group.is_finished
+                    or min(self._elsewhere(key), default=claims[key].repeat) < claims[key].repeat
+                ):
+                    _release(claims)
+                    return None
+        except BaseException:
+            _release(claims)
+            raise
+        return claims
+
+    def _taken(self, experiment: str) -> set[int]:
+        self._refresh()
+        return self.numbers[experiment]
+
+    def _repeats(self, members: Sequence[Member], entry: _Entry, claims: dict[str, Claim]) -> bool:
+        """One concurrent repeat of each of these members; False if that failed and they must run separately. The claims
+        end."""
+        mine: list[Claim] = []
+        for member in members:
+            noted: dict[str, Any] = {"order": self.order + len(mine), "t0": time.time()}
+            if len(members) > 1:
+                noted["together"] = len(members)
+            if passed := self.beside():
+                noted["beside"] = [f"user {holder.user}, pid {holder.pid or 'unknown'}" for holder in passed]
+            key = member.ready.experiment.id
+            claims[key] = claims[key].noting(noted)
+            mine.append(claims[key])
+            self.listener.repeat_starts(member.ready.point, mine[-1].repeat, _progress(self.entries))
+        try:
+            records = self._make([member.ready for member in members], mine)
         except (KeyboardInterrupt, SystemExit):
-            for claimed in claims:
+            for claimed in mine:
                 claimed.release()
             raise
+        finally:  # after any other error the next run recovers what its program finished
+            for claimed in mine:
+                del claims[claimed.experiment]
         if not records:
-            for claimed in claims:
+            for claimed in mine:
                 claimed.release()
             return False
         self.order += len(records)
         for member, record in zip(members, records, strict=True):
             member.add(record)
+            self.numbers[record.experiment].add(record.repeat)
             member.made += 1
             member.has_failed = not record.outcome.is_ok
             entry.policy.made(member, record.wall_s)
@@ -205,26 +344,26 @@ class _Run:
         pairs = list(zip(experiments, claims, strict=True))
         return make_together(pairs, self.machine, self.writer, keep=self.keep)
 
-    def _claim(self, member: Member, entry: _Entry, block: str, order: int, together: int) -> Claim:
-        """Claim the member's next free repeat."""
-        ready = member.ready
-        number = max(member.taken, default=-1) + 1
+    def _notes(self, entry: _Entry, member: Member, block: str, limit_s: float) -> dict[str, Any]:
+        """The notes of a claim; `limit_s` is the longest time until it ends."""
         noted: dict[str, Any] = {
-            "order": order,
+            "order": self.order,
             "block": block,
             "t0": time.time(),
+            "limit_s": limit_s,
             "budget_s": entry.policy.budget_s,
-            "variables": performance_variables(variables_with(ready.variables)),
+            "variables": performance_variables(variables_with(member.ready.variables)),
         }
         if entry.study:
             noted["study"] = entry.study
         if entry.again:
             noted["again"] = self.writer.path.stem  # more time after a stop: the next stop has less error left to spend
-        if together > 1:
-            noted["together"] = together
-        while (claimed := claim(self.folder, self.host, ready.experiment.id, number, noted)) is None:
-            number += 1
-        return claimed
+        return noted
+
+
+def _release(claims: Mapping[str, Claim]) -> None:
+    for claimed in claims.values():
+        claimed.release()
 
 
 def _progress(entries: Sequence[_Entry]) -> Progress:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from seatrial.engine.lock_file import Holder
 from seatrial.model.outcome import Outcome
 from seatrial.plan.points import Point
 
@@ -22,8 +24,13 @@ class Listener(Protocol):
     """Watches a run: the engine calls these methods between repeats, never while a program runs. A subclass overrides
     those that it needs."""
 
-    def waits_for(self, pid: int | None) -> None:
-        """Another seatrial process measures on this host (its id, if known): nothing is started until it ends."""
+    def waits_for(self, holders: Sequence[Holder]) -> None:
+        """Other seatrial processes measure on this host: nothing is started until they end. Called when the wait
+        begins, when they change, and once a minute."""
+        return None
+
+    def waits_for_claims(self, hosts: Sequence[str]) -> None:
+        """Processes on these hosts make the repeats that are still needed: waits until these are recorded."""
         return None
 
     def building(self, point: Point) -> None:

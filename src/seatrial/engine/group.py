@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from seatrial.engine.ready import Ready
+from seatrial.errors import ProtocolError
 from seatrial.model.machine import Machine
+from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Value
-from seatrial.model.reading import readings
+from seatrial.model.reading import recorded_readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
 from seatrial.stats.stopping import LOOKS
@@ -54,7 +56,7 @@ class RecordedRepeat:
 
     @property
     def values(self) -> Mapping[FigureKey, float]:
-        """The value of each figure."""
+        """The value of each figure; none if they cannot be computed."""
         return self._figures()[0]
 
     @property
@@ -62,15 +64,22 @@ class RecordedRepeat:
         """The values of the samples of each figure, if it took turns with others."""
         return self._figures()[1]
 
+    def read(self) -> None:
+        """Read the figures now. Raises ProtocolError if they cannot be computed."""
+        point, record = self._ready.point, self._record
+        found = recorded_readings(point.benchmark, self._machine, point.parameters, record)
+        values = {(r.figure.name, point_key(r.point)): r.value for r in found}
+        in_turns = record.seen.get("together")
+        turns = {(r.figure.name, point_key(r.point)): r.values for r in found} if in_turns else {}
+        self._values = values, turns
+
     def _figures(self) -> tuple[dict[FigureKey, float], dict[FigureKey, tuple[float, ...]]]:
         if self._values is None:
-            point, record = self._ready.point, self._record
-            found = readings(point.benchmark, self._machine, point.parameters, tuple(record.samples))
-            values = {(r.figure.name, point_key(r.point)): r.value for r in found}
-            in_turns = record.seen.get("together")
-            turns = {(r.figure.name, point_key(r.point)): r.values for r in found} if in_turns else {}
-            self._values = values, turns
-        return self._values
+            try:
+                self.read()
+            except ProtocolError:
+                self._values = {}, {}
+        return self._values or ({}, {})
 
 
 @dataclass(slots=True)
@@ -92,7 +101,15 @@ class Member:
         if self.latest is None or record.t0 >= self.latest.t0:
             self.latest = record
         if record.outcome.is_ok:
-            insort(self.ok_repeats, RecordedRepeat(record, self.ready, self.machine), key=lambda repeat: repeat.t0)
+            repeat = RecordedRepeat(record, self.ready, self.machine)
+            if len(self.ok_repeats) < LOOKS[-1]:
+                try:
+                    repeat.read()
+                except ProtocolError as error:
+                    if self.latest is record:  # it is tried again
+                        self.latest = replace(record, outcome=Outcome.invalid("samples", error.message))
+                    return
+            insort(self.ok_repeats, repeat, key=lambda repeat: repeat.t0)
 
     @property
     def counted(self) -> list[OkRepeat]:

@@ -26,7 +26,7 @@ from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine, NamedLimit
 from seatrial.model.machine_document import machine_identity
 from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import Params, Value
+from seatrial.model.parameter import UNKNOWN, Params, Value
 from seatrial.model.protocol import UNREADABLE
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
@@ -64,7 +64,8 @@ class Given:
 class Repeat:
     """One repeat to record, with everything that its record refers to.
 
-    `defaults` are the parameters of one of our benchmarks that neither the file nor the user states.
+    `missing` are the parameters of one of our benchmarks that neither the file nor the user states; `remarks` as in
+    `ImportedExperiment`.
     """
 
     file: str
@@ -76,7 +77,8 @@ class Repeat:
     samples: tuple[Sample, ...]
     checks: Mapping[str, float]
     seen: Mapping[str, Any]
-    defaults: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def source(self) -> tuple[object, ...]:
@@ -256,7 +258,7 @@ def _repeat(
     machine: Machine,
     identity: str,
 ) -> Repeat:
-    parameters, defaults = _parameters(benchmark, found, given.settings, file.name)
+    parameters, missing = _parameters(benchmark, found, given.settings, file.name)
     if found.is_ours:
         parameters = _as_started(benchmark, parameters, found, machine, file.name)
     environment: dict[str, Any] = {
@@ -276,8 +278,10 @@ def _repeat(
             "version": content.version,
         },
         "notes": dict(found.notes),
-        "parameters_not_told": list(defaults),
+        "parameters_not_told": list(missing),
     }
+    if found.remarks:
+        seen["remarks"] = list(found.remarks)
     if content.host is not None:
         seen["host"] = content.host
     return Repeat(
@@ -290,7 +294,8 @@ def _repeat(
         found.samples,
         found.checks,
         seen,
-        () if benchmark.name.startswith("imported.") else defaults,
+        () if benchmark.name.startswith("imported.") else missing,
+        found.remarks,
     )
 
 
@@ -303,7 +308,11 @@ def _start(date_s: float | None, changed_s: float | None) -> float:
 def _parameters(
     benchmark: Benchmark, found: ImportedExperiment, settings: Mapping[str, str], file: str
 ) -> tuple[Params, tuple[str, ...]]:
-    """(all parameters, the names of those at defaults). A setting must not contradict the file."""
+    """(all parameters, the names of those that nobody states). A setting must not contradict the file.
+
+    They are unknown: a default would make two results look like one experiment, or claim what nobody knows. Only
+    programs of seatrial have the default of every parameter that nobody states.
+    """
     assumed = found.notes.get("assumed", ())
     chosen: dict[str, Value] = dict(found.parameters)
     for name, text in settings.items():
@@ -317,12 +326,13 @@ def _parameters(
                 "omit the setting, or import that file separately",
             )
         chosen[name] = value
-    defaults = {p.name: p.when_unknown for p in benchmark.parameters if p.when_unknown is not None}
     try:
-        point = benchmark.point({**defaults, **chosen})
+        point = benchmark.point({name: value for name, value in chosen.items() if value != UNKNOWN})
     except UsageError as error:
         raise UsageError(f"{file}: {error.message}", error.todo) from error
-    return point, tuple(name for name in point if name not in chosen)
+    missing = tuple(name for name in point if chosen.get(name, UNKNOWN) == UNKNOWN)
+    # The arguments of a program of ours show which values differ from the defaults.
+    return point if found.is_ours else {**point, **dict.fromkeys(missing, UNKNOWN)}, missing
 
 
 def _as_started(

@@ -9,8 +9,10 @@ from seatrial.engine.events import Listener
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
-from seatrial.errors import BuildError
+from seatrial.errors import BuildError, UsageError
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.secrets import masked_parameters
+from seatrial.model.spelling import settings
 from seatrial.plan.points import Point
 
 
@@ -31,7 +33,27 @@ def prepared_points(
     Without `builds`, only programs that must report what identifies their experiments are built; none can be run.
     """
     kinds = {declared: kind(environments, machine_key, listener, builds) for declared, kind in KINDS.items()}
-    return [kinds[type(point.benchmark.program)].identify(point, point.benchmark.program) for point in points]
+    prepared = [kinds[type(point.benchmark.program)].identify(point, point.benchmark.program) for point in points]
+    _refuse_secret_differences(prepared)
+    return prepared
+
+
+def _refuse_secret_differences(prepared: Sequence[Ready | Refused]) -> None:
+    """Raise UsageError for two points that only a masked word distinguishes: they would be one experiment."""
+    first: dict[str, Ready | Refused] = {}
+    for item in prepared:
+        other = first.setdefault(item.experiment.id, item)
+        masked = item.experiment.parameters != item.point.parameters
+        if (
+            masked
+            and masked_parameters(other.point.parameters) == masked_parameters(item.point.parameters)
+            and (other.point.parameters != item.point.parameters)
+        ):
+            raise UsageError(
+                f"two points of {item.point.benchmark.name} differ only in an argument that is masked as a secret: "
+                f"{settings(item.experiment.parameters)}",
+                "write it in a file, or under a name that does not suggest a secret",
+            )
 
 
 def lacking(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:

@@ -10,10 +10,10 @@ from seatrial.environments.build import (
     NATIVE_HEADERS,
     Environment,
     build,
-    cache_folder,
     kept_environments,
     libc_version,
 )
+from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.target import Target
 from seatrial.errors import NoCompilerError

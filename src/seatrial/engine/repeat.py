@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from seatrial.engine.ranks import ending_of_ranks, rank_layout
 from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import start_of
+from seatrial.environments.private_copy import origins
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
@@ -24,11 +25,13 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.record import RepeatRecord
+from seatrial.model.secrets import secrets_in, without_secrets
+from seatrial.probes.kernel_log import KernelLog, kernel_log
 from seatrial.probes.system import seen_between, snapshot
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
-_NOTED = ("budget_s", "variables", "block", "study", "together", "again")
+_NOTED = ("budget_s", "variables", "block", "study", "together", "again", "beside")
 """Notes of the claim that are copied to the record."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0
@@ -93,11 +96,19 @@ class _Made:
 
 def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made]:
     """Run programs on the same CPUs, several in turns, and check each."""
-    cpus = claimed[0][0].point.cpus
     try:
         commands = [command_of(ready, claim.path) for ready, claim in claimed]
     except (BuildError, NoLauncherError) as error:
         return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
+    with kernel_log() as kernel:
+        return _run_watched(claimed, commands, machine, kernel)
+
+
+def _run_watched(
+    claimed: Sequence[tuple[Ready, Claim]], commands: Sequence[Sequence[str]], machine: Machine, kernel: KernelLog
+) -> list[_Made]:
+    """The same, with what the kernel reports meanwhile."""
+    cpus = claimed[0][0].point.cpus
     start = time.perf_counter()
     began_s = time.time()
     before = snapshot(cpus)
@@ -120,11 +131,13 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         launched = [error] * len(claimed)
     wall_s = (time.perf_counter() - start) / len(claimed)
     around = seen_between(before, snapshot(cpus), cpus)
+    if events := kernel.events():
+        around["kernel_events"] = events
     made: list[_Made] = []
     for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
-        seen: dict[str, Any] = {**around, "command": command}
+        seen: dict[str, Any] = {**around, "command": origins(command)}
         if isinstance(completed, OSError):
-            why = f"{command[0]} cannot be started: {completed.strerror or completed}"
+            why = f"{origins(command)[0]} cannot be started: {completed.strerror or completed}"
             outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
         elif isinstance(completed, NotPreparedError):
             outcome, program = Outcome.failed(Stage.LAUNCH, str(completed), completed.evidence), ProgramRecord()
@@ -205,9 +218,18 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
+    """An outcome without the secrets that a program may have printed."""
+    if not secrets:
+        return outcome
+    reason, evidence = without_secrets([outcome.reason, outcome.evidence], secrets)
+    return replace(outcome, reason=reason, evidence=evidence)
+
+
 def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     """Write the record, then release the claim: a kill in between leaves a claim on a recorded repeat."""
     ready, claim, program = made.ready, made.claim, made.program
+    secrets = secrets_in(ready.point.parameters)
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
     noted["notes"] = dict(program.notes)
     if program.hello is not None:
@@ -223,12 +245,13 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
         order=int(claim.noted["order"]),
         t0=float(claim.noted["t0"]),
         wall_s=made.wall_s,
-        outcome=made.outcome,
+        outcome=_without(made.outcome, secrets),
         samples=program.samples,
         checks=program.checks,
-        seen={**made.seen, **noted},
+        seen=without_secrets({**made.seen, **noted}, secrets),
     )
     writer.append(record)
+    writer.sync()  # before the claim ends: whoever claims this number next must find the record
     if keep or not made.outcome.is_ok:
         settle(claim)
     else:

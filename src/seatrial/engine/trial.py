@@ -6,11 +6,13 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Listener
+from seatrial.engine.host_lock import HostLock
 from seatrial.engine.policy import Alone
 from seatrial.engine.prepare import prepared_points
 from seatrial.engine.ready import Ready, Refused
@@ -20,12 +22,16 @@ from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document, machine_identity
 from seatrial.model.record import RepeatRecord
+from seatrial.model.secrets import masked_parameters
 from seatrial.model.study import Study
-from seatrial.model.study_document import KeptStudy, StudyPoint, study_document
+from seatrial.model.study_document import KeptStudy, StudyPoint, study_document, study_without_secrets
 from seatrial.plan.points import Point
+from seatrial.plan.study_points import same_sides
 from seatrial.stats.stopping import StoppingRule
+from seatrial.store.claim import claim_next
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.record_watch import RecordWatch
 from seatrial.store.writer import RecordWriter
 
 BUDGET_EACH_S = 20.0
@@ -57,6 +63,7 @@ def run_trial(
     repeats: int | None = None,
     again: bool = False,
     keep: bool = False,
+    lock: HostLock | None = None,
 ) -> TrialRun:
     """Measure the points into the folder. `budget_s` is shared equally by all experiments; `repeats` runs exactly that
     many of each instead.
@@ -72,7 +79,7 @@ def run_trial(
             rule = StoppingRule(budget_s=0.0, maximum=repeats, minimum=repeats)
         return [Work(tuple((item,) for item in ready), Alone(rule))]
 
-    trial = _Trial(machine, open_folder, listener, again=again, keep=keep)
+    trial = _Trial(machine, open_folder, listener, again=again, keep=keep, lock=lock or HostLock())
     return trial.run(trial.prepare(points), work)
 
 
@@ -85,10 +92,16 @@ def run_study(
     *,
     again: bool = False,
     keep: bool = False,
+    lock: HostLock | None = None,
 ) -> TrialRun:
-    """Measure the points of a study on its budget, and store the study in the folder. See `run_trial`."""
-    trial = _Trial(machine, open_folder, listener, again=again, keep=keep)
+    """Measure the points of a study on its budget, and store the study in the folder. See `run_trial`.
+
+    Raises UsageError also if every comparison would be of an experiment with itself.
+    """
+    trial = _Trial(machine, open_folder, listener, again=again, keep=keep, lock=lock or HostLock())
     experiments = trial.prepare(points)
+    ids = {id(point): item.experiment.id for point, item in zip(points, experiments, strict=True)}
+    same_sides(study, points, ids)
     return trial.run(experiments, lambda items: study_work(study, items), study)
 
 
@@ -101,6 +114,7 @@ class _Trial:
     listener: Listener
     again: bool
     keep: bool
+    lock: HostLock
 
     def prepare(self, points: Sequence[Point]) -> list[Ready | Refused]:
         """One for each point."""
@@ -127,7 +141,15 @@ class _Trial:
                 document = study_document(kept)
                 folder.put("studies", content_key(document), document)
             _record_refusals(folder, [item for item in experiments if isinstance(item, Refused)])
-            measured = run_work(work(prepared), self.machine, folder, self.listener, again=self.again, keep=self.keep)
+            measured = run_work(
+                work(prepared),
+                self.machine,
+                folder,
+                self.listener,
+                again=self.again,
+                keep=self.keep,
+                lock=self.lock,
+            )
         except StoreError as problem:
             return TrialRun(experiments, known, problem=problem, study=kept)
         return TrialRun(experiments, known, measured, study=kept)
@@ -136,9 +158,10 @@ class _Trial:
 def _kept(study: Study, machine_key: str, prepared: Sequence[Ready | Refused]) -> KeptStudy:
     """The study with the experiments of its points, for pages and comparisons."""
     points = tuple(
-        StudyPoint(item.experiment.id, item.point.benchmark.name, dict(item.point.given)) for item in prepared
+        StudyPoint(item.experiment.id, item.point.benchmark.name, masked_parameters(item.point.given))
+        for item in prepared
     )
-    return KeptStudy(study, machine_key, points)
+    return KeptStudy(study_without_secrets(study), machine_key, points)
 
 
 def keep_machine(folder: ResultsFolder, machine: Machine, identity: str) -> None:
@@ -164,17 +187,34 @@ def _keep_facts(
 
 
 def _record_refusals(folder: ResultsFolder, refused: Sequence[Refused]) -> None:
-    """Record what could not run, for reports; the same reason is not recorded twice."""
+    """Record what could not run, for reports; the same reason is not recorded twice, also if several processes find it
+    at once."""
     if not refused:
         return
-    known = read_contents(folder).records
-    writer = RecordWriter(folder, platform.node())
+    watch, host = RecordWatch(folder), platform.node()
+    known = {key: list(records) for key, records in read_contents(folder).records.items()}
+
+    def numbers(experiment: str) -> set[int]:
+        for record in watch.new():
+            known.setdefault(record.experiment, []).append(record)
+        return {record.repeat for record in known.get(experiment, ())}
+
+    def is_known(item: Refused) -> bool:
+        latest = max(known.get(item.experiment.id, ()), key=lambda record: record.repeat, default=None)
+        return latest is not None and latest.outcome == item.outcome
+
+    writer, claims = RecordWriter(folder, host), []
     try:
         for item in refused:
-            before = known.get(item.experiment.id, ())
-            if before and before[-1].outcome == item.outcome:
+            if is_known(item):
                 continue
-            number = max((record.repeat for record in before), default=-1) + 1
-            writer.append(RepeatRecord(item.experiment.id, number, 0, time.time(), 0.0, item.outcome))
+            key, t0 = item.experiment.id, time.time()
+            claimed = claim_next(folder, host, key, partial(numbers, key), {"order": 0, "t0": t0})
+            claims.append(claimed)
+            if not is_known(item):  # of another process, meanwhile
+                writer.append(RepeatRecord(key, claimed.repeat, 0, t0, 0.0, item.outcome))
+        writer.sync()
     finally:
         writer.close()
+        for claimed in claims:
+            claimed.release()

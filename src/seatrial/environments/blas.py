@@ -1,11 +1,13 @@
-"""The BLAS libraries of a machine: those of the site first, then the OpenBLAS that comes with seatrial.
+"""The BLAS libraries of a machine, those first whose kernels suit its CPU.
 
-A library is recognised by its symbols; only the measuring program loads it. In order of preference:
+A library is recognised by its symbols, and a separate process asks it which kernels it selects here. Search order:
 
 1. folders of LD_LIBRARY_PATH, then those set by a module or a package manager (MKLROOT and the like): the user's
    choice; then the loader's cache, in which `libblas.so.3` is the administrator's choice, and the usual folders;
-2. the wheel `scipy-openblas64` (or 32), which comes with seatrial;
-3. libraries known to be slow: builds without threads, ATLAS, and the reference BLAS of Netlib.
+2. the wheel `scipy-openblas64` (or 32), which comes with seatrial.
+
+Libraries whose kernels use narrower vectors than this CPU has come after all others, and last those known to be slow on
+any CPU: builds without threads, ATLAS, and the reference BLAS of Netlib.
 """
 
 from __future__ import annotations
@@ -19,6 +21,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from seatrial.environments.blas_kernels import (
+    NO_KERNELS,
+    Kernels,
+    flags_of_this_cpu,
+    kernels_of,
+    vectors_of_cpu,
+    vectors_of_kernels,
+)
 from seatrial.environments.compiler import ask
 from seatrial.environments.elf import SharedObject, read_shared_object
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
@@ -26,7 +36,8 @@ from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
 AUTO = "auto"
 FAMILIES = ("openblas", "mkl", "blis", "flexiblas", "armpl", "nvpl", "atlas", "reference", "other")
 WHEELS = ("scipy-openblas64", "scipy-openblas32")
-_SLOW = frozenset({"atlas", "reference"})
+_WHY_SLOW = {"atlas": "ATLAS: tuned for the CPU that built it", "reference": "the reference BLAS: not tuned"}
+_SLOW = frozenset(_WHY_SLOW)
 
 _FILES = (
     "libblas.so.3",
@@ -79,7 +90,8 @@ class NoBlasError(BuildError):
 class Blas:
     """One library. `name` is its value for `blas=`: its family for the first of each, else its path.
 
-    `prefix` and `suffix` enclose its symbols (`scipy_dgemm_64_`). `is_slow`: known to be slow.
+    `prefix` and `suffix` enclose its symbols (`scipy_dgemm_64_`). `is_slow`: known to be slow on any CPU. `found`:
+    where it was found. `drawback`: why its kernels do not suit this CPU; "" if they do, or it is unknown.
     """
 
     name: str
@@ -88,6 +100,21 @@ class Blas:
     prefix: str = ""
     suffix: str = ""
     is_slow: bool = False
+    found: str = ""
+    kernels: Kernels = NO_KERNELS
+    drawback: str = ""
+
+    @property
+    def remark(self) -> str:
+        """What is known of its speed on this CPU, in a few words."""
+        if self.is_slow:
+            return _WHY_SLOW.get(self.family, "built without threads")
+        if self.drawback:
+            return self.drawback
+        vectors = vectors_of_kernels(self.kernels.core)
+        return (
+            "it does not report which vectors its kernels use" if vectors is None else f"its kernels use {vectors.name}"
+        )
 
     def arguments(self) -> list[str]:
         """The arguments that select it in a measuring program."""
@@ -107,14 +134,51 @@ HOW_TO_GET_ONE = (
 
 def find_blas(variables: Mapping[str, str] | None = None) -> tuple[Blas, ...]:
     """Every BLAS of this machine, the default first; each file once, links resolved."""
+    asked = [_asked(blas) for blas in _searched(os.environ if variables is None else variables)]
+    return _named(sorted(asked, key=lambda blas: (blas.is_slow, bool(blas.drawback))))
+
+
+def why_chosen(chosen: Blas, choice: str, variables: Mapping[str, str] | None = None) -> str:
+    """Why a library was taken, with those that come before it in the search and were passed over."""
+    if choice != AUTO:
+        return f"blas={choice}; {chosen.remark}"
+    before: list[str] = []
+    for blas in map(_asked, _searched(os.environ if variables is None else variables)):
+        if blas.path == chosen.path:
+            break
+        core = f"{blas.kernels.core}: " if blas.kernels.core else ""
+        before.append(f"{blas.path} ({core}{blas.remark})")
+    over = f"; passed over: {', '.join(before)}" if before else ""
+    return f"found in {chosen.found}; {chosen.remark}{over}"
+
+
+def _searched(variables: Mapping[str, str]) -> tuple[Blas, ...]:
+    """The libraries in the order of the search."""
     found: dict[Path, Blas] = {}
-    for path in _candidates(os.environ if variables is None else variables):
+    for path, where in _candidates(variables):
         blas = _examine(path)
         if blas is not None:
-            found.setdefault(path.resolve(), blas)
+            found.setdefault(path.resolve(), replace(blas, found=where))
     for blas in _wheels():
-        found.setdefault(blas.path.resolve(), blas)
-    return _named(sorted(found.values(), key=lambda blas: blas.is_slow))
+        found.setdefault(blas.path.resolve(), replace(blas, found=f"the wheel {blas.name}"))
+    return tuple(found.values())
+
+
+def _asked(blas: Blas) -> Blas:
+    """The library with the kernels that it selects; one that is slow in any case is not loaded."""
+    if blas.family in _SLOW:
+        return blas
+    kernels = kernels_of(blas.path, blas.prefix, blas.suffix)
+    return replace(blas, kernels=kernels, drawback=_drawback(kernels))
+
+
+def _drawback(kernels: Kernels) -> str:
+    own, best = vectors_of_kernels(kernels.core), vectors_of_cpu(flags_of_this_cpu())
+    if own is None or best is None or own.rank == best.rank:
+        return ""
+    if own.rank < best.rank:
+        return f"its kernels use {own.name}; this CPU has {best.name}"
+    return f"its kernels need {own.name}; this CPU has only {best.name}"
 
 
 def choose_blas(choice: str, variables: Mapping[str, str] | None = None) -> tuple[Blas, ...]:
@@ -151,7 +215,7 @@ def _at(path: Path, found: Iterable[Blas]) -> Blas:
             f"blas={path}: it has no dgemm_ for this processor", "give the path of a BLAS, or use blas=auto"
         )
     known = next((other for other in found if other.path.resolve() == path.resolve()), None)
-    return known or replace(blas, name=str(blas.path))
+    return known or replace(_asked(blas), name=str(blas.path))
 
 
 def _named(ordered: Iterable[Blas]) -> tuple[Blas, ...]:
@@ -165,21 +229,21 @@ def _named(ordered: Iterable[Blas]) -> tuple[Blas, ...]:
     return tuple(named)
 
 
-def _candidates(variables: Mapping[str, str]) -> Iterator[Path]:
-    """Files whose names are those of a BLAS, best first; a file may appear more than once."""
+def _candidates(variables: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    """(file whose name is that of a BLAS, where it was found), best first; a file may appear more than once."""
     for folder in filter(None, variables.get("LD_LIBRARY_PATH", "").split(":")):
-        yield from _in_folder(Path(folder))
-    for root in filter(None, map(variables.get, _ROOTS)):
+        yield from ((path, "LD_LIBRARY_PATH") for path in _in_folder(Path(folder)))
+    for root in filter(variables.get, _ROOTS):
         for below in _BELOW_ROOT:
-            yield from _in_folder(Path(root) / below)
+            yield from ((path, root) for path in _in_folder(Path(variables[root]) / below))
     cached = list(_in_loader_cache())
     for pattern in _FILES:
-        yield from (path for path in cached if path.match(pattern))
+        yield from ((path, "the loader's cache") for path in cached if path.match(pattern))
     for usual in _usual_folders():
-        yield from _in_folder(usual)
+        yield from ((path, str(usual)) for path in _in_folder(usual))
         for alternative in _ALTERNATIVES:
             for beside in sorted(usual.glob(alternative)):
-                yield from _in_folder(beside)
+                yield from ((path, str(beside)) for path in _in_folder(beside))
 
 
 def _usual_folders() -> Iterator[Path]:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,8 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from seatrial.environments.cache import cache_folder, caches, check_folder, keep_others_from_writing, make_folder
 from seatrial.environments.compiler import Compiler, Started, ask, side_by_side
 from seatrial.environments.native_sources import Unit, units_of
+from seatrial.environments.private_copy import private_copy
 from seatrial.environments.target import Target
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.model.experiment import content_key
@@ -116,8 +119,8 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A program that is ready to run. `command` compiles its own source. `hello` is its description in a clean loader
-    environment, with the libraries that it was built with."""
+    """A program that is ready to run: `path` is a private copy of the file `kept` in a cache. `command` compiles its
+    own source. `hello` is its description in a clean loader environment, with the libraries that it was built with."""
 
     path: Path
     key: str
@@ -125,18 +128,7 @@ class Built:
     hello: Hello
     seconds: float
     from_cache: bool
-
-
-def cache_folder() -> Path:
-    """The build cache: $SEATRIAL_CACHE, else $XDG_CACHE_HOME/seatrial, else ~/.cache/seatrial."""
-    named = os.environ.get("SEATRIAL_CACHE")
-    if named:
-        return Path(named)
-    try:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError as error:
-        raise BuildError("no home folder to store programs in", "set SEATRIAL_CACHE to a folder") from error
-    return Path(base) / "seatrial"
+    kept: Path = Path()
 
 
 def libc_version() -> str:
@@ -167,19 +159,20 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
     """
     own, *parts = units_of(source, NATIVE_HEADERS)
     key = _key(environment, own, *parts)
-    home = cache_folder() / "programs" / key
-    program = home / source.stem
+    program = cache_folder() / "programs" / key / source.stem
     objects = [_Object.of(environment, own, (f'-DSEATRIAL_BUILD="{key}"',), key)]
     objects += [_Object.of(environment, part) for part in parts]
-    seconds = _recorded_seconds(home, program)
-    from_cache = seconds is not None
-    if seconds is None:
+    kept = _kept(program)
+    from_cache, seconds = kept is not None, 0.0
+    if kept is None:
         announce()
         start = time.perf_counter()
         side_by_side(item.make for item in objects)
-        _make(_linking(environment, objects), program, environment)
-        seconds = time.perf_counter() - start
-    return Built(program, key, objects[0].command, _describe(program), seconds, from_cache)
+        inputs = [_needed(item.path) for item in objects]
+        _make(_linking(environment, inputs), program, environment, inputs=inputs)
+        kept, seconds = _needed(program), time.perf_counter() - start
+    path = private_copy(kept.data, kept.path)
+    return Built(path, key, objects[0].command, _describe(path), seconds, from_cache, kept.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +203,7 @@ class _Object:
 
     def make(self, started: Started) -> None:
         """Compile it, unless it is in the cache."""
-        if _recorded_seconds(self.path.parent, self.path) is None:
+        if _kept(self.path) is None:
             _make(self.command, self.path, self.environment, started)
 
 
@@ -218,7 +211,7 @@ def _compiler_words(environment: Environment) -> tuple[str, ...]:
     return (*environment.compiler.command, *_FLAGS, *environment.target.flags, *environment.added_flags)
 
 
-def _linking(environment: Environment, objects: Sequence[_Object]) -> tuple[str, ...]:
+def _linking(environment: Environment, objects: Sequence[_Kept]) -> tuple[str, ...]:
     libraries = () if environment.mpi is None else environment.mpi.link_flags
     return (*_compiler_words(environment), *(str(item.path) for item in objects), *libraries)
 
@@ -228,48 +221,89 @@ def embedding(unit: Unit) -> tuple[str, ...]:
     return (f"-Wa,-I,{NATIVE_HEADERS}", f"-Wa,-I,{unit.source.parent}") if unit.embeds else ()
 
 
-def _recorded_seconds(home: Path, program: Path) -> float | None:
-    """How long the cached build took; None if there is none, or the file differs from what was built."""
-    try:
-        kept = json.loads((home / _BUILD_FILE).read_bytes())
-        if kept["sha256"] == hashlib.sha256(program.read_bytes()).hexdigest():
-            return float(kept["seconds"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A checked file of a cache: the content, and how long its build took."""
+
+    path: Path
+    data: bytes
+    seconds: float
+
+
+def _kept(place: Path) -> _Kept | None:
+    """The build that belongs at this place of the own cache, from there or from the shared cache; None if there is
+    none, or the file differs from what was built. Raises CacheError if others can change it."""
+    where = place.relative_to(cache_folder()).parts
+    for cache in caches():
+        described, data = cache.read(*where[:-1], _BUILD_FILE), cache.read(*where)
+        if described is None or data is None:
+            continue
+        try:
+            kept = json.loads(described)
+            if kept["sha256"] == hashlib.sha256(data).hexdigest():
+                return _Kept(cache.path.joinpath(*where), data, float(kept["seconds"]))
+        except (ValueError, KeyError, TypeError):
+            continue
     return None
 
 
+def _needed(place: Path) -> _Kept:
+    """What was just built. Raises BuildError if it has vanished."""
+    kept = _kept(place)
+    if kept is None:
+        raise BuildError(f"{place} vanished or was changed after it was built", "try again")
+    return kept
+
+
 def kept_environments() -> list[Environment]:
-    """The environments of the programs in the cache, the latest build first, for machines without a compiler."""
+    """The environments of the programs in the caches, the latest build first, for machines without a compiler."""
     found: dict[str, Environment] = {}
-    kept = list((cache_folder() / "programs").glob(f"[0-9a-f]*/{_BUILD_FILE}"))
-    for path in sorted(kept, key=lambda path: -path.stat().st_mtime):
+    kept = []
+    for cache in caches():
+        for key in cache.names("programs"):
+            if re.fullmatch("[0-9a-f]+", key) and (text := cache.read("programs", key, _BUILD_FILE)) is not None:
+                kept.append((cache.path.joinpath("programs", key, _BUILD_FILE).stat().st_mtime, text))
+    for _, text in sorted(kept, key=lambda item: -item[0]):
         try:
-            environment = Environment.from_document(json.loads(path.read_bytes())["environment"])
-        except (OSError, ValueError, KeyError, TypeError):
+            environment = Environment.from_document(json.loads(text)["environment"])
+        except (ValueError, KeyError, TypeError):
             continue
         found.setdefault(environment.key, environment)
     return list(found.values())
 
 
 def _make(
-    command: Sequence[str], place: Path, environment: Environment, started: Started = lambda process: None
+    command: Sequence[str],
+    place: Path,
+    environment: Environment,
+    started: Started = lambda process: None,
+    inputs: Sequence[_Kept] = (),
 ) -> None:
-    """Build in a private folder and rename it into place. Waits if another process of this user makes the same
-    build."""
+    """Build in a private folder and rename it into place. Waits if another process of this user makes the same build.
+    `inputs` are the files of the cache among the words of the command."""
     home = place.parent
     try:
         with private_folder(home) as private:
-            if _recorded_seconds(home, place) is None:
-                _make_in(private, command, place, environment, started)
+            if _kept(place) is None:
+                _make_in(private, command, place, environment, started, inputs)
     finally:
         shutil.rmtree(home / "damaged", ignore_errors=True)
 
 
-def _make_in(private: Path, command: Sequence[str], place: Path, environment: Environment, started: Started) -> None:
+def _make_in(
+    private: Path,
+    command: Sequence[str],
+    place: Path,
+    environment: Environment,
+    started: Started,
+    inputs: Sequence[_Kept],
+) -> None:
     made = private / place.name
     start = time.perf_counter()
-    answer = ask([*command, "-o", str(made)], limit_s=_COMPILE_LIMIT_S, started=started)
+    copies = {str(item.path): str(private_copy(item.data, item.path)) for item in inputs}
+    answer = ask(
+        [*(copies.get(word, word) for word in command), "-o", str(made)], limit_s=_COMPILE_LIMIT_S, started=started
+    )
     kept = {
         "environment": replace(environment, variables=(), settings=(), by_settings=()).document(),
         "command": list(command),
@@ -278,6 +312,7 @@ def _make_in(private: Path, command: Sequence[str], place: Path, environment: En
         "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
     }
     (private / _BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
+    keep_others_from_writing(private)
     _put_in_place(private, place.parent, place.name)
 
 
@@ -290,10 +325,11 @@ def private_folder(home: Path) -> Iterator[Path]:
     """
     private = home.with_name(f".{home.name}-{platform.node()}-{os.getpid()}")
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(home.parent)
+        check_folder(home.parent)
         with _alone(home.with_name(f".{home.name}.lock")):
             _sweep(home)
-            private.mkdir()
+            private.mkdir(mode=0o755)
             yield private
     except OSError as error:
         raise BuildError(
@@ -342,7 +378,7 @@ def _put_in_place(private: Path, home: Path, stem: str) -> None:
         except OSError:
             if not home.exists():
                 raise
-        if _recorded_seconds(home, home / stem) is not None:
+        if _kept(home / stem) is not None:
             return
         home.rename(private / "damaged")
 

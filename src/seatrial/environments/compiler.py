@@ -7,16 +7,16 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
 
 from seatrial.errors import BuildError, NoCompilerError, UsageError
+from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import Running
 
 _NAMES = (
     "g++",
@@ -30,8 +30,8 @@ _TOOLSETS = Path("/opt/rh")
 _ASK_LIMIT_S = 120.0
 _LOOK_AGAIN_S = 0.1
 
-Started = Callable[[subprocess.Popen[str]], None]
-"""Called with the process of a tool when it has started; the process leads its own group."""
+Started = Callable[[Running], None]
+"""Called with a tool when it has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,38 +104,23 @@ def ask(
     The streams are separate: launchers and the loader write unrelated messages to stderr.
     """
     name = Path(command[0]).name
+    variables = {**(os.environ if environment is None else environment), "LC_ALL": "C"}
     try:
-        process = subprocess.Popen(
-            list(command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env={**(os.environ if environment is None else environment), "LC_ALL": "C"},
-            start_new_session=True,
-        )
+        done = output_of(command, variables, limit_s, started=started)
     except OSError as error:
         hint = "programs cannot be run from there: set SEATRIAL_CACHE to another folder"
         todo = hint if isinstance(error, PermissionError) else ""
         raise BuildError(f"{command[0]} cannot be started: {error.strerror or error}", todo, tuple(command)) from error
-    with process:
-        try:
-            started(process)
-            stdout, stderr = process.communicate(timeout=limit_s)
-        except BaseException as interruption:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            if isinstance(interruption, subprocess.TimeoutExpired):
-                raise BuildError(
-                    f"{name} did not finish within {limit_s:g} s and was killed",
-                    "run the same command by hand to see what hangs, or set CXX to another compiler",
-                    tuple(command),
-                ) from interruption
-            raise
-    if process.returncode != 0:
+    except OutOfTimeError as error:
         raise BuildError(
-            f"{name} failed: {_summary(stderr + stdout, process.returncode)}", "", tuple(command), stderr + stdout
+            f"{name} did not finish within {limit_s:g} s and was killed",
+            "run the same command by hand to see what hangs, or set CXX to another compiler",
+            tuple(command),
+        ) from error
+    stdout, stderr = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
+    if done.returncode != 0:
+        raise BuildError(
+            f"{name} failed: {_summary(stderr + stdout, done.returncode)}", "", tuple(command), stderr + stdout
         )
     return Answer(stdout, stderr)
 
@@ -145,10 +130,10 @@ class _Tools:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._running: list[subprocess.Popen[str]] = []
+        self._running: list[Running] = []
         self._is_over = False
 
-    def started(self, process: subprocess.Popen[str]) -> None:
+    def started(self, process: Running) -> None:
         """Add a tool; it is killed at once if `end` was called before."""
         with self._lock:
             self._running.append(process)
@@ -163,10 +148,8 @@ class _Tools:
                 self._end(process)
 
     @staticmethod
-    def _end(process: subprocess.Popen[str]) -> None:
-        if process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+    def _end(process: Running) -> None:
+        process.kill()
 
 
 def side_by_side(jobs: Iterable[Callable[[Started], object]]) -> None:

@@ -84,6 +84,15 @@ def read_shared_object(path: Path) -> SharedObject:
         return SharedObject(str(file.elf["e_machine"]), soname, needed, frozenset(defined), frozenset(used))
 
 
+def needed_libraries(path: Path) -> tuple[str, ...]:
+    """The libraries that a program or shared library was linked with, by the names in its file (DT_NEEDED).
+
+    Raises ParseError for any other content, OSError if it cannot be read.
+    """
+    with _opened(path) as file:
+        return file.dependencies()[1]
+
+
 def read_functions(path: Path) -> Functions:
     """The functions of a program or library, and where its segments are loaded.
 

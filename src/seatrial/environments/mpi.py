@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from seatrial.environments.elf import needed_libraries
 from seatrial.environments.loader import libraries_of
 from seatrial.environments.mpi_candidates import READ, Candidate, candidates, wheel_prefixes, within
 from seatrial.environments.mpi_identity import (
@@ -27,6 +28,7 @@ from seatrial.environments.mpi_library import (
     HEADER_FOLDERS,
     LIBRARY_FOLDERS,
     LOADER_FOLDERS,
+    is_mpi_library,
     launcher_of,
     libraries_in,
     library_words,
@@ -35,7 +37,7 @@ from seatrial.environments.mpi_library import (
 )
 from seatrial.environments.mpi_wrapper import WrapperWords, ask_wrapper
 from seatrial.environments.site import place_in_force, site_environments
-from seatrial.errors import BuildError, UnknownNameError
+from seatrial.errors import BuildError, ParseError, UnknownNameError
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.site import Place, SiteEnvironment
 
@@ -118,6 +120,20 @@ def mpi_of(program: Path, variables: Mapping[str, str]) -> Mpi | None:
     loaded = {Path(path).resolve() for path in libraries_of(program, variables).values()}
     found = discover_mpis(variables)
     return next((mpi for mpi in (*found.mpis, *found.runtimes) if mpi.library in loaded), None)
+
+
+def linked_mpi(program: Path, variables: Mapping[str, str]) -> tuple[str, str]:
+    """(name, path) of the MPI library that an installed program is linked with, directly or through another library, as
+    its file names it; the path is "" if the loader does not find it. ("", "") if it is linked with none: it may be a
+    script, static, or load one itself."""
+    listed = libraries_of(program, variables)
+    name = next(filter(is_mpi_library, listed), "")
+    if not name:
+        try:
+            name = next(filter(is_mpi_library, needed_libraries(program)), "")
+        except (OSError, ParseError):
+            return "", ""
+    return name, listed.get(name, "")
 
 
 def library_for(kept: Mpi, variables: Mapping[str, str] | None = None) -> Mpi | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.environments.build import cache_folder
+from seatrial.environments.cache import caches
 from seatrial.environments.mpi_identity import is_file
 from seatrial.environments.mpi_modules import mpis_of_modules
 from seatrial.environments.mpi_spack import mpis_of_spack
@@ -125,10 +125,14 @@ def within(path: Path) -> list[Path]:
 
 
 def wheel_prefixes() -> list[Path]:
-    """The prefixes of installed wheels, the newest first."""
+    """The prefixes of installed wheels, the newest first. Raises CacheError if others can change one."""
+    found: list[Path] = []
     try:
-        folder = cache_folder() / "mpi"
-        found = [path for path in folder.glob("*-[0-9]*") if not path.name.startswith(".") and path.is_dir()]
+        for cache in caches():
+            for name in cache.names("mpi"):
+                if re.fullmatch(r"[^.].*-[0-9].*", name):
+                    cache.check_tree("mpi", name)
+                    found.append(cache.path / "mpi" / name)
     except (BuildError, OSError):
         return []
     return sorted(found, key=lambda path: (path.name.partition("-")[0] != "openmpi", _numbers(path.name)))

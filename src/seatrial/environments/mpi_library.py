@@ -49,6 +49,11 @@ def linked_library(words: Iterable[str], folders: Sequence[Path]) -> Path | None
     return None
 
 
+def is_mpi_library(name: str) -> bool:
+    """Whether a file is an MPI library by its name: libmpi.so.40, libmpich.so.12, not libmpi_cxx.so.40."""
+    return _FILE.fullmatch(name) is not None
+
+
 def library_words(folder: Path) -> tuple[str, ...]:
     """The -l option for the MPI library in a folder, for prefixes without a wrapper; () if there is none."""
     for name in ("mpi", "mpich"):

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.environments.build import cache_folder
+from seatrial.environments.cache import cache_folder, check_folder, keep_others_from_writing, make_folder
 from seatrial.environments.compiler import ask
 from seatrial.environments.mpi import discover_mpis
 from seatrial.errors import BuildError, UnknownNameError, UsageError
@@ -52,7 +52,9 @@ def _install(name: str, version: str | None, folder: Path) -> str:
     private = folder / f".{name}-{platform.node()}-{os.getpid()}"
     _sweep(folder, name)
     try:
-        private.mkdir(parents=True)
+        make_folder(folder)
+        check_folder(folder)
+        private.mkdir(mode=0o700)
     except OSError as error:
         raise MpiWheelError(
             f"{wanted} cannot be stored in {folder}: {error.strerror or error}",
@@ -72,6 +74,7 @@ def _install(name: str, version: str | None, folder: Path) -> str:
             ) from error
         found = _version_in(private, name)
         home = folder / f"{name}-{found}"
+        keep_others_from_writing(private)
         try:
             _root(private).rename(home)
         except OSError:

@@ -15,8 +15,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from seatrial.environments.build import cache_folder, private_folder
+from seatrial.environments.build import private_folder
+from seatrial.environments.cache import cache_folder, caches, keep_others_from_writing
 from seatrial.environments.compiler import Compiler, ask, side_by_side
+from seatrial.environments.private_copy import private_copy
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.model.experiment import content_key
 
@@ -61,10 +63,11 @@ def build_library(
         return _kept(key, f"lib{name}.so")
     command = c_compiler(compiler)
     library = _folder(key, command, compiler) / f"lib{name}.so"
-    if not library.exists():
+    if (found := _found(library)) is None:
         words = (*command, *_FLAGS)
         _make(words, sources, texts, [(*words, *_SHARED)], link_flags, library)
-    return library
+        found = _found(library)
+    return found or library
 
 
 def build_program(name: str, compiler: Compiler | None, sources: Sequence[Path]) -> Path:
@@ -79,10 +82,11 @@ def build_program(name: str, compiler: Compiler | None, sources: Sequence[Path])
         return _kept(key, name)
     command = c_compiler(compiler)
     program = _folder(key, command, compiler) / name
-    if not program.exists():
+    if (found := _found(program)) is None:
         words = (*command, *_PLAIN_FLAGS)
         _make(words, sources, {}, [(*words, *_STATIC), words], (), program)
-    return program
+        found = _found(program)
+    return found or program
 
 
 def _search(sources: Sequence[Path]) -> list[str]:
@@ -94,14 +98,27 @@ def _folder(key: str, command: Sequence[str], compiler: Compiler) -> Path:
     return cache_folder() / "libraries" / f"{key}-{content_key({'compiler': words})[:8]}"
 
 
+def _found(place: Path) -> Path | None:
+    """A private copy of the file that belongs at this place of the own cache, from there or from the shared cache; None
+    if it is in neither. Raises CacheError if others can change it."""
+    where = place.relative_to(cache_folder()).parts
+    for cache in caches():
+        if (data := cache.read(*where)) is not None:
+            return private_copy(data, cache.path.joinpath(*where))
+    return None
+
+
 def _kept(key: str, name: str) -> Path:
-    found = sorted((cache_folder() / "libraries").glob(f"{key}-*/{name}"))
-    if not found:
-        raise NoCompilerError(
-            f"{name} is not built, and no compiler was found",
-            "run seatrial build on a machine that has one; nodes can share its cache (SEATRIAL_CACHE)",
-        )
-    return found[0]
+    """The same, made by any compiler."""
+    for cache in caches():
+        for folder in cache.names("libraries"):
+            place = cache_folder() / "libraries" / folder / name
+            if folder.startswith(f"{key}-") and (found := _found(place)) is not None:
+                return found
+    raise NoCompilerError(
+        f"{name} is not built, and no compiler was found",
+        "run seatrial build on a machine that has one; nodes can share its cache (SEATRIAL_CACHE)",
+    )
 
 
 def _key(flags: Sequence[str], sources: Sequence[Path], texts: Mapping[str, str]) -> str:
@@ -133,7 +150,7 @@ def _make(
     parallel, and linked by the first of the commands `links` that succeeds."""
     home = product.parent
     with private_folder(home) as private:
-        if product.exists():
+        if _found(product) is not None:
             return
         for name, text in texts.items():
             (private / name).write_text(text, encoding="ascii")
@@ -145,7 +162,8 @@ def _make(
         side_by_side(partial(ask, one, environment, _COMPILE_LIMIT_S) for one in compiling)
         made = private / product.name
         _link([[*link, *objects, "-o", str(made), *link_flags] for link in links], environment)
-        home.mkdir(exist_ok=True)
+        keep_others_from_writing(private)
+        home.mkdir(mode=0o755, exist_ok=True)
         made.replace(product)
 
 

@@ -72,7 +72,13 @@ def _experiment(
     samples = [sample for direction in _DIRECTIONS for sample in _samples(entry, direction, where, is_old=is_old)]
     if not samples:
         raise ParseError(_TOOL, None, "", f"{where} neither read nor wrote anything")
-    return ImportedExperiment(_BENCHMARK, tuple(samples), parameters, notes)
+    series = {sample.series for sample in samples}
+    remarks = tuple(
+        f"{direction}: no latency in {' or '.join(_LATENCIES)}: no figure of it"
+        for direction in _DIRECTIONS
+        if direction in series and f"{direction}_latency" not in series
+    )
+    return ImportedExperiment(_BENCHMARK, tuple(samples), parameters, notes, remarks=remarks)
 
 
 def _parameters(options: Mapping[str, Any], name: str, clone: int) -> dict[str, Value]:

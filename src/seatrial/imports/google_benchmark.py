@@ -7,6 +7,7 @@ seatrial computes its own. Times are means over the iterations of a repetition, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -23,6 +24,13 @@ _TOOL = "Google Benchmark"
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _RATES = ("bytes_per_second", "items_per_second")
 _AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
+_OWN_NUMBERS = frozenset(
+    (
+        *("real_time", "cpu_time", "iterations", "threads", "repetitions", "repetition_index", "family_index"),
+        *("per_family_instance_index", *_RATES),
+    )
+)
+"""Keys of numbers that the library itself writes; the others are counters of the program."""
 _MOST_BENCHMARKS = 100_000
 
 
@@ -55,11 +63,14 @@ def read(data: bytes) -> ImportedFile:
     notes = {
         "library_build_type": find_text(context, "library_build_type"),
         "cpu_scaling_enabled": context.get("cpu_scaling_enabled") is True,
-        "left_out": left_out,
     }
-    experiments = tuple(_experiment(key, group, executable, notes, is_old) for key, group in groups.items())
+    experiments = [_experiment(key, group, executable, notes, is_old) for key, group in groups.items()]
+    if left_out:
+        listed = f"{', '.join(left_out[:6])}{f' and {len(left_out) - 6} more' if len(left_out) > 6 else ''}"
+        remark = f"the program skipped {listed}"
+        experiments[0] = replace(experiments[0], remarks=(remark, *experiments[0].remarks))
     version = find_text(context, "library_version") or ""
-    return ImportedFile(_TOOL, version, experiments, host=find_text(context, "host_name"), date_s=_date(context))
+    return ImportedFile(_TOOL, version, tuple(experiments), host=find_text(context, "host_name"), date_s=_date(context))
 
 
 def _is_aggregate(entry: Mapping[str, Any], is_old: bool) -> bool:
@@ -89,12 +100,26 @@ def _experiment(
             _TOOL, None, "", f"{name} has only {len(group)} of {expected} repetitions: the file is incomplete"
         )
     samples = [sample for i, entry in enumerate(group) for sample in _samples(name, entry, i)]
-    return ImportedExperiment("imported.google-benchmark-json", tuple(samples), parameters, notes)
+    remarks = _remarks(group)
+    return ImportedExperiment("imported.google-benchmark-json", tuple(samples), parameters, notes, remarks=remarks)
+
+
+def _remarks(group: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """A remark on the counters of the program, which have no unit and so no figure."""
+    counters = dict.fromkeys(
+        key
+        for entry in group
+        for key, value in entry.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and key not in _OWN_NUMBERS
+    )
+    return (
+        (f"no figure of {', '.join(key[:40] for key in list(counters)[:20])}: the unit is unknown",) if counters else ()
+    )
 
 
 def _samples(name: str, entry: Mapping[str, Any], i: int) -> list[Sample]:
-    unit = entry.get("time_unit", "ns")
-    if unit not in _UNITS:
+    unit = entry.get("time_unit")
+    if not isinstance(unit, str) or unit not in _UNITS:
         raise ParseError(_TOOL, None, "", f"{name}: the time unit {str(unit)[:20]!r} is not one of {', '.join(_UNITS)}")
     times = {key: get_number(entry, key, _TOOL, name) for key in ("real_time", "cpu_time")}
     if times["real_time"] == 0:

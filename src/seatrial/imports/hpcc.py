@@ -107,7 +107,7 @@ def read(data: bytes) -> ImportedFile:
     found = {name: _whole(entries, key) for name, key in _PARAMETERS.items()}
     parameters: dict[str, Value] = {name: value for name, value in found.items() if value is not None}
     version = ".".join(entries[key][0] for key in ("VersionMajor", "VersionMinor", "VersionMicro") if key in entries)
-    experiment = ImportedExperiment("imported.hpcc", tuple(samples), parameters)
+    experiment = ImportedExperiment("imported.hpcc", tuple(samples), parameters, remarks=_remarks(entries))
     return ImportedFile(
         _TOOL, version, (experiment,), _failed(lines, entries), _first(lines, _HOST), date_s=_date(_first(lines, _DATE))
     )
@@ -147,6 +147,17 @@ def _whole(entries: Entries, key: str) -> int | None:
     if key not in entries or entries[key][0].startswith("-"):
         return None
     return entries[key][1].whole_of(_TOOL, entries[key][0], key, least=0)
+
+
+def _remarks(entries: Entries) -> tuple[str, ...]:
+    """Figures that the summary does not have, and parts that were not run."""
+    keys = [key for key, _ in (*_RATES.values(), *_TIMES.values()) if "_LCG_" not in key]
+    missing = [key for key in keys if key not in entries]
+    not_run = [key for key in keys if key in entries and _measured(entries, key) is None]
+    return (
+        *((f"the summary has no {', '.join(missing)}: no figure",) if missing else ()),
+        *((f"not run or below the printed digits: {', '.join(not_run)}",) if not_run else ()),
+    )
 
 
 def _failed(lines: Sequence[Line], entries: Entries) -> str:

@@ -9,10 +9,10 @@ decide, the bandwidth is skipped. A value of 0.00 is below the resolution of two
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
-from seatrial.benchmarks.mpi.ranks import UNKNOWN
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import rate_sample, time_sample
@@ -27,12 +27,14 @@ from seatrial.imports.tables import (
     check_distinct,
     decimal_of,
     is_noise,
+    missing_sizes,
     scaled,
+    too_small,
     whole_number,
 )
 from seatrial.imports.text import Line, half_unit, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
-from seatrial.model.parameter import Value
+from seatrial.model.parameter import UNKNOWN, Value
 from seatrial.model.sample import Sample
 
 _TOOL = "imb"
@@ -45,6 +47,12 @@ _GROUPS = re.compile(
     r"#\s*\(\s*([0-9]{1,9}) groups? of [0-9]{1,9} process(?:es)? each running simultaneous(?:ly)?\s*\)"
 )
 _MODE = re.compile(r"#\s*MODE:\s*([A-Z][A-Z -]{0,40})")
+_LONGEST = re.compile(r"#\s*Maximum message length in bytes:\s*([0-9]{1,16})")
+_LISTED = re.compile(r"#\s*List of Benchmarks to run:?")
+_NAME = re.compile(r"#\s*([A-Za-z]\w{0,60})")
+_END = re.compile(r"#\s*All processes entering MPI_Finalize")
+_SKIPPED = re.compile(r"out-of-mem|time-?out|skipp", re.IGNORECASE)
+"""Lines with which IMB explains why a table has no more rows."""
 _DATATYPE = re.compile(r"#\s*MPI_Datatype( for reductions)?\s*:\s*(MPI_\w{1,40})")
 
 _COLUMNS: Mapping[str, tuple[str, int]] = {
@@ -64,6 +72,9 @@ _COLUMNS: Mapping[str, tuple[str, int]] = {
 }
 """Column name -> series here, and the power of ten to SI."""
 
+_BARRIERS_SINCE = 2019
+"""Releases that begin each call of a collective after a barrier; older ones time calls back to back."""
+
 _TIMES = tuple(name for name, exponent in _COLUMNS.values() if exponent == -6)
 _MB = {6: 1e6, 20: 2.0**20}
 _MESSAGES = (1, 2, 4)
@@ -82,6 +93,8 @@ class _Table:
     settings: dict[str, Value] = field(default_factory=dict)
     columns: tuple[Cell, ...] = ()
     rows: list[Row] = field(default_factory=list)
+    is_short: str = ""
+    """The line with which IMB explains that sizes are missing."""
 
 
 def read_imb(data: bytes) -> ImportedFile:
@@ -93,19 +106,61 @@ def read_imb(data: bytes) -> ImportedFile:
     version = _version(lines)
     found: list[tuple[ImportedExperiment, Line]] = []
     datatypes = {bool(m[1]): m[2] for line in lines if (m := _DATATYPE.fullmatch(body(line).strip()))}
-    for table in _tables(lines):
+    tables = _tables(lines)
+    longest = {int(m[1]) for line in lines if (m := _LONGEST.fullmatch(body(line).strip()))}
+    remarks = _ending(lines, tables)
+    for table in tables:
         if not table.rows:
             raise table.line.error(_TOOL, "no rows below this title: the file was cut off")
         if "ranks" not in table.settings:
             raise table.line.error(_TOOL, "no `# #processes = ...` below this title: lines are missing")
         check_aligned(table.columns, table.rows, _TOOL)
-        found += [(experiment, table.line) for experiment in _experiments(table, datatypes)]
+        own = (*_remarks(table, longest), *remarks)
+        found += [(replace(e, remarks=own), table.line) for e in _experiments(table, datatypes, version)]
     if not found:
         raise ParseError(_TOOL, None, "", "no table below a line such as `# Benchmarking PingPong`")
     check_distinct(
         (((e.benchmark, tuple(sorted(e.parameters.items()))), line) for e, line in found), _TOOL, "this benchmark"
     )
     return ImportedFile("Intel MPI Benchmarks", version, tuple(experiment for experiment, _ in found))
+
+
+def _ending(lines: Sequence[Line], tables: Sequence[_Table]) -> tuple[str, ...]:
+    """A remark if the last line of IMB is missing. Raises ParseError if a benchmark that it lists then has no table."""
+    texts = [body(line).strip() for line in lines]
+    if not tables or any(_END.fullmatch(text) for text in texts):
+        return ()
+    start = next((k for k, text in enumerate(texts) if _LISTED.fullmatch(text)), None)
+    if start is None:
+        return ()
+    listed = [m[1] for text in texts[start + 1 : tables[0].line.number - 1] if (m := _NAME.fullmatch(text))]
+    measured = {table.name.lower() for table in tables}
+    missing = next((name for name in listed if name.lower() not in measured), None)
+    if missing is not None:
+        raise lines[start].error(_TOOL, f"{missing}, listed below this line, has no table: the file was cut off")
+    return ("`# All processes entering MPI_Finalize`, the last line of IMB, is missing: tables may be missing",)
+
+
+def _remarks(table: _Table, longest: Set[int]) -> tuple[str, ...]:
+    """Values without a figure, and missing rows. Raises ParseError if the table ends before the size that IMB states.
+
+    `longest` is the largest size that the file states, if it does: sizes that a user lists (-msglen) have none.
+    """
+    names = [_COLUMNS[column.text][0] for column in table.columns]
+    sizes = [int(cells[names.index("size")].text) for _, cells in table.rows] if "size" in names else []
+    if sizes and longest and sizes[-1] < min(longest) and not table.is_short:
+        why = f"the table ends at {sizes[-1]} B, but the file states sizes up to {min(longest)} B: it was cut off"
+        raise table.rows[-1][0].error(_TOOL, why)
+    zeros = [
+        (column.text, size)
+        for (_, cells), size in zip_longest(table.rows, sizes)
+        for name, column, cell in zip(names, table.columns, cells, strict=True)
+        if name in _TIMES or (name == "bandwidth" and size)
+        if decimal_of(cell.text) == 0
+    ]
+    gaps = missing_sizes(sizes, table.name) if longest else ()
+    short = (f"{table.name}: sizes are missing: {table.is_short}",) if table.is_short else ()
+    return (*too_small(zeros, table.name), *gaps, *short)
 
 
 def _version(lines: Sequence[Line]) -> str:
@@ -127,6 +182,8 @@ def _tables(lines: Sequence[Line]) -> list[_Table]:
             continue
         elif columns := _header(line, tables[-1]):
             _begin(tables, line, columns)
+        elif _SKIPPED.search(text):
+            tables[-1].is_short = text[:200]
         elif text.startswith("#"):
             _set(tables, line, text)
         elif tables[-1].columns:
@@ -199,7 +256,7 @@ _Values = Mapping[str, str]
 """Series -> its cell, as printed."""
 
 
-def _experiments(table: _Table, datatypes: Mapping[bool, str]) -> Iterator[ImportedExperiment]:
+def _experiments(table: _Table, datatypes: Mapping[bool, str], version: str) -> Iterator[ImportedExperiment]:
     """Experiments of `mpi.*` where the measure is the same, the rest as `imported.imb`.
 
     `datatypes` are the datatypes stated at the top of the file; the key is whether it is that of reductions.
@@ -221,11 +278,15 @@ def _experiments(table: _Table, datatypes: Mapping[bool, str]) -> Iterator[Impor
     if table.name == "PingPong" and settings["ranks"] == 2 and alone and "time" in unused:
         series = {"time": "one_way"}
         own = tuple(_samples(rows, series, unit))
-        parameters: dict[str, Value] = {"datatype": datatypes.get(False, UNKNOWN)}
+        parameters: dict[str, Value] = {"ranks": 2, "datatype": datatypes.get(False, UNKNOWN)}
+        parameters["buffers"] = "host"
         yield ImportedExperiment("mpi.latency", own, parameters, notes, failed=failed)
         del unused["time"]
     if table.name == "Allreduce" and alone and "time_mean" in unused:
         parameters = {"ranks": settings["ranks"], "datatype": datatypes.get(True, UNKNOWN)}
+        parameters |= {"buffers": "host", "call": "blocking"}
+        if release := re.match(r"[0-9]{4}", version):
+            parameters["start"] = "barrier" if int(release[0]) >= _BARRIERS_SINCE else "back-to-back"
         series = {name: name for name in ("time_mean", "time_max") if name in unused}
         own = tuple(_samples(rows, series, unit))
         yield ImportedExperiment("mpi.allreduce", own, parameters, notes, failed=failed)

@@ -13,7 +13,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seatrial.benchmarks.imported.declarations import UNKNOWN
 from seatrial.benchmarks.imported.nccl_tests import OPERATIONS
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
@@ -28,15 +27,18 @@ from seatrial.imports.tables import (
     check_distinct,
     decimal_of,
     scaled,
+    too_small,
     whole_number,
 )
 from seatrial.imports.text import Line, half_unit, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
-from seatrial.model.parameter import Value
+from seatrial.model.parameter import UNKNOWN, Value
 from seatrial.model.sample import Sample
 
 _TOOL = "nccl-tests"
 _BEGIN = re.compile(r"#\s*nThread:?\s+[0-9]+\s+nGpus:?\s+[0-9]+\s.{0,400}")
+_SIZES = re.compile(r"minBytes ([0-9]{1,16}) maxBytes ([0-9]{1,16}) step:\s*([0-9]{1,16})\s*\((factor|bytes)\)")
+_REDUCED = re.compile(r"#\s*Reducing maxBytes to ([0-9]{1,16})\b")
 _RANK = re.compile(
     r"#\s*Rank\s+([0-9]{1,7})\s+(?:Group\s+[0-9]{1,7}\s+)?Pid\s+[0-9]+\s+on\s+(\S{1,256})\s+device\s+[0-9]+\s+"
     r"\[[0-9A-Fa-fx:.]{1,20}\]\s*(.{0,200})"
@@ -68,6 +70,8 @@ class _Run:
     program: str | None = None
     failed: str = ""
     is_whole: bool = False
+    most_B: int = 1 << 60
+    """The largest size that fits into memory, if the program states it."""
 
     @property
     def ranks(self) -> int | None:
@@ -88,6 +92,8 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
             at = run.header or run.begin or lines[-1]
             raise at.error(_TOOL, "no rows of results below this line: it is cut off, or several outputs are mixed")
         check_aligned(run.columns, run.rows, _TOOL)
+        if run.begin is not None and not run.is_whole and not run.failed:
+            raise run.rows[-1][0].error(_TOOL, "no line `# Out of bounds values` below the table: it was cut off")
         found += [(experiment, run.header) for experiment in _experiments(run)]
     check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), _TOOL, "this operation")
     text = "\n".join(line.text for line in lines if "version" in line.text)
@@ -172,6 +178,8 @@ def _read(run: _Run, line: Line, text: str) -> None:
         run.is_whole = True
         if bounds[2] != "OK" or int(bounds[1]) > 0:
             run.failed = f"line {line.number}: {bounds[1]} values out of bounds"
+    elif reduced := _REDUCED.match(text):
+        run.most_B = int(reduced[1])
     elif _FAILURE.search(text):
         run.failed = run.failed or f"line {line.number}: {text[:200]}"
     elif run.header is not None and text and not text.startswith("#"):
@@ -263,7 +271,43 @@ def _experiments(run: _Run) -> Iterator[ImportedExperiment]:
             notes["settings"] = run.begin.text.strip("# ")
         if run.devices:
             notes["devices"] = sorted(run.devices)
-        yield ImportedExperiment("imported.nccl-tests", tuple(_samples(own)), parameters, notes, failed=failed)
+        samples, remarks = tuple(_samples(own)), _remarks(run, own)
+        yield ImportedExperiment("imported.nccl-tests", samples, parameters, notes, failed=failed, remarks=remarks)
+
+
+def _remarks(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
+    """Bandwidths without a figure, and a table that does not show whether it is whole."""
+    zeros = [
+        (name, row.size_B)
+        for row in rows
+        for group in row.groups
+        if group is not None and row.size_B
+        for name, text in zip(("algbw", "busbw"), group[1:], strict=True)
+        if text != _NONE and float(text) == 0
+    ]
+    is_ended = run.is_whole or run.failed
+    cut = () if is_ended else ("no line `# Out of bounds values` below the table: rows may be missing",)
+    return (*too_small(zeros, "bandwidth"), *_missing_rows(run, rows), *cut)
+
+
+def _missing_rows(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
+    """A remark if there are fewer rows than sizes from the smallest to the largest that the first line states.
+
+    Sizes are rounded down to whole elements for all ranks, so that small ones may coincide: they are not counted.
+    """
+    stated = _SIZES.search(run.begin.text) if run.begin is not None else None
+    if stated is None:
+        return ()
+    size, most, step = int(stated[1]), min(int(stated[2]), run.most_B), int(stated[3])
+    least, is_factor, slack = size, stated[4] == "factor", 64 * (run.ranks or 1)
+    measured = len({row.size_B for row in rows if 2 * row.size_B >= slack})
+    wanted = 0
+    while size <= most and wanted <= measured and step > is_factor:
+        wanted += size >= slack
+        size = size * step if is_factor else size + step
+    if wanted <= measured:
+        return ()
+    return (f"fewer rows than sizes from {least} to {most} B, as the first line states: rows may be missing",)
 
 
 def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:

@@ -42,6 +42,7 @@ _ERROR = re.compile(
     r"(?:ERROR|Error|\[[A-Z_]{0,60}ERROR[A-Z_]{0,60}\])(?![\w]).{0,300}|.{0,200}Invalid value when checking.{0,200}"
 )
 _DRIVER = re.compile(r"(CUDA (?:Runtime|Driver) Version(?: \(API\))?|Driver Version):\s*([0-9][\w. ()]{0,40})")
+_END = "The reported results may not reflect the full capabilities"
 _NONE = "N/A"
 _UNITS = {"GB/s": ("bandwidth", 9, MOST_PER_SECOND), "ns": ("latency", -9, MOST_SECONDS)}
 _MOST_CELLS = 1_000_000
@@ -60,6 +61,13 @@ class _Matrix:
 
     def error(self, why: str) -> ParseError:
         return ParseError(_TOOL, None, self.title, why) if self.line is None else self.line.error(_TOOL, why)
+
+    def check_rows(self) -> None:
+        """Raise ParseError if a row is missing: one of pairs that were not measured leaves the sum as it is."""
+        rows = sorted({row for row, _ in self.cells})
+        expected = len(self.columns) if "GPU(row)" in self.title else len(rows)
+        if rows != list(range(expected)):
+            raise self.error(f"{self.test} has the rows {', '.join(map(str, rows)) or 'none'}: rows are missing")
 
     def check_sum(self, text: str) -> None:
         """Raise ParseError if the cells do not add up to the printed sum (six digits in some releases)."""
@@ -94,7 +102,9 @@ def _read_text(data: bytes) -> ImportedFile:
     if not matrices and not errors:
         raise ParseError(_TOOL, None, "", "no matrix of results")
     notes = {m[1]: m[2] for line in lines if (m := _DRIVER.fullmatch(body(line).strip()))}
-    return _file(versions[0][0] if versions else "", matrices, errors, {}, notes)
+    is_ended = any(_END in line.text for line in lines)
+    remarks = () if is_ended else (f"`NOTE: {_END} ...`, the last lines of nvbandwidth, are missing: so may be tests",)
+    return _file(versions[0][0] if versions else "", matrices, errors, {}, notes, remarks)
 
 
 def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
@@ -118,6 +128,7 @@ def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
                 raise line.error(_TOOL, "the file ends in this line: it may have been cut off")
             current.test = total[1]
             current.check_sum(total[2])
+            current.check_rows()
             done.append(current)
             current = None
         elif _ERROR.fullmatch(text):
@@ -243,6 +254,7 @@ def _file(
     errors: Sequence[str],
     root: Mapping[str, object],
     notes: Mapping[str, object],
+    remarks: tuple[str, ...] = (),
 ) -> ImportedFile:
     check_distinct(((matrix.test, matrix.line or Line(0, matrix.test)) for matrix in matrices), _TOOL, "this test")
     parameters: dict[str, Value] = {}
@@ -254,6 +266,7 @@ def _file(
             tuple(_samples(matrix)),
             {"test": matrix.test, **parameters},
             {"title": matrix.title, **notes},
+            remarks=remarks,
         )
         for matrix in matrices
         if any(cell != _NONE for cell in matrix.cells.values())

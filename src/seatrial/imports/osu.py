@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 
-from seatrial.benchmarks.mpi.ranks import UNKNOWN
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.tables import (
@@ -30,12 +29,14 @@ from seatrial.imports.tables import (
     check_distinct,
     decimal_of,
     is_noise,
+    missing_sizes,
     scaled,
+    too_small,
     whole_number,
 )
 from seatrial.imports.text import Line, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
-from seatrial.model.parameter import Value
+from seatrial.model.parameter import UNKNOWN, Value
 from seatrial.model.sample import Sample
 
 _TOOL = "osu"
@@ -250,6 +251,7 @@ def _experiment(table: _Table) -> ImportedExperiment:
     elif "datatype" not in settings:
         settings["datatype"] = _datatype_before_7(benchmark) if _is_before_7(table.version) else UNKNOWN
     notes.update({name: value for name, value in settings.items() if name not in accepted})
+    settings |= _FIXED.get(benchmark, {})
     samples = tuple(sample for row in table.rows for sample in _samples(table, row, renamed))
     if not samples:
         raise table.line.error(_TOOL, "every value below this header is 0.00: nothing was measured")
@@ -257,7 +259,38 @@ def _experiment(table: _Table) -> ImportedExperiment:
     if not _has_size(table) and len(table.rows) > 1:
         raise table.rows[1][0].error(_TOOL, "a second row in a table without sizes: two runs in one file")
     parameters = {name: value for name, value in settings.items() if name in accepted}
-    return ImportedExperiment(benchmark, samples, parameters, notes, failed=_failure(table))
+    return ImportedExperiment(
+        benchmark, samples, parameters, notes, failed=_failure(table), remarks=_remarks(table, benchmark)
+    )
+
+
+def _remarks(table: _Table, benchmark: str) -> tuple[str, ...]:
+    """Values without a figure, and rows that may be missing: nothing in the text shows which sizes were asked for."""
+    what = f"OSU {table.title}"
+    sizes = [whole_number(cells[0].text) if _has_size(table) else None for _, cells in table.rows]
+    zeros = [
+        (column.cell.text, size)
+        for (_, cells), size in zip(table.rows, sizes, strict=True)
+        for column, cell in zip(table.columns, cells, strict=True)
+        if (column.name in _TIMES or column.name == "bandwidth") and not _is_extra(column.name)
+        if decimal_of(cell.text) == 0
+    ]
+    known = [size for size in sizes if size is not None]
+    ends = missing_sizes(known, what)
+    usual = _LAST_SIZES.get(benchmark, (1 << 20, 1 << 22))
+    if known and known[-1] not in usual:
+        default = " or ".join(f"{size >> 20} MiB" for size in usual)
+        last = f"{what}: the last size is {known[-1]} B, not {default} as by default"
+        ends += (f"{last}: it was chosen (-m), or rows are missing at the end",)
+    return (*too_small(zeros, what), *ends)
+
+
+_LAST_SIZES = {
+    **dict.fromkeys(("mpi.latency", "mpi.bandwidth", "mpi.bidirectional"), (1 << 22,)),
+    "mpi.allreduce": (1 << 20,),
+}
+"""The largest message by default, of programs for pairs and of collective operations (osu_util.h); 1 MiB or 4 MiB for
+the others."""
 
 
 def _is_before_7(version: str) -> bool:
@@ -270,18 +303,23 @@ def _datatype_before_7(benchmark: str) -> str:
 
 
 _OTHER_PARAMETERS = ("program", "pairs", "window", "buffers", "datatype", "window_creation", "synchronization")
-_BANDWIDTH_PARAMETERS = ("window", "buffers", "datatype")
+_BANDWIDTH_PARAMETERS = ("ranks", "window", "buffers", "datatype")
 _OURS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
-    "latency": ("mpi.latency", {"time": "one_way"}, ("buffers", "datatype")),
+    "latency": ("mpi.latency", {"time": "one_way"}, ("ranks", "buffers", "datatype")),
     "bandwidth": ("mpi.bandwidth", {"bandwidth": "bandwidth"}, _BANDWIDTH_PARAMETERS),
     "bi-directional bandwidth": ("mpi.bidirectional", {"bandwidth": "bandwidth"}, _BANDWIDTH_PARAMETERS),
     "allreduce latency": (
         "mpi.allreduce",
         {"time": "time_mean", "time_max": "time_max"},
-        ("buffers", "datatype"),
+        ("buffers", "datatype", "call", "operation", "start"),
     ),
 }
 """Title -> our benchmark, its series, and those of its parameters that a file states."""
+_FIXED: Mapping[str, Mapping[str, Value]] = {
+    "mpi.allreduce": {"call": "blocking", "operation": "sum", "start": "barrier"},
+    **{pair: {"ranks": 2} for pair in ("mpi.latency", "mpi.bandwidth", "mpi.bidirectional")},
+}
+"""What these programs always do: osu_allreduce.c uses MPI_SUM, and those for pairs refuse other numbers of ranks."""
 
 
 def _has_size(table: _Table) -> bool:

@@ -29,10 +29,12 @@ _SUMMARY = ("test", "atts", "units", "median", "mean", "stddev", "min", "max")
 _DEVICE = re.compile(r"Chose device: ?name='([^']{1,200})'.{0,200}")
 _DRIVER = re.compile(r"result for ([A-Za-z]\w{0,60}):\s+(\S{1,40})(?:\s+(\S{1,20}))?")
 _MAXFLOPS = re.compile(r"(?:Add|Mul|MAdd|MulMAdd)(?:[0-9]{1,2}|U)-[SD]P")
-_WRONG = re.compile(r"\b(?:fail(?:ed|ure|s)?|incorrect|mismatch(?:es)?|correctness|wrong)\b", re.IGNORECASE)
-_GOOD = re.compile(
-    r"\b(?:passed|correct(?:ness)? (?:ok|check passed|verified)|0 (?:mismatches|failures|failed))\b", re.I
-)
+_WRONG = re.compile(r"\b(?:fail(?:ed|ure|s)?|incorrect|mismatch(?:es)?|wrong)\b", re.IGNORECASE)
+_GOOD = re.compile(r"\b(?:passed|correct(?:ness)? (?:ok|verified)|0 (?:mismatches|failures|failed))\b", re.IGNORECASE)
+_CHECKING = re.compile(r"correctness check", re.IGNORECASE)
+"""The announcement of a check, whose verdict is in a line below it."""
+_NOTE = "Note: Any results marked with (*) had missing values."
+"""SHOC prints it below each table, so that the end of the table shows (ResultDatabase.cpp)."""
 _PROGRESS = re.compile(r"\|[=\s]{0,80}\|\s{0,3}[0-9.]{1,6}%")
 _MISSING = ("N/A", "NoResult")
 _FLT_MAX = Decimal("3.4028e38")
@@ -94,10 +96,13 @@ def read_shoc(data: bytes) -> ImportedFile:
     parameters: dict[str, Value] = {"program": _program(rows)}
     if len(devices) == 1 and (device := next(iter(devices))).isprintable():
         parameters["device"] = device
-    notes: dict[str, object] = {"left_out": left_out} if left_out else {}
+    notes: dict[str, object] = {}
+    unread = f"no figure of {', '.join(left_out)}: the unit is unknown, or no trial has a number"
     if not any(row.trials for row in rows):
         notes["sample"] = "the median over trials: the table has no trials"
-    experiment = ImportedExperiment("imported.shoc", tuple(samples), parameters, notes)
+    experiment = ImportedExperiment(
+        "imported.shoc", tuple(samples), parameters, notes, remarks=(unread,) if left_out else ()
+    )
     return ImportedFile("SHOC", "", (experiment,), _failure(lines, {row.line.number for row in rows}))
 
 
@@ -114,24 +119,33 @@ def _program(rows: Sequence[_Row]) -> str:
 
 
 def _failure(lines: Sequence[Line], of_rows: set[int]) -> str:
-    """The first line that reports a wrong result, or ""."""
+    """The first line that reports a wrong result, or an announced check without a verdict; "" if all is right."""
+    checking: Line | None = None
     for line in lines:
         text = _plain(line)[:2000]
-        if line.number not in of_rows and _WRONG.search(text) and not _GOOD.search(text):
+        if line.number in of_rows:
+            continue
+        if _WRONG.search(text) and not _GOOD.search(text):
             return f"line {line.number}: {text.strip()[:200]}"
-    return ""
+        if _GOOD.search(text):
+            checking = None
+        elif _CHECKING.search(text):
+            checking = line
+    return "" if checking is None else f"line {checking.number} announces a check of the results, but none passed"
 
 
 def _rows(lines: Sequence[Line]) -> list[_Row]:
     rows: list[_Row] = []
     header: tuple[str, ...] = ()
     has_last_tab = False
+    is_open: Line | None = None
     for line in lines:
         text = _plain(line)
         words = tuple(text.split())
         if words[:2] == _SUMMARY[:2]:
             header = _header(line, words)
             has_last_tab = line.text.endswith("\t")
+            is_open = line
         elif driver := _DRIVER.fullmatch(text.strip()):
             if not line.is_ended:
                 raise line.error(_TOOL, "the file ends in this line: it may have been cut off")
@@ -139,6 +153,7 @@ def _rows(lines: Sequence[Line]) -> list[_Row]:
                 rows.append(_Row(line, driver[1], "", driver[3] or "", (driver[2],), ()))
         elif not words or text.startswith("Note:"):
             header = ()
+            is_open = None if text.startswith("Note:") else is_open
         elif header:
             if has_last_tab != line.text.endswith("\t"):
                 raise line.error(
@@ -146,6 +161,8 @@ def _rows(lines: Sequence[Line]) -> list[_Row]:
                     "the row does not end with a tab as the header does, or the reverse: it may have been cut off",
                 )
             rows.append(_row(line, text, header))
+    if is_open is not None:
+        raise is_open.error(_TOOL, f"`{_NOTE}`, which SHOC prints below a table, is missing: the table was cut off")
     return rows
 
 

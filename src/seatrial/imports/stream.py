@@ -61,6 +61,8 @@ def read(data: bytes) -> ImportedFile:
     if threads is None:  # built without OpenMP
         notes["assumed"] = ["threads"]
     parameters: dict[str, Value] = {"threads": threads or 1, "array_B": elements * word}
+    if word == 8 and not ranks:
+        parameters["kernel"] = "all"
     if ranks:
         parameters["ranks"] = ranks[0].whole_of(_TOOL, _matched(_RANKS, only_one(ranks, _TOOL, "ranks")), "ranks")
         notes["threads_are"] = "of each rank"

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 
 from seatrial.imports.text import Line
 
@@ -121,6 +122,31 @@ def _check_last(rows: Sequence[Row], tool: str) -> None:
     usual = Counter(len(row[-1].text.partition(".")[2]) for _, row in rows[:-1]).most_common(1)
     if not usual or len(cells[-1].text.partition(".")[2]) != usual[0][0]:
         raise line.error(tool, "the file ends in this row: it may have been cut off")
+
+
+def missing_sizes(sizes: Sequence[int], what: str) -> tuple[str, ...]:
+    """A remark on sizes that should double from row to row, and where they do not; `what` names the table.
+
+    Rows that were lost with their line breaks leave nothing else behind. Size 0 comes before 1 or the first element.
+    """
+    gaps = [f"between {a} and {b} B" for a, b in pairwise(sizes) if a and b != 2 * a]
+    if not gaps:
+        return ()
+    more = f" and {len(gaps) - 3} more" if len(gaps) > 3 else ""
+    return (f"{what}: sizes do not double {', '.join(gaps[:3])}{more}: rows may be missing",)
+
+
+def too_small(values: Sequence[tuple[str, object]], what: str) -> tuple[str, ...]:
+    """A remark on values printed as 0.00, given as (column, size), of which no figure is made."""
+    columns: dict[str, list[object]] = {}
+    for column, size in values:
+        columns.setdefault(column, []).append(size)
+    remarks = []
+    for column, sizes in columns.items():
+        at = [f"{size} B" for size in dict.fromkeys(sizes) if size is not None]
+        where = f" at {', '.join(at[:6])}{f' and {len(at) - 6} more sizes' if len(at) > 6 else ''}" if at else ""
+        remarks.append(f"{what}: {column} is 0{where}, below the printed digits: no figure")
+    return tuple(remarks)
 
 
 def check_distinct(keys: Iterable[tuple[object, Line]], tool: str, what: str) -> None:

@@ -30,15 +30,17 @@ class ImportResult:
 
     @property
     def is_ok(self) -> bool:
-        """Whether all repeats are ok. (An experiment is ok if one of its repeats is.)"""
+        """Whether there are repeats, and all are ok. (An experiment is ok if one of its repeats is.)"""
         outcomes = [*(repeat.outcome for repeat in self.repeats), *(result.outcome for result in self.experiments)]
-        return all(outcome.is_ok for outcome in outcomes)
+        return bool(outcomes) and all(outcome.is_ok for outcome in outcomes)
 
 
 def import_results(files: Iterable[ResultFile], given: Given, results: Path) -> ImportResult:
     """Record each file as one repeat, even if it is imported several times. `given` is what is known in addition to the
     files. Raises UsageError before anything is written, and StoreError."""
     repeats = read_repeats(tuple(files), given)
+    if not repeats:
+        return ImportResult((), ())
     run = record_repeats(repeats, ResultsFolder.create(results))
     contents = read_contents(ResultsFolder.existing(results))
     for line in contents.damaged:

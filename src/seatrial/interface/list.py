@@ -9,6 +9,7 @@ from pathlib import Path
 from seatrial.benchmarks import registry
 from seatrial.engine.environments import native_environment
 from seatrial.engine.prepare import lacking
+from seatrial.environments.blas import find_blas
 from seatrial.environments.build import Environment
 from seatrial.environments.compiler import find_compilers
 from seatrial.environments.mpi import discover_mpis, need_of_runtime
@@ -55,4 +56,5 @@ def _tools() -> Tools:
         [(mpi, need_of_runtime(mpi)) for mpi in found.runtimes],
         environments,
         {name: why for name, why in found.passed_over if name in names},
+        find_blas(),
     )

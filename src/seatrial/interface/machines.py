@@ -15,6 +15,8 @@ from seatrial.interface.folder import machine_in, trial_of
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
 from seatrial.machine.live import survey_live
+from seatrial.machine.nvidia import survey_nvidia
+from seatrial.machine.pci_names import with_pci_names
 from seatrial.machine.readers.dump import MAX_BYTES
 from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
@@ -48,9 +50,9 @@ def discover(dumps: Dumps = (), *, live: bool = False, results: str | Path | Non
     """Describe a machine: its devices, links, memory and limits.
 
     Without `dumps` this is the local machine. `dumps` maps a kind (hwloc-xml, lspci-vv, lspci-tree, dmidecode,
-    nvidia-smi-topo, nvidia-smi-p2p, rocm-smi-topo, nccl-xml) to a file with that tool's output; local facts are
-    then read only if `live` is set. With `results` the machine has the rates measured in that folder; without dumps and
-    `live` it is the machine of the folder, if the folder has results of one machine only.
+    nvidia-smi-topo, nvidia-smi-p2p, amd-smi, rocm-smi-topo, nccl-xml) to a file with that tool's output; local facts
+    are then read only if `live` is set. With `results` the machine has the rates measured in that folder; without dumps
+    and `live` it is the machine of the folder, if the folder has results of one machine only.
 
     Raises UsageError for a file that is missing or damaged, and for a folder without results of this machine.
     """
@@ -71,8 +73,8 @@ def machine_of(dumps: Dumps = (), *, live: bool = False, results: Path | None = 
     read = [_read(kind, str(file)) for kind, file in sources]
     surveys = survey_dumps(read)
     if live or not read:
-        surveys = [*survey_live(), *surveys]
-    return assemble(surveys)
+        surveys = [*survey_live(), *survey_nvidia(), *surveys]
+    return with_pci_names(assemble(surveys))
 
 
 def _read(kind: str, name: str) -> Dump:

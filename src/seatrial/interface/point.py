@@ -25,9 +25,10 @@ from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_identity
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
-from seatrial.store.claim import claim
+from seatrial.store.claim import claim_next
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.record_watch import RecordWatch
 from seatrial.store.writer import RecordWriter
 
 
@@ -64,10 +65,9 @@ def measure_point(
     """
     with _folder(folder) as kept:
         keep_point(ready, machine, kept)
-        host, known = platform.node(), read_contents(kept).records.get(ready.experiment.id, ())
-        number = max((record.repeat for record in known), default=-1) + 1
-        while (claimed := claim(kept, host, ready.experiment.id, number, {"order": 0, "t0": time.time()})) is None:
-            number += 1
+        host, key, watch = platform.node(), ready.experiment.id, RecordWatch(kept)
+        known = {record.repeat for record in read_contents(kept).records.get(key, ())}
+        claimed = claim_next(kept, host, key, lambda: watch.numbers(key, known), {"order": 0, "t0": time.time()})
         writer = RecordWriter(kept, host)
         try:
             asked = ready if sample_s is None else replace(ready, program=ready.program.sampling_for(sample_s))

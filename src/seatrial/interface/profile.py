@@ -16,6 +16,7 @@ from seatrial.errors import ParseError, StoreError, UsageError
 from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.launch.attached import Ended
 from seatrial.model.json_shape import filled
+from seatrial.model.secrets import masked_words
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
 from seatrial.profiler.merge.merge import empty_profile
 from seatrial.profiler.parquet import write_parquet
@@ -23,6 +24,7 @@ from seatrial.profiler.profile import Profile
 from seatrial.report.profile.document import TraceJson, profile_document, profile_json
 from seatrial.report.profile.trace_export import TraceExport, write_trace
 from seatrial.store.contents import read_contents
+from seatrial.store.files import make_folder, reason
 from seatrial.store.folder import ResultsFolder
 
 LEAST_TRACE_B = 64 << 10
@@ -84,13 +86,14 @@ def profile(
     if not command:
         raise UsageError("no command given", "for example: seatrial profile -- mpirun -n 8 ./app")
     started_s = time.time()
-    folder = ResultsFolder.create(Path(results)).path / "profiles" / profile_name(started_s)
+    name = profile_name(started_s)
+    folder = ResultsFolder.create(Path(results)).path / "profiles" / name
     tables = folder / "tables"
     try:
-        tables.mkdir(parents=True)
+        make_folder(Path(results), "profiles", name, "tables")
     except OSError as error:
         raise UsageError(
-            f"{tables} cannot be created: {error.strerror}", "name another folder with --results"
+            f"{tables} cannot be created: {reason(error)}", "name another folder with --results"
         ) from error
     try:
         ended = run_profiled(command, tables, ProbeSettings(io_s, wait_every, trace_B), stdout)
@@ -132,7 +135,7 @@ def _result(
         folder = None
     more: dict[str, Any] = {"folder": None if folder is None else str(folder)}
     if ended is not None:
-        more |= {"command": list(command), "started_s": ended.started_s, "command_wall_s": ended.wall_s}
+        more |= {"command": list(masked_words(command)), "started_s": ended.started_s, "command_wall_s": ended.wall_s}
     more["outcome"] = {"state": state, "reason": reason}
     exported = None if traced is None or folder is None else _trace(tables, folder, traced)
     if traced is not None:

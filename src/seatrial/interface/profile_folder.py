@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from seatrial.errors import ParseError
+from seatrial.errors import ParseError, StoreError
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.symbols.symbols import Symbols
 from seatrial.profiler.tables.io_samples import IoSamples, read_io_samples
 from seatrial.profiler.tables.process_table import ProcessTable, read_table
+from seatrial.store.files import names, opened_folder, reason
 
 _log = logging.getLogger(__name__)
 
@@ -25,8 +26,23 @@ def profiles_of_tables(folder: Path) -> tuple[list[Profile], int]:
 
 def profiles_in(results: Path) -> list[Profile]:
     """All profiles of a results folder, oldest first."""
-    folders = sorted((results / "profiles").glob("*/tables"))
-    return [profile for folder in folders for profile in profiles_of_tables(folder)[0]]
+    found: list[Profile] = []
+    try:
+        listed = names(results, "profiles", suffix="")
+    except StoreError as error:
+        _log.warning("ignored: %s", error.message)
+        return []
+    for name in listed:
+        try:
+            with opened_folder(results, "profiles", name, "tables"):
+                pass
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            _log.warning("ignored: %s: %s", results / "profiles" / name, reason(error))
+            continue
+        found += profiles_of_tables(results / "profiles" / name / "tables")[0]
+    return found
 
 
 def _tables(folder: Path) -> tuple[list[ProcessTable], int]:

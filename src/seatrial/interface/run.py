@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from seatrial.analysis.results import Asked, results_of
 from seatrial.analysis.study_results import study_result
 from seatrial.engine.events import Listener, Silent
+from seatrial.engine.host_lock import HostLock, users_named
 from seatrial.engine.ready import Refused
 from seatrial.engine.trial import TrialRun, run_study, run_trial
 from seatrial.errors import StoreError, UsageError
@@ -26,7 +27,7 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.study import Study
 from seatrial.model.study_result import StudyResult
 from seatrial.plan.points import plan_points
-from seatrial.plan.study_points import PROBES, refuse_nothing_to_compare, study_points
+from seatrial.plan.study_points import PROBES, refuse_unfit, study_points
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -59,6 +60,8 @@ def run(
     keep: bool = False,
     site: str | Path | None = None,
     system: str | None = None,
+    wait_s: float | None = None,
+    ignore_lock_of: Sequence[str] = (),
     progress: Listener | None = None,
 ) -> RunResult:
     """Measure benchmarks by name, one study file, or (without targets) the standard trial, and record the results.
@@ -71,11 +74,15 @@ def run(
     A finished experiment is not run again unless `again` is set. `keep` keeps the output of every repeat. `site` is a
     site file, `system` a system in it (`NAME[:PARTITION]`). `progress` is called between repeats.
 
-    Raises UsageError before anything runs. KeyboardInterrupt passes through: finished repeats are kept.
+    One run at a time measures on a host: `wait_s` is the longest wait for another one (default: until it ends). Runs of
+    the users `ignore_lock_of` (names or numbers) are not waited for, which the records note.
+
+    Raises UsageError before anything runs, BusyError after the wait. KeyboardInterrupt passes through: finished repeats
+    are kept.
     """
     if repeats is not None and repeats < 1:
         raise UsageError(f"repeats={repeats}: at least 1 is required", "give a number from 1")
-    listener = progress or Silent()
+    listener, lock = progress or Silent(), HostLock(wait_s, users_named(ignore_lock_of))
     names = [str(target) for target in targets]
     with at_site(site, system), _folder(results) as path:
         study = only_study(names, set or ())
@@ -87,13 +94,21 @@ def run(
         if study is None:
             points = plan_points(names, values_of(set or {}), machine)
             trial = run_trial(
-                points, machine, open_folder, listener, budget_s=budget_s, repeats=repeats, again=again, keep=keep
+                points,
+                machine,
+                open_folder,
+                listener,
+                budget_s=budget_s,
+                repeats=repeats,
+                again=again,
+                keep=keep,
+                lock=lock,
             )
         else:
             study = _within(study, budget_s, repeats)
             points = study_points(study, machine)
-            refuse_nothing_to_compare(study, points)
-            trial = run_study(study, points, machine, open_folder, listener, again=again, keep=keep)
+            refuse_unfit(study, points)
+            trial = run_study(study, points, machine, open_folder, listener, again=again, keep=keep, lock=lock)
         return _result(trial, _contents(path))
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import FrameType
-from typing import Any
+
+from seatrial.processes.start import Running
 
 _SIGNALLED = 128
-_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+_FORWARDED = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that batch systems and users send to the command."""
+_SI_KERNEL = 0x80
+"""`si_code` of a signal that the terminal sent to its whole foreground group, the command included (sigaction(2))."""
+_OVER = signal.SIGRTMIN
+"""Ends the thread that forwards signals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,44 +34,65 @@ class Ended:
 def run_attached(command: Sequence[str], environment: Mapping[str, str], stdout: int | None = None) -> Ended:
     """Run a command to its end. `stdout` is a file descriptor for its output (default: our own).
 
-    Ctrl-C reaches it directly from the terminal, and only the command reacts to it; other signals are forwarded.
-    Raises OSError if it cannot be started.
+    Signals that this process receives are forwarded, and only the command reacts to them; Ctrl-C reaches it directly
+    from the terminal. Raises OSError if it cannot be started.
     """
-    forwarding = _SignalForwarding()
-    with forwarding:
-        started_s, start = time.time(), time.perf_counter()
-        process = subprocess.Popen(list(command), env=dict(environment), stdout=stdout)
-        forwarding.begin(process)
-        status = process.wait()
-    return Ended(status if status >= 0 else _SIGNALLED - status, started_s, time.perf_counter() - start)
+    with ExitStack() as ours, _signals_taken() as forward_to:
+        streams = [_stream(ours, number) for number in (0, 1 if stdout is None else stdout, 2)]
+        started_s = time.time()
+        program = Running(command, environment, streams, in_our_group=True)
+        try:
+            with forward_to(program):
+                ending = program.wait()
+        finally:
+            program.end()
+            ending = program.wait()
+    status = -signal.SIGKILL if ending is None else ending.returncode
+    wall_s = 0.0 if ending is None else ending.ended_s - ending.started_s
+    return Ended(status if status >= 0 else _SIGNALLED - status, started_s, wall_s)
 
 
-class _SignalForwarding:
-    """Context that forwards signals to the command; those that arrive before it has started are sent once it runs."""
+def _stream(ours: ExitStack, number: int) -> int:
+    """A standard stream of ours; /dev/null if it is closed."""
+    try:
+        os.fstat(number)
+    except OSError:
+        number = os.open(os.devnull, os.O_RDWR)
+        ours.callback(os.close, number)
+    return number
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pending: list[int] = []
-        self._previous: dict[signal.Signals, Any] = {}
+
+@contextmanager
+def _signals_taken() -> Iterator[Callable[[Running], _Forwarding]]:
+    """Context in which signals are kept for `_Forwarding`; what this process ignores stays ignored."""
+    taken = {number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*taken, _OVER})
+    try:
+        yield lambda program: _Forwarding(program, taken)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Forwarding:
+    """Context that forwards signals to a program, those that arrived before it had started too."""
+
+    def __init__(self, program: Running, numbers: set[signal.Signals]) -> None:
+        self._program = program
+        self._numbers = numbers
+        self._thread = threading.Thread(target=self._forward, daemon=True)
 
     def __enter__(self) -> None:
-        for number in _FORWARDED:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._previous[number] = signal.signal(number, self._forward)
-        # A handler instead of SIG_IGN, which the command would inherit.
-        self._previous[signal.SIGINT] = signal.signal(signal.SIGINT, lambda number, frame: None)
+        self._thread.start()
 
     def __exit__(self, *raised: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+        if self._thread.ident is not None:
+            signal.pthread_kill(self._thread.ident, _OVER)
+            self._thread.join()
 
-    def begin(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        for number in self._pending:
-            process.send_signal(number)
-
-    def _forward(self, number: int, frame: FrameType | None) -> None:
-        if self._process is None:
-            self._pending.append(number)
-        else:
-            self._process.send_signal(number)
+    def _forward(self) -> None:
+        while True:
+            seen = signal.sigwaitinfo({*self._numbers, _OVER})
+            if seen.si_signo == _OVER:
+                return
+            if not (seen.si_signo in _FROM_TERMINAL and seen.si_code == _SI_KERNEL):
+                self._program.send_signal(seen.si_signo)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
-import subprocess
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.launch.process_tree import ask_to_end, children, descendants, end, read_counters, reap
+from seatrial.processes.start import Ending, Running
 
 EVIDENCE_BYTES = 4000
 """Bytes from the end of a program's output that are kept as evidence."""
 
-_PR_SET_CHILD_SUBREAPER = 36
+_TURN_ENDS = "3-4"
+"""The descriptors of a program's ends of the ring, after its standard streams."""
+_NO_GUARD = "the seatrial process that starts programs was killed, and this program with it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,6 @@ class Completed:
                 name = f"signal {-self.returncode}"
             return f"was killed by {name}"
         return f"ended with exit status {self.returncode}"
-
-
-def adopt_orphans() -> None:
-    """Make this process the parent of its orphaned descendants (Linux `PR_SET_CHILD_SUBREAPER`), so that no
-    process of a program escapes when its parent exits."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,75 +77,78 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
     """Run programs concurrently and wait for all of them.
 
     Several programs are connected by a ring of pipes, the first one leads, and they take turns (native/turns.hpp),
-    which all of them must support. They are waited for in the order given, so a `wall_s` may include waiting for an
-    earlier one. Ended, and raising, as by `run`: all together.
+    which all of them must support. Each `wall_s` begins with the first one's start. Ended, and raising, as by `run`:
+    all together.
     """
-    started: list[subprocess.Popen[bytes]] = []
-    expired = threading.Event()
-
-    def end_all() -> None:
-        for program, process in zip(programs, started, strict=False):
-            if program.grace_s and process.returncode is None:
-                ask_to_end(process.pid, program.grace_s)
-        running = [process.pid for process in started if process.returncode is None]
-        end([member for pid in running for member in (pid, *descendants(pid))])
-
-    def expire() -> None:
-        expired.set()
-        end_all()
-
-    children_before = children(os.getpid())
-    start = time.perf_counter()
-    # A timer and a plain wait: Popen.wait(timeout=) polls with sleeps of up to 50 ms, which would add to the time.
-    timer = threading.Timer(limit_s, expire)
-    timer.daemon = True
-    wall_s: list[float] = []
-    counters: list[dict[str, int] | None] = []
+    started: list[Running] = []
     try:
         _start(programs, started)
-        timer.start()
-        for process in started:
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-            wall_s.append(time.perf_counter() - start)
-            counters.append(read_counters(process.pid))  # including all children that it waited for
-            process.wait()
+        endings, expired = _wait(started, time.perf_counter() + limit_s)
     except BaseException:
-        end_all()
-        for process in started:
-            process.wait()
+        _end(started)
         raise
-    finally:
-        timer.cancel()
-        if timer.ident is not None:
-            timer.join()  # an expiry in progress must not affect the next repeat
-        _end_orphans(children_before | {process.pid for process in started})
+    start = endings[0].started_s
     return [
-        Completed(process.returncode, wall, limit_s, expired.is_set(), _evidence(program.directory), io)
-        for process, wall, program, io in zip(started, wall_s, programs, counters, strict=True)
+        Completed(
+            ending.returncode,
+            ending.ended_s - start,
+            limit_s,
+            expired,
+            _NO_GUARD if ending.lost_guard else _evidence(program.directory),
+            ending.io,
+        )
+        for program, ending in zip(programs, endings, strict=True)
     ]
 
 
-def _start(programs: Sequence[Program], started: list[subprocess.Popen[bytes]]) -> None:
+def _wait(started: Sequence[Running], deadline: float) -> tuple[list[Ending], bool]:
+    """How the programs ended, in order, and whether they were ended because the deadline had passed."""
+    endings: list[Ending] = []
+    for one in started:
+        ending = one.wait(deadline - time.perf_counter())
+        if ending is None:
+            return [*endings, *_end(started[len(endings) :])], True
+        endings.append(ending)
+    return endings, False
+
+
+def _end(started: Iterable[Running]) -> list[Ending]:
+    """End the programs that still run, all at the same time."""
+    running = list(started)
+    for one in running:
+        one.end()
+    return [ending for one in running if (ending := one.wait()) is not None]
+
+
+def _start(programs: Sequence[Program], started: list[Running]) -> None:
     """Start all; each inherits only its two ends of the ring, so that the next one notices when it exits."""
     with ExitStack() as ours:
         ring = [_pipe(ours) for _ in programs] if len(programs) > 1 else []
+        stdin = os.open(os.devnull, os.O_RDONLY)
+        ours.callback(os.close, stdin)
         for k, program in enumerate(programs):
-            stdout = ours.enter_context((program.directory / "stdout").open("wb"))
-            stderr = ours.enter_context((program.directory / "stderr").open("wb"))
+            stdout, stderr = (
+                ours.enter_context(open(program.directory / name, "wb", opener=_private)).fileno()
+                for name in ("stdout", "stderr")
+            )
             ends = (ring[k - 1][0], ring[k][1]) if ring else ()
-            turns = ["--turns", f"{ends[0]}-{ends[1]}", "--leads", str(int(k == 0))] if ends else []
+            turns = ["--turns", _TURN_ENDS, "--leads", str(int(k == 0))] if ends else []
             started.append(
-                subprocess.Popen(
+                Running(
                     [*program.command, *turns],
-                    env=dict(program.environment),
-                    stdin=subprocess.DEVNULL,
-                    stdout=stdout,
-                    stderr=stderr,
-                    start_new_session=True,
-                    cwd=program.runs_in,
-                    pass_fds=ends,
+                    program.environment,
+                    (stdin, stdout, stderr, *ends),
+                    program.runs_in,
+                    program.grace_s,
                 )
             )
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a file that only its owner may read: programs print what nobody else should see."""
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)  # it may be left by a killed run of an earlier version
+    return descriptor
 
 
 def _pipe(owner: ExitStack) -> tuple[int, int]:
@@ -161,15 +157,6 @@ def _pipe(owner: ExitStack) -> tuple[int, int]:
     for descriptor in ends:
         owner.callback(os.close, descriptor)
     return ends
-
-
-def _end_orphans(known: set[int]) -> None:
-    """End the processes that a finished program left behind: after `adopt_orphans`, all children not in `known`."""
-    orphans = children(os.getpid()) - known
-    if orphans:
-        end([member for orphan in orphans for member in (orphan, *descendants(orphan))])
-        for orphan in orphans:
-            reap(orphan)
 
 
 def _evidence(directory: Path) -> str:

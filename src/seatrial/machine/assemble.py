@@ -19,6 +19,7 @@ from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey, merge_facts
 from seatrial.model.fact import Facts
 from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.platform import Platform, Sign
 
 
 def assemble(surveys: Sequence[Survey]) -> Machine:
@@ -31,12 +32,13 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
     devices = _in_tree_order((*cpu_devices, *memory_devices(modules, cpu_devices), *io.devices))
     peers = Peers(surveys, io.devices)
     condensed = {f"pci-{part.address}" for part in parts.pci.values() if part.is_condensed}
+    in_nccl = {part.address for survey in surveys for part in survey.pci_parts if part.is_condensed}
     machine = Machine(
         name=next((survey.name for survey in surveys if survey.name), "unnamed"),
         devices=devices,
         facts=facts,
         links=(*io.links, *peers.links()),
-        paths=peers.paths(pci_paths(io.devices, peers.lone_links(), condensed)),
+        paths=peers.paths(pci_paths(io.devices, peers.lone_links(), condensed, in_nccl)),
         affinity=io.affinity,
         p2p=peers.access(),
         memory=judge_memory(
@@ -47,11 +49,24 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
             why_none=_why_no_modules(surveys),
             product=facts.text("product"),
         ),
+        platform=_platform(surveys, facts),
         allowed_cpus=next((survey.allowed_cpus for survey in surveys if survey.allowed_cpus), ()),
         sources=tuple(survey.source for survey in surveys if _has_content(survey)),
         unread=(*(sentence for survey in surveys for sentence in survey.unread), *parts.unread),
     )
     return replace(machine, limits=machine_limits(machine))
+
+
+def _platform(surveys: Sequence[Survey], facts: Facts) -> Platform:
+    """One sign for each hypervisor, with the evidence of all sources; the containers of this process."""
+    signs = [Sign(str(fact.value), fact.source) for fact in facts.get("hypervisor", ()) if fact.value != "none"]
+    signs += [sign for survey in surveys for sign in survey.platform.virtualization]
+    evidence: dict[str, list[str]] = {}
+    for sign in signs:
+        evidence.setdefault(sign.kind, []).append(sign.evidence)
+    virtualization = tuple(Sign(kind, "; ".join(dict.fromkeys(texts))) for kind, texts in evidence.items())
+    container = next((survey.platform.container for survey in surveys if survey.platform.container), ())
+    return Platform(virtualization, container)
 
 
 def _with_pci_nodes(surveys: Sequence[Survey]) -> Sequence[Survey]:

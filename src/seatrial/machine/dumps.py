@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seatrial.errors import ParseError, UnknownNameError
+from seatrial.machine.readers.amd_smi import read_amd_smi
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
@@ -28,6 +29,7 @@ READERS: Mapping[str, Reader] = {
     "dmidecode": read_dmidecode,
     "nvidia-smi-topo": read_nvidia_smi_topo,
     "nvidia-smi-p2p": read_nvidia_smi_p2p,
+    "amd-smi": read_amd_smi,
     "rocm-smi-topo": read_rocm_smi_topo,
     "nccl-xml": read_nccl_xml,
 }

@@ -73,6 +73,13 @@ class FileTree:
         except OSError:
             return False
 
+    def target(self, path: str) -> str | None:
+        """The text of a symbolic link ("pid:[4026531836]"), or None."""
+        try:
+            return str((self.root / path.lstrip("/")).readlink())
+        except OSError:
+            return None
+
     def real(self, path: str) -> str | None:
         """The path with symbolic links resolved, written as on the live system; None if it leaves the root."""
         try:

@@ -148,6 +148,8 @@ def kind_of(part: PciPart) -> DeviceKind | None:
     is_management = vendor in _NO_GPU_VENDORS or (vendor, part.facts.text("device_id")) in _MANAGEMENT_DISPLAYS
     if part.class_id[:2] in ("03", "12") and not is_management:  # display controller; processing accelerator
         return DeviceKind.GPU
+    if part.class_id == "0502":  # CXL memory
+        return DeviceKind.MEMORY
     if part.class_id == "0680" and vendor == _NVIDIA:  # the class of an NVSwitch is "bridge, other"
         return DeviceKind.SWITCH
     return None
@@ -195,6 +197,7 @@ def _join(known: NamedPart, part: NamedPart) -> NamedPart:
         pci=known.pci or part.pci,
         numa=first.numa if first.numa is not None else second.numa,
         cpus=first.cpus if first.cpus is not None else second.cpus,
+        numa_nodes=first.numa_nodes if first.numa_nodes is not None else second.numa_nodes,
         index=known.index if known.index is not None else part.index,
         is_label=known.is_label or part.is_label,
         aliases=tuple(other for other in names if other and other != name),

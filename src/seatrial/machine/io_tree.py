@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from seatrial.machine.io_parts import IoParts, kind_of
 from seatrial.machine.pcie import join_links
@@ -165,17 +166,22 @@ def _gpu_name(facts: Facts) -> str | None:
 
 
 def _numa(stated: int | None, cpus: frozenset[int] | None, cpu_devices: Sequence[Device]) -> int | None:
-    """The node that the source states, else the only node, else the node with exactly these CPUs."""
+    """The node that the source states, else the only node, else the smallest node around these CPUs.
+
+    A node is the only one if it has all CPUs: NCCL and lspci list just the nodes of some devices. Of several nodes
+    with the same CPUs (DRAM and HBM), it is the first: Linux gives the CPUs to DRAM, which has the lower number.
+    """
     if stated is not None:
         return stated
-    nodes = [device for device in cpu_devices if device.kind is DeviceKind.NUMA]
-    if len(nodes) == 1:
-        return nodes[0].numa
-    if cpus:
-        near = [d for d in nodes if d.facts.text("cpus") and cpus == _cpus(d)]
-        if len(near) == 1:
-            return near[0].numa
-    return None
+    nodes = [(device, own) for device in cpu_devices if device.kind is DeviceKind.NUMA and (own := _cpus(device))]
+    around = [(len(own), device.numa or 0) for device, own in nodes if cpus and cpus <= own]
+    if around:
+        smallest = [own for _, own in nodes if cpus and cpus <= own and len(own) == min(around)[0]]
+        return min(around)[1] if len(set(smallest)) == 1 else None
+    if any("hidden_nodes" in device.facts for device, _ in nodes):
+        return None
+    pus = {device.facts.integer("os_index") for device in cpu_devices if device.kind is DeviceKind.PU}
+    return nodes[0][0].numa if len(nodes) == 1 and pus and pus <= nodes[0][1] else None
 
 
 def _near_cpus(numa: int | None, cpu_devices: Sequence[Device]) -> str | None:
@@ -186,7 +192,12 @@ def _near_cpus(numa: int | None, cpu_devices: Sequence[Device]) -> str | None:
 
 
 def _cpus(device: Device) -> frozenset[int]:
-    return frozenset(read_cpu_list(device.facts.text("cpus") or ""))
+    return _cpu_set(device.facts.text("cpus") or "")
+
+
+@lru_cache(maxsize=1024)
+def _cpu_set(text: str) -> frozenset[int]:
+    return frozenset(read_cpu_list(text))
 
 
 def _order(slot: _Slot) -> tuple[str, int]:
@@ -214,4 +225,6 @@ def _affinity(slot: _Slot) -> Affinity:
     cpus = slot.named.cpus if slot.named is not None else None
     if cpus is None and slot.pci is not None:
         cpus = slot.pci.cpus
-    return Affinity(slot.device.id, tuple(sorted(cpus)) if cpus else None, slot.device.numa)
+    numa = slot.device.numa
+    several = slot.named.numa_nodes if slot.named is not None and numa is None else None
+    return Affinity(slot.device.id, tuple(sorted(cpus)) if cpus else None, numa, several)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from seatrial.machine.survey import FactBook, Survey
 from seatrial.machine.sysfs.firmware import survey_firmware
 from seatrial.machine.sysfs.machine import survey_sysfs
 from seatrial.model.machine import Machine
+from seatrial.processes.output import OutOfTimeError, output_of
 
 LSTOPO_TIMEOUT_S = 30.0
 """lstopo takes 20 ms here; with its GPU plug-ins it starts CUDA and OpenCL, which takes seconds."""
@@ -70,14 +70,11 @@ def _survey_hwloc() -> Survey:
     for options in (["--disallowed"], ["--whole-system"], []):
         command = [program, *options, "--of", "xml"]
         try:
-            done = subprocess.run(
-                command, env=_hwloc_environment(os.environ), stdin=subprocess.DEVNULL, capture_output=True,
-                timeout=LSTOPO_TIMEOUT_S, check=False,
-            )  # fmt: skip
+            done = output_of(command, _hwloc_environment(os.environ), LSTOPO_TIMEOUT_S)
             if done.returncode == 0:
                 return read_hwloc_xml(done.stdout)
             problem = f"exit status {done.returncode}: {done.stderr.decode('utf-8', 'replace').strip()[:200]}"
-        except subprocess.TimeoutExpired:
+        except OutOfTimeError:
             problem = f"no output within {LSTOPO_TIMEOUT_S:g} s"
             break
         except (OSError, UsageError) as error:

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from seatrial.machine.population_rules import Placed, SocketLoad, judge_population
+from seatrial.machine.population_rules import GIB, Placed, SocketLoad, is_soldered, judge_population, rule_of
 from seatrial.machine.processors import Platform, platform_of
 from seatrial.machine.slot_tables import find_table, slot_number
 from seatrial.machine.survey import FactBook, MemoryModule
-from seatrial.model.limit import Limit, dram_bandwidth
+from seatrial.model.limit import Limit, dram_bandwidth, soldered_bandwidth
 from seatrial.model.machine import Device, DeviceKind, Memory, Population, SocketMemory
 
 _CHANNEL_IS_8_BYTES = frozenset({"DDR3", "DDR4", "DDR5"})
-"""LPDDR and HBM channels have other widths, which SMBIOS does not state."""
+_CHANNEL_BITS = 64
+"""The data width counts if SMBIOS states another type or none ("<OUT OF SPEC>" of an old dmidecode)."""
 
 _NAMED = "channels from the slot names"
 _MOST_SOCKETS = 64
@@ -46,14 +47,17 @@ def judge_memory(
 
     The SMBIOS of a virtual machine describes no real modules: sizes are kept, everything else is unknown.
     """
+    modules, other = _without_hbm(modules)
     if not any(module.size_bytes for module in modules):
         return Memory(why=why_none, peak=Limit.unknown("B/s", f"populated channels: {why_none}"))
     groups = _by_socket(modules, cpu_devices)
+    platform = _common_platform(cpu_devices)
     if isinstance(groups, str):
-        return Memory(why=groups, peak=Limit.unknown("B/s", f"populated channels: {groups}"))
+        peak = Limit.unknown("B/s", f"populated channels: {groups}")
+        why = None if is_virtual else _too_few(modules, cpu_devices, platform)
+        return Memory(why=groups, peak=peak) if why is None else Memory(Population.UNBALANCED, why, peak)
     is_sorted = all(m.socket is not None for m in modules) or len(groups) == 1
     is_complete = slots is not None and slots == len(modules) and is_sorted
-    platform = _common_platform(cpu_devices)
     sockets = [_socket(name, group, platform, is_complete, product) for name, group in groups]
     memories = tuple(_socket_memory(socket.load, is_virtual) for socket in sockets)
     if is_virtual:
@@ -67,15 +71,53 @@ def judge_memory(
             Population.UNKNOWN,
             f"{why}; but it is unknown whether the sockets without a module have a processor",
         )
-    other = _other_memory(cpu_devices)
+    other = other or _other_memory(cpu_devices)
     peak = Limit.unknown("B/s", other) if other is not None else _peak(sockets, memories)
     return Memory(verdict, why, peak, memories)
+
+
+def _without_hbm(modules: Sequence[MemoryModule]) -> tuple[Sequence[MemoryModule], str | None]:
+    """The modules without the HBM that firmware lists beside them, and the reason why they are not all of the memory.
+
+    HBM alone (a processor without modules) stays.
+    """
+    hbm = [module for module in modules if _is_hbm(module)]
+    others = [module for module in modules if not _is_hbm(module)]
+    if not hbm or not any(module.size_bytes for module in others):
+        return modules, None
+    size = sum(module.size_bytes or 0 for module in hbm) / GIB
+    kind = hbm[0].memory_type
+    return others, f"the modules are not all of the memory: the firmware also lists {size:g} GiB of {kind}"
+
+
+def _is_hbm(module: MemoryModule) -> bool:
+    return (module.memory_type or "").startswith("HBM") and bool(module.size_bytes)
+
+
+def _too_few(modules: Sequence[MemoryModule], cpu_devices: Sequence[Device], platform: Platform) -> str | None:
+    """Why the modules cannot fill the channels evenly whatever their slots are, or None if they could."""
+    packages = sum(device.kind is DeviceKind.PACKAGE for device in cpu_devices)
+    count = sum(1 for module in modules if module.size_bytes)
+    if not packages or platform.channels is None or any(is_soldered(module) for module in modules):
+        return None
+    seen = f"{count} modules for {packages} processors with {platform.channels} channels each"
+    if count % packages:
+        return f"{seen}: the processors cannot have equal numbers of modules"
+    own, rule = count // packages, rule_of(platform)
+    share = f"at most {own / platform.channels:.0%} of the channels can be in use"
+    if 2 * own < platform.channels:
+        return f"{seen}: {share}, whatever the slots are"
+    if rule is not None and own not in (*rule.balanced, *rule.near):
+        required = " or ".join(str(number) for number in (*rule.balanced, *rule.near))
+        return f"{seen}: {platform.name} requires {required} per processor; {rule.source}"
+    return None
 
 
 def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     """Why the modules do not limit the memory bandwidth: the other memory of the machine. None if there is no other.
 
-    Memory in the processor package (Xeon Max) may be a hidden cache; otherwise it appears as nodes without CPUs.
+    Memory in the processor package (Xeon Max) may be a hidden cache; otherwise it appears as nodes without CPUs, as
+    nodes of another kind (hwloc), or as a memory-side cache.
     """
     for package in cpu_devices:
         memory = package.facts.text("package_memory") if package.kind is DeviceKind.PACKAGE else None
@@ -84,8 +126,13 @@ def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     of_cpus = {device.numa for device in cpu_devices if device.kind is DeviceKind.PU}
     for node in cpu_devices:
         if node.kind is DeviceKind.NUMA and of_cpus and node.numa not in of_cpus and node.facts.number("memory_total"):
-            kind = "memory without CPUs (HBM, CXL, a GPU) of unknown rate"
-            return f"the modules are not all of the memory: {node.id} is {kind}"
+            kind = node.facts.text("memory_kind") or "memory without CPUs (HBM, CXL, a GPU)"
+            return f"the modules are not all of the memory: {node.id} is {kind} of unknown rate"
+        cache = node.facts.integer("memory_side_cache")
+        if node.kind is DeviceKind.NUMA and cache:
+            return (
+                f"the modules are not all of the memory: a memory-side cache of {cache / GIB:g} GiB is in front of them"
+            )
     return None
 
 
@@ -189,10 +236,12 @@ def _common(values: Sequence[float | None]) -> float | None:
 
 def _peak(sockets: Sequence[_Socket], memories: Sequence[SocketMemory]) -> Limit:
     """Sum over the sockets of populated channels x 8 B x configured rate; unknown if one of them is."""
-    types = {placed.module.memory_type for socket in sockets for placed in socket.load.placed}
-    if not types <= _CHANNEL_IS_8_BYTES:
-        names = ", ".join(sorted(str(name) for name in types))
-        return Limit.unknown("B/s", f"the width of a {names} channel is unknown")
+    modules = [placed.module for socket in sockets for placed in socket.load.placed]
+    if any(is_soldered(module) for module in modules):
+        return _soldered_peak(modules)
+    if not all(m.memory_type in _CHANNEL_IS_8_BYTES or m.data_bits == _CHANNEL_BITS for m in modules):
+        names = ", ".join(sorted({module.memory_type or "memory of unknown type" for module in modules}))
+        return Limit.unknown("B/s", f"the width of a channel is unknown ({names})")
     rates = {memory.configured_MTps for memory in memories if memory.dimms}
     if None in rates or len(rates) != 1:
         return Limit.unknown("B/s", "the configured speed of the modules is unknown or differs")
@@ -206,6 +255,25 @@ def _peak(sockets: Sequence[_Socket], memories: Sequence[SocketMemory]) -> Limit
     if not confirmed:
         where += "; the number of channels per socket is unconfirmed"
     return dram_bandwidth(sum(known), rate if rate is not None else 0.0, where, confirmed=confirmed)
+
+
+def _soldered_peak(modules: Sequence[MemoryModule]) -> Limit:
+    """Sum over the devices of width x configured rate; of the rated one if the firmware states no other, which the
+    devices cannot exceed."""
+    widths = [module.data_bits for module in modules]
+    names = ", ".join(sorted({str(module.memory_type) for module in modules}))
+    if None in widths or not all(is_soldered(module) for module in modules):
+        return Limit.unknown("B/s", f"the width of a channel is unknown ({names})")
+    speed, note = "configured", ""
+    rates = [module.configured_MTps for module in modules]
+    if None in rates:
+        speed, note = "rated", "; the configured speed is unknown"
+        rates = [module.rated_MTps for module in modules]
+    known = [(bits, rate) for bits, rate in zip(widths, rates, strict=True) if bits is not None and rate is not None]
+    if len(known) != len(modules):
+        return Limit.unknown("B/s", "the configured speed of the modules is unknown or differs")
+    counted = f"{len(modules)} device{'s' if len(modules) > 1 else ''}"
+    return soldered_bandwidth(known, speed, f"{counted}, from SMBIOS{note}")
 
 
 def memory_devices(modules: Sequence[MemoryModule], cpu_devices: Sequence[Device]) -> tuple[Device, ...]:
@@ -234,6 +302,7 @@ def _facts(module: MemoryModule) -> FactBook:
     book.say("rated_MTps", module.rated_MTps, module.source, "1")
     book.say("configured_MTps", module.configured_MTps, module.source, "1")
     book.say("rank", module.rank, module.source, "1")
+    book.say("data_bits", module.data_bits, module.source, "1")
     book.say("locator", module.locator, module.source)
     book.say("bank_locator", module.bank, module.source)
     book.say("channel", module.channel, module.source)

@@ -66,7 +66,7 @@ class SocketLoad:
         if channels is not None:
             return len(channels)
         if self.dimms == 1:
-            return 1
+            return None if is_soldered(self.placed[0].module) else 1
         return self.platform.channels if self.is_filled_evenly() else None
 
     def is_filled_evenly(self) -> bool:
@@ -80,6 +80,11 @@ class SocketLoad:
 
 _SLOTS_OF_UNEQUAL_CHANNELS = frozenset({8, 10, 14})
 """Boards with six channels per socket may have 8 or 10 slots: some channels have a second one (Dell C6420, R540)."""
+
+
+def is_soldered(module: MemoryModule) -> bool:
+    """Whether a device has its own bus, whose width differs from that of a channel: LPDDR and HBM."""
+    return (module.memory_type or "").startswith(("LPDDR", "HBM"))
 
 
 def rule_of(platform: Platform) -> Interleaving | None:

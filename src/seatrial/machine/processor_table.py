@@ -200,7 +200,7 @@ _MILAN = Interleaving(
     "Lenovo Press LP1268, Balanced Memory Configurations with 2nd Gen and 3rd Gen AMD EPYC Processors",
 )  # fmt: skip
 _TWELVE_CHANNELS = Interleaving(
-    12, (12, 24), (4, 6, 8, 10), frozenset({4, 6, 8, 10}),
+    12, (12, 24), (6, 8, 10), frozenset({6, 8, 10}),  # 2 and 4 interleave too, but most channels are empty
     "Lenovo Press LP2283, Balanced Memory Configurations with 5th Generation AMD EPYC Processors, and its 4th "
     "generation paper; AMD 4th Gen EPYC Processor Architecture: channels interleave by 2, 4, 6, 8, 10 or 12",
 )  # fmt: skip

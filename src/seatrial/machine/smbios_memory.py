@@ -65,4 +65,5 @@ def _module(module: SmbiosModule, place: Place, source: str) -> MemoryModule:
         channel=place.channel,
         source=source,
         buffering=module.buffering,
+        data_bits=module.data_bits,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from seatrial.model.fact import Fact, FactKind, Facts, FactValue
 from seatrial.model.machine import DeviceKind, Path, PeerAccess
+from seatrial.model.platform import Platform
 from seatrial.model.units import Unit
 
 
@@ -110,7 +111,8 @@ class NamedPart:
     """A device named by the operating system or a tool: eth0, mlx5_0, nvme0n1, vda, nvml0, GPU0.
 
     `is_label` marks the row of a matrix: `name` is then that matrix's own label, which becomes the device's id, and
-    `aliases` its other name (NIC0, of the legend's mlx5_1). `index` is a GPU's number in the vendor's tool (3 of GPU3,
+    `aliases` its other name (NIC0, of the legend's mlx5_1). `numa_nodes` are its NUMA nodes if the source lists several
+    (a Grace CPU and the memories of its GPUs). `index` is a GPU's number in the vendor's tool (3 of GPU3,
     of nvml3, of NCCL's dev="3"), which joins sources without PCI addresses to those with them. `cpus` are its local
     CPUs if the source lists them.
     """
@@ -124,6 +126,7 @@ class NamedPart:
     cpus: frozenset[int] | None = None
     index: int | None = None
     is_label: bool = False
+    numa_nodes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,7 @@ class PeerLink:
 class MemoryModule:
     """One memory slot; `size_bytes` is 0 if it is known to be empty. Rates in MT/s. None is unknown.
 
-    `buffering` is "RDIMM", "LRDIMM" or "UDIMM".
+    `buffering` is "RDIMM", "LRDIMM" or "UDIMM", `data_bits` the width of its data bus without the bits for ECC.
     """
 
     locator: str
@@ -163,6 +166,7 @@ class MemoryModule:
     channel: str | None = None
     source: str = ""
     buffering: str | None = None
+    data_bits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +191,5 @@ class Survey:
     peer_links: tuple[PeerLink, ...] = ()
     knows_peer_links: bool = False
     """Whether the source lists all direct links between processors, so that other pairs have none."""
+    platform: Platform = field(default_factory=Platform)
+    """Hypervisors and containers, in addition to the fact `hypervisor`."""

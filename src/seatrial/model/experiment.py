@@ -6,15 +6,27 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
-from seatrial.model.parameter import Params, Value, value_from_json
+from seatrial.model.json_check import check_shape
+from seatrial.model.json_shape import Text
+from seatrial.model.parameter import Params, Value, ValueJson, value_from_json
 
 
 def content_key(document: Mapping[str, Any]) -> str:
     """The first 16 hex digits of the SHA-256 of a document in canonical JSON: same content, same key."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+class ExperimentJson(TypedDict):
+    """An experiment as stored."""
+
+    benchmark: Text
+    parameters: dict[str, ValueJson]
+    environment: str
+    program: str
+    machine: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,8 @@ class Experiment:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Experiment:
-        """The experiment that `document()` described."""
+        """The experiment that `document()` described. Raises ValueError if it is invalid."""
+        check_shape(ExperimentJson, document)
         parameters: dict[str, Value] = {name: value_from_json(value) for name, value in document["parameters"].items()}
         return cls(document["benchmark"], parameters, document["environment"], document["program"], document["machine"])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from seatrial.model.fact import FactValue
+
 
 class Severity(StrEnum):
     """How serious a finding is; INFO is shown as "note"."""
@@ -15,9 +17,18 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Aim:
+    """The value that a fact of a device (of the machine if `device` is "") has once a remedy is done."""
+
+    fact: str
+    value: FactValue
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One finding; `remedy` contains a command if there is one. `loss` is the share of a figure that it costs, 0..1, if
-    known; findings are sorted by it."""
+    known; findings are sorted by it. `aims` is what the remedy changes: none of them may be a fact already."""
 
     rule: str
     severity: Severity
@@ -27,3 +38,4 @@ class Finding:
     remedy: str
     evidence: str
     loss: float | None = None
+    aims: tuple[Aim, ...] = ()

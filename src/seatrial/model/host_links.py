@@ -83,6 +83,27 @@ def _carried(top: str, rates: Mapping[str, float | None], below: Mapping[str, Ma
     return carried[top]
 
 
+def links_above(machine: Machine) -> dict[str, Link]:
+    """Device -> the link above it: each link between a port and what is behind it once, at its lower end.
+
+    A port that faces down describes the same link again, with its own capability only; it counts where the device below
+    does not describe it. A device whose parent is unknown has its link, too; links between peers (NVLink, XGMI) are
+    none above.
+    """
+    found: dict[str, Link] = {}
+    described = {link.a for link in machine.links}
+    for link in machine.links:
+        end = machine.device(link.b)
+        if end is None or link.kind.lower() in _PEERS or (end.id in described and faces_down(machine, end)):
+            continue
+        if end.parent == link.a or (end.parent is None and machine.device(link.a) is None):
+            found.setdefault(link.b, link)
+    return found
+
+
+_PEERS = frozenset({"nvlink", "xgmi", "c2c"})
+
+
 def faces_down(machine: Machine, device: Device) -> bool:
     """Whether the link that a bridge describes is the one below it: root ports and downstream ports of switches.
 

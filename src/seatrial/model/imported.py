@@ -14,7 +14,7 @@ class ImportedExperiment:
     """One experiment of the file: all its samples make one repeat.
 
     `benchmark` is one of seatrial if it measures the same, else `imported.<kind>`. `parameters` are those that the file
-    states and the benchmark declares; the others get their defaults. `notes` are other values of the file (for
+    states and the benchmark declares; the others are unknown. `notes` are other values of the file (for
     records).
     """
 
@@ -26,6 +26,8 @@ class ImportedExperiment:
     """Values of the benchmark's checks, if the file states them."""
     failed: str = ""
     """Why the tool reports this experiment as wrong; "" if it does not."""
+    remarks: tuple[str, ...] = ()
+    """What the file has but no figure shows, and what it may be missing: short statements for the user."""
     is_ours: bool = False
     """Whether a program of seatrial wrote it: then no check may be missing, and its arguments state the parameters."""
 

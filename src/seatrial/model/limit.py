@@ -5,6 +5,7 @@ A limit that cannot be derived has the value None and a derivation that states w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,6 +60,19 @@ def dram_bandwidth(
     value = populated_channels * DRAM_CHANNEL_BYTES * configured_MTps * 1e6
     derivation = f"{populated_channels} populated channels x 8 B x {configured_MTps:g} MT/s configured"
     return Limit(value, "B/s", derivation + (f" ({where})" if where else ""), Basis.PHYSICAL, confirmed)
+
+
+def soldered_bandwidth(devices: Sequence[tuple[int, float]], speed: str, where: str) -> Limit:
+    """Peak of memory devices that each have their own bus (LPDDR, HBM): the sum of width x transfer rate.
+
+    `devices` are (bits without those for ECC, MT/s); `speed` states which rate it is ("configured", "rated").
+    """
+    value = sum(bits / 8 * rate * 1e6 for bits, rate in devices)
+    terms = (
+        f"{f'{count} x ' if count > 1 else ''}{bits} bit x {rate:g} MT/s"
+        for (bits, rate), count in Counter(devices).items()
+    )
+    return Limit(value, "B/s", f"{' + '.join(terms)} {speed} ({where})", Basis.PHYSICAL)
 
 
 ELEMENT_BITS = {"fp64": 64, "fp32": 32}

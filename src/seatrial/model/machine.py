@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from seatrial.model.fact import Disagreement, Facts
 from seatrial.model.limit import FmaUnit, Limit
+from seatrial.model.platform import Platform
 
 
 class DeviceKind(StrEnum):
@@ -27,7 +28,7 @@ class DeviceKind(StrEnum):
     NIC = "nic"
     NVME = "nvme"
     BLOCK = "block"
-    MEMORY = "memory"  # a memory module
+    MEMORY = "memory"  # a memory module, a CXL memory device or a DAX device
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +74,13 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """The CPUs and NUMA node next to a device."""
+    """The CPUs and NUMA node next to a device. `numa_nodes` are all of its nodes if the source lists several (`numa` is
+    then None); None is unknown."""
 
     device: str
     cpus: tuple[int, ...] | None
     numa: int | None
+    numa_nodes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,7 @@ class Machine:
     p2p: tuple[PeerAccess, ...] = ()
     memory: Memory = field(default_factory=Memory)
     limits: tuple[NamedLimit, ...] = ()
+    platform: Platform = field(default_factory=Platform)
     allowed_cpus: tuple[int, ...] = ()
     """CPUs that this process may use, sorted (affinity mask and cpuset); empty if the machine is not this one."""
     sources: tuple[str, ...] = ()
@@ -164,6 +168,14 @@ class Machine:
     def of_kind(self, kind: DeviceKind) -> tuple[Device, ...]:
         """The devices of one kind, in their order."""
         return tuple(device for device in self.devices if device.kind is kind)
+
+    def memory_modules(self) -> tuple[Device, ...]:
+        """The modules in slots: memory devices other than those on a bus (CXL) and DAX devices."""
+        return tuple(
+            device
+            for device in self.devices
+            if device.kind is DeviceKind.MEMORY and device.pci is None and "memory_device" not in device.facts
+        )
 
     def device(self, device_id: str) -> Device | None:
         """The device with this id, or None."""

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.errors import UsageError
 from seatrial.model.fact import Disagreement, Fact, FactKind, Facts, FactValue
+from seatrial.model.json_check import check_shape
 from seatrial.model.json_shape import ABSENT, Count, From, Keywords, Positive, Text, filled, shape
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import (
@@ -28,6 +29,8 @@ from seatrial.model.machine import (
     Population,
     SocketMemory,
 )
+from seatrial.model.memory_size import discovered, installed_memory_B
+from seatrial.model.platform import Platform, Sign
 from seatrial.model.units import UNITS, Unit
 
 SCHEMA = "seatrial.machine/1"
@@ -85,6 +88,13 @@ class AffinityJson(TypedDict):
     device: str
     cpus: list[Count] | None
     numa: Count | None
+    numa_nodes: NotRequired[
+        Annotated[
+            list[Count],
+            From(lambda affinity: ABSENT if affinity.numa_nodes is None else list(affinity.numa_nodes)),
+            "All NUMA nodes next to the device if the source lists several; `numa` is then null.",
+        ]
+    ]
 
 
 @shape(PeerAccess)
@@ -167,6 +177,22 @@ class MemoryJson(TypedDict):
     sockets: list[SocketJson]
 
 
+@shape(Sign)
+class SignJson(TypedDict):
+    """A hypervisor or container runtime, and what shows it."""
+
+    kind: Text
+    evidence: Text
+
+
+@shape(Platform)
+class PlatformJson(TypedDict):
+    """What the machine is inside of; empty if it is neither virtual nor a container, or that is unknown."""
+
+    virtualization: list[SignJson]
+    container: list[SignJson]
+
+
 @shape(Disagreement)
 class DisagreementJson(TypedDict):
     """A fact on which sources differ; that of a device is named `<device>.<fact>`."""
@@ -193,12 +219,19 @@ class MachineJson(TypedDict):
     links: list[LinkJson]
     memory: MemoryJson
     limits: list[NamedLimitJson]
+    platform: NotRequired[Annotated[PlatformJson, "Missing from documents of the first versions."]]
     disagreements: Annotated[list[DisagreementJson], From(Machine.disagreements)]
     allowed_cpus: Annotated[
         list[Count], "CPUs that the discovering process may use; empty if the machine is not this one."
     ]
     sources: list[str]
     unread: Annotated[list[str], "What could not be read and why, one sentence each."]
+
+
+class KeptMachineJson(MachineJson):
+    """A machine as stored in a results folder."""
+
+    identity: Annotated[str, "The key that experiments refer to."]
 
 
 def machine_document(machine: Machine) -> MachineJson:
@@ -211,6 +244,7 @@ def machine_from_document(document: Mapping[str, Any]) -> Machine:
     if document.get("schema") != SCHEMA:
         raise UsageError(f"not a {SCHEMA} object: its schema is {document.get('schema')!r}")
     try:
+        check_shape(MachineJson, document)
         return Machine(
             name=_text(document["name"]),
             devices=tuple(_device_in(entry) for entry in document["devices"]),
@@ -218,18 +252,24 @@ def machine_from_document(document: Mapping[str, Any]) -> Machine:
             links=tuple(_link_in(entry) for entry in document["links"]),
             paths=tuple(Path(p["a"], p["b"], p["class"], p["links"]) for p in document["paths"]),
             affinity=tuple(
-                Affinity(a["device"], None if a["cpus"] is None else tuple(a["cpus"]), a["numa"])
+                Affinity(
+                    a["device"],
+                    None if a["cpus"] is None else tuple(a["cpus"]),
+                    a["numa"],
+                    tuple(a["numa_nodes"]) if "numa_nodes" in a else None,
+                )
                 for a in document["affinity"]
             ),
             p2p=tuple(PeerAccess(p["a"], p["b"], p["read"], p["write"]) for p in document["p2p"]),
             memory=_memory_in(document["memory"]),
             limits=tuple(NamedLimit(entry["name"], _limit_in(entry)) for entry in document["limits"]),
+            platform=_platform_in(document.get("platform")),
             allowed_cpus=tuple(document["allowed_cpus"]),
             sources=tuple(document["sources"]),
             unread=tuple(document["unread"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"invalid {SCHEMA} object: {type(error).__name__} {error}") from error
+    except ValueError as error:
+        raise UsageError(f"invalid {SCHEMA} object: {error}") from error
 
 
 IDENTIFYING: Mapping[DeviceKind | None, frozenset[str]] = {
@@ -275,7 +315,7 @@ def machine_identity(machine: Machine) -> str:
     content = {
         "name": machine.name,
         "facts": _identifying(machine.facts, None),
-        "memory": _memory_size(machine.facts),
+        "memory": installed_memory_B(machine.facts),
         "cpus": [
             [device.id, device.kind, device.parent, device.numa, _identifying(device.facts, device.kind)]
             for device in machine.devices
@@ -289,30 +329,8 @@ def machine_identity(machine: Machine) -> str:
 
 
 def _identifying(facts: Facts, kind: DeviceKind | None) -> dict[str, FactValue]:
-    chosen = ((name, _discovered(facts, name)) for name in IDENTIFYING[kind])
+    chosen = ((name, discovered(facts, name)) for name in IDENTIFYING[kind])
     return {name: fact.value for name, fact in chosen if fact is not None}
-
-
-def _discovered(facts: Facts, name: str) -> Fact | None:
-    """The fact from the most trusted source of the machine itself, unless volatile."""
-    return next((f for f in facts.get(name, ()) if f.kind is FactKind.DISCOVERED and not f.volatile), None)
-
-
-def _memory_size(facts: Facts) -> FactValue | None:
-    """Bytes: the online memory blocks, which change only with the modules; else the memory usable by the kernel,
-    rounded up.
-
-    The usable memory differs by some MB between boots. The rounding step, a sixteenth of the largest power of two in
-    it, is 3 to 6 % of it: less than one module of 16. It is rounded up because installed sizes are whole sixteenths and
-    the kernel reserves 1.5 to 3 %, so that the usable size is inside a step and not at its edge.
-    """
-    online, usable = _discovered(facts, "memory_online"), _discovered(facts, "memory_total")
-    if online is not None:
-        return online.value
-    if usable is None or isinstance(usable.value, str) or usable.value < 1:
-        return None
-    step = max(1, (1 << (int(usable.value).bit_length() - 1)) // 16)
-    return -(-int(usable.value) // step) * step
 
 
 def _on_pci(machine: Machine) -> Iterator[tuple[str, str]]:
@@ -391,6 +409,14 @@ def _limit_in(entry: Mapping[str, Any]) -> Limit:
     return Limit(
         entry["value"], unit, _text(entry["derivation"]), Basis(entry["basis"]), bool(entry.get("confirmed", True))
     )
+
+
+def _platform_in(entry: Mapping[str, Any] | None) -> Platform:
+    """The platform; documents of earlier versions have none."""
+    if entry is None:
+        return Platform()
+    return Platform(*(tuple(Sign(_text(s["kind"]), _text(s["evidence"])) for s in entry[name])
+                      for name in ("virtualization", "container")))  # fmt: skip
 
 
 def _memory_in(entry: Mapping[str, Any]) -> Memory:

@@ -12,7 +12,12 @@ from seatrial.model.units import LARGEST_COUNT, parse_bytes
 
 Value = bool | int | float | str | tuple[str, ...]
 Params = Mapping[str, Value]
+ValueJson = str | bool | int | float | list[str]
+"""A value in JSON, where a list is an argument list."""
 
+
+UNKNOWN = "unknown"
+"""The value of a parameter that an imported file does not state. No run has it: a default is no statement of a file."""
 
 _LONGEST_TEXT = 4096  # the limit of Linux for a path
 _LONGEST_WORD = 131072  # the limit of Linux for one argument (MAX_ARG_STRLEN)
@@ -34,8 +39,7 @@ class ParameterKind(StrEnum):
 class Parameter:
     """One setting. `words` are accepted in place of a number ("all", "auto"); the benchmark's `prepare` resolves them.
 
-    Numbers are at least `minimum`. `when_unknown` is the value if the result file of another tool does not state it;
-    None: the default.
+    Numbers are at least `minimum`.
     """
 
     name: str
@@ -44,7 +48,6 @@ class Parameter:
     help: str
     words: tuple[str, ...] = ()
     minimum: float = 0
-    when_unknown: str | None = None
 
     def accepts(self) -> str:
         """The accepted values, for messages and help."""
@@ -60,7 +63,7 @@ class Parameter:
 
     def value_of(self, given: object) -> Value:
         """The value of `given` (text from a command line, or a typed value from a file). Raises UsageError."""
-        if isinstance(given, str) and (given in self.words or given == self.when_unknown):
+        if isinstance(given, str) and given in self.words:
             return given
         try:
             value = self._convert(given)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from statistics import median
 
+from seatrial.errors import ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Figure
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params, Value
+from seatrial.model.protocol import UNREADABLE
+from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample, point_key
 
 
@@ -35,7 +39,7 @@ class Reading:
 def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample]) -> list[Reading]:
     """The figures of one repeat, in declared order, points in order of appearance.
 
-    Raises ZeroDivisionError, KeyError or TypeError if values that a figure needs are missing from a sample; the judge
+    Raises one of `UNREADABLE` if values that a figure needs are missing from a sample, or are impossible; the judge
     turns that into `invalid`.
     """
     found: list[Reading] = []
@@ -46,6 +50,8 @@ def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Se
                 groups.setdefault(point_key(sample.point), []).append(sample)
         for group in groups.values():
             values = [figure.value(sample) for sample in group]
+            if not all(map(isfinite, values)):
+                raise ValueError(f"{figure.name} is not a finite number")
             found.append(
                 Reading(
                     figure,
@@ -59,6 +65,18 @@ def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Se
                 )
             )
     return found
+
+
+def recorded_readings(benchmark: Benchmark, machine: Machine, params: Params, record: RepeatRecord) -> list[Reading]:
+    """The figures of a recorded repeat. Raises ProtocolError if they cannot be computed: the record is damaged, or was
+    written by a version whose program reported other values."""
+    samples = tuple(record.samples)  # read from their file once: every figure goes through them
+    try:
+        return readings(benchmark, machine, params, samples)
+    except UNREADABLE as error:
+        raise ProtocolError(
+            f"the figures of repeat {record.repeat} cannot be computed from its samples ({error!r:.200})"
+        ) from error
 
 
 def impossible_reason(reading: Reading) -> str | None:

@@ -10,9 +10,9 @@ from typing import Any
 
 from seatrial.errors import ProtocolError
 from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.model.record_shape import RECORD_VERSION, check_record
 from seatrial.model.sample import Sample, pack, unpack
-
-RECORD_VERSION = 1
+from seatrial.model.strict_json import parse_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,11 @@ def decode(line: bytes) -> RepeatRecord:
     if tail != crc_tail(body):
         raise ProtocolError("the checksum of a record is wrong")
     try:
-        document = json.loads(body + b"}")
-        if document["v"] != RECORD_VERSION:
-            raise ProtocolError(f"a record has version {document['v']!r}; this seatrial reads version {RECORD_VERSION}")
+        document = parse_line(body + b"}")
+        version = document.get("v") if isinstance(document, dict) else None
+        if version != RECORD_VERSION:
+            raise ProtocolError(f"a record has version {version!r:.40}; this seatrial reads version {RECORD_VERSION}")
+        check_record(document)
         return RepeatRecord(
             experiment=document["experiment"],
             repeat=document["repeat"],
@@ -96,8 +98,8 @@ def decode(line: bytes) -> RepeatRecord:
             checks=document["checks"],
             seen=document["seen"],
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolError(f"a record does not have the form of version {RECORD_VERSION}: {error!r}") from error
+    except ValueError as error:
+        raise ProtocolError(f"a record does not have the form of version {RECORD_VERSION}: {error}") from error
 
 
 def _finite(value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +13,18 @@ from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
 Interval = tuple[float, float]
+
+_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?")
+
+
+def workers_of(value: Value | None) -> float | None:
+    """The number of workers that a value of an axis stands for, positive; None if it is not one. The value of an
+    environment variable is text that holds the number."""
+    if isinstance(value, str):
+        value = float(value) if _NUMBER.fullmatch(value.strip()) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        return None
+    return float(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.parameter import Params, Value
+from seatrial.model.study import ENVIRONMENT_PREFIX
 from seatrial.model.units import Unit
 
 DIGITS = 3
@@ -153,6 +154,15 @@ def setting_number(name: str, value: float) -> str:
         if name.endswith(suffix):
             return show(value, unit, binary=unit == "B" and value % 1024 == 0)
     return f"{value:.10g}"
+
+
+def workers_text(along: str, number: float) -> str:
+    """A number of workers with its name: "16 threads", "1 node", "OMP_NUM_THREADS=4"."""
+    spelled = setting_number(along, number)
+    if along.startswith(ENVIRONMENT_PREFIX):
+        return f"{along.removeprefix(ENVIRONMENT_PREFIX)}={spelled}"
+    name = bare_name(along)
+    return f"{spelled} {name.removesuffix('s') if number == 1 else name}"
 
 
 def bare_name(name: str) -> str:

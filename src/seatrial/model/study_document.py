@@ -4,10 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
 
-from seatrial.model.parameter import Value, value_from_json
+from seatrial.model.json_check import check_shape
+from seatrial.model.json_shape import Keywords, NonNegative, Positive, Text
+from seatrial.model.parameter import Value, ValueJson, value_from_json
+from seatrial.model.secrets import masked_document
 from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
+
+GivenJson = dict[str, ValueJson | None]
+
+
+class _AxisJson(TypedDict):
+    name: Text
+    values: list[ValueJson | None]
+
+
+class _BenchmarkJson(TypedDict):
+    name: Text
+    parameters: dict[str, ValueJson]
+
+
+class _CompareJson(TypedDict):
+    along: Text
+    baseline: ValueJson | None
+    margin: Annotated[float, Keywords(exclusiveMinimum=0, maximum=1)]
+    figures: list[str]
+
+
+class _ScalingJson(TypedDict):
+    kind: Literal["strong", "weak"]
+    along: Text
+
+
+class _BestOfJson(TypedDict):
+    over: list[str]
+    figure: Text
+
+
+class _RepeatJson(TypedDict):
+    precision: Positive
+    budget_s: NonNegative
+    maximum: Annotated[int, Keywords(minimum=1)]
+
+
+class _StudyJson(TypedDict):
+    name: Text
+    question: str
+    benchmarks: list[_BenchmarkJson]
+    axes: list[_AxisJson]
+    zips: list[list[str]]
+    exclude: list[GivenJson]
+    include: list[GivenJson]
+    compare: _CompareJson | None
+    scaling: _ScalingJson | None
+    best_of: _BestOfJson | None
+    repeat: _RepeatJson
+    probes: list[str]
+
+
+class _PointJson(TypedDict):
+    experiment: str
+    benchmark: str
+    given: GivenJson
+
+
+class KeptStudyJson(TypedDict):
+    """A study as stored in `studies/<key>.json`."""
+
+    study: _StudyJson
+    machine: str
+    points: list[_PointJson]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +107,14 @@ def study_document(kept: KeptStudy) -> dict[str, Any]:
     }
 
 
+def study_without_secrets(study: Study) -> Study:
+    """The study with secrets among its arguments masked, as it may be shown and stored."""
+    return _study(masked_document(asdict(study)))
+
+
 def study_from_document(document: Mapping[str, Any]) -> KeptStudy:
-    """The study that `study_document` described. Raises KeyError or TypeError if it is invalid."""
+    """The study that `study_document` described. Raises ValueError if it is invalid."""
+    check_shape(KeptStudyJson, document)
     points = tuple(
         StudyPoint(point["experiment"], point["benchmark"], _given(point["given"])) for point in document["points"]
     )
@@ -50,6 +123,7 @@ def study_from_document(document: Mapping[str, Any]) -> KeptStudy:
 
 def _study(document: Mapping[str, Any]) -> Study:
     compare, scaling, best_of = document["compare"], document["scaling"], document["best_of"]
+    repeat = document["repeat"]
     return Study(
         name=document["name"],
         question=document["question"],
@@ -64,7 +138,7 @@ def _study(document: Mapping[str, Any]) -> Study:
         and Compare(compare["along"], _value(compare["baseline"]), compare["margin"], tuple(compare["figures"])),
         scaling=scaling and Scaling(scaling["kind"], scaling["along"]),
         best_of=best_of and BestOf(tuple(best_of["over"]), best_of["figure"]),
-        repeat=RepeatPolicy(**document["repeat"]),
+        repeat=RepeatPolicy(repeat["precision"], repeat["budget_s"], repeat["maximum"]),
         probes=tuple(document["probes"]),
     )
 

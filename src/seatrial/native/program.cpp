@@ -1,23 +1,22 @@
 #include "program.hpp"
 
-#include <csignal>
-
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "hello.hpp"
+#include "parent.hpp"
 
 namespace seatrial {
 
 namespace detail {
 
-// Linux sends the signal when the *thread* that started this process ends (prctl(2)); the check
-// afterwards covers a parent that ended before the call.
+// Linux sends the signal when the *thread* that started this process ends (prctl(2)); that is
+// seatrial's guard, which ends with seatrial. The check afterwards covers an end before the call.
 void die_with_parent(long parent) {
   if (parent == 0)
     return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent)
+  if (!is_started_by(static_cast<pid_t>(parent)))
     throw Failure(Exit::parent_gone, "the parent " + std::to_string(parent) + " is gone");
 }
 

@@ -9,7 +9,7 @@ from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome
 from seatrial.model.study import Study
 from seatrial.plan.points import Point
-from seatrial.plan.study_points import compared_points
+from seatrial.plan.study_points import SameSides, compared_points
 from seatrial.stats import sequential, stopping
 from seatrial.stats.interval import MINIMUM_REPEATS
 
@@ -29,17 +29,32 @@ class PlannedExperiment:
         return 0.0 if self.refusal is not None else self.point.estimate_s or 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class LinkedProgram:
+    """An installed program of a benchmark, and the MPI library that its file names: `library` and its `path` as the
+    loader finds it ("" if not), `mpi` its name in `environment.mpi` (None if it is not a known one)."""
+
+    benchmark: str
+    program: str
+    library: str
+    path: str
+    mpi: str | None
+
+
 @dataclass(frozen=True)
 class PlannedStudy:
     """The experiments in the order of the study, each once.
 
-    `combinations` is the number that the axes make; several may resolve to the same experiment.
+    `combinations` is the number that the axes make; several may resolve to the same experiment. `same` are the sides of
+    comparisons that do. `linked` are the installed programs with MPI.
     """
 
     study: Study
     points: tuple[Point, ...]
     experiments: tuple[PlannedExperiment, ...]
     combinations: int
+    same: tuple[SameSides, ...] = ()
+    linked: tuple[LinkedProgram, ...] = ()
 
     @property
     def first_look(self) -> int:

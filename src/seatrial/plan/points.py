@@ -13,6 +13,7 @@ from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Params, Value
+from seatrial.model.secrets import masked_parameters
 from seatrial.model.study import ENVIRONMENT_PREFIX
 from seatrial.plan.axis_values import concerns, none_concerned
 from seatrial.plan.environment_axes import NAMED, check_environment_axis, choice_of, environment_value, refuse_for
@@ -46,6 +47,11 @@ class Point:
     def is_profiled(self) -> bool:
         """Whether the MPI profiler is loaded with the program, which makes it another experiment."""
         return "mpi" in self.probes and self.benchmark.may_use_mpi
+
+
+def without_secrets(point: Point) -> Point:
+    """The point as it may be shown: secrets among its arguments are masked."""
+    return replace(point, parameters=masked_parameters(point.parameters), given=masked_parameters(point.given))
 
 
 def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[Value]], machine: Machine) -> tuple[Point, ...]:

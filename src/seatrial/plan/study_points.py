@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import UsageError
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Value
+from seatrial.model.scaling import workers_of
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, Study
 from seatrial.plan.axis_values import alike
 from seatrial.plan.combinations import Given, combinations
 from seatrial.plan.environment_axes import choice_of
 from seatrial.plan.points import Point, resolve
+from seatrial.plan.study_sections import NEEDS_NUMBERS, not_a_number
 
 PROBES = frozenset({"mpi", "io"})
 """Probes that can run alongside a repeat."""
@@ -52,6 +54,30 @@ def plan_study(study: Study, machine: Machine) -> StudyPoints:
     return StudyPoints(tuple(points.values()), number - len(points))
 
 
+def refuse_unfit(study: Study, points: Sequence[Point]) -> None:
+    """Raise UsageError if the points cannot give what the study asks for: two sides to compare, numbers to scale
+    with."""
+    refuse_nothing_to_compare(study, points)
+    refuse_no_scaling(study, points)
+
+
+def refuse_no_scaling(study: Study, points: Sequence[Point]) -> None:
+    """Raise UsageError if a study has a scaling along an axis whose values are not numbers on this machine, or all the
+    same number."""
+    if study.scaling is None:
+        return
+    along = study.scaling.along
+    values = [point.parameters.get(along, point.given.get(along)) for point in points if along in point.given]
+    for point, value in zip((point for point in points if along in point.given), values, strict=True):
+        if point.refusal is None and workers_of(value) is None:
+            raise UsageError(f"study {study.name}: {not_a_number(along, str(value))}", NEEDS_NUMBERS)
+    if len(set(values)) == 1:
+        raise UsageError(
+            f"study {study.name}: every value of {along} is {values[0]} on this machine, so nothing scales",
+            NEEDS_NUMBERS,
+        )
+
+
 def refuse_nothing_to_compare(study: Study, points: Sequence[Point]) -> None:
     """Raise UsageError if a study has a comparison but no two points to compare."""
     if study.compare is not None and not compared_points(study, points):
@@ -59,6 +85,43 @@ def refuse_nothing_to_compare(study: Study, points: Sequence[Point]) -> None:
             f"study {study.name}: no two experiments differ only in {study.compare.along}, so nothing can be compared",
             "check exclude, include, and values that resolve to the same on this machine: see seatrial plan",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SameSides:
+    """Values of the compared axis that are one experiment of a benchmark on this machine."""
+
+    benchmark: str
+    values: tuple[Value | None, ...]
+
+
+def same_sides(study: Study, points: Sequence[Point], ids: Mapping[int, str]) -> tuple[SameSides, ...]:
+    """The sides of comparisons that are one experiment. `ids` has the id of each point's experiment by the `id()` of
+    the point.
+
+    Raises UsageError if there are no others: a study does not compare an experiment with itself.
+    """
+    if study.compare is None:
+        return ()
+    along = study.compare.along
+    found: dict[SameSides, None] = {}
+    is_compared = False
+    for group in compared_points(study, points):
+        by_id: dict[str, list[Value | None]] = {}
+        for point in group:
+            by_id.setdefault(ids[id(point)], []).append(point.given[along])
+        is_compared |= len(by_id) > 1
+        name = group[0].benchmark.name
+        found |= dict.fromkeys(SameSides(name, tuple(own)) for own in by_id.values() if len(own) > 1)
+    if found and not is_compared:
+        first = next(iter(found))
+        shown = " and ".join("null" if value is None else str(value) for value in first.values)
+        raise UsageError(
+            f"study {study.name}: {along} {shown} are one experiment of {first.benchmark} on this machine, so nothing "
+            "can be compared",
+            "name values that differ here: see seatrial list",
+        )
+    return tuple(found)
 
 
 def compared_points(study: Study, points: Sequence[Point]) -> tuple[tuple[Point, ...], ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import ParameterKind, Value
+from seatrial.model.scaling import workers_of
 from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, BestOf, Compare, Scaling
 from seatrial.model.units import parse_quantity
 from seatrial.plan.axis_values import alike, axis_value, concerns, parameters_named, unknown_name
@@ -102,9 +103,16 @@ def read_scaling(context: Context, model: StudyModel) -> Scaling | None:
     _refuse_single(context, path, axis)
     for value in axis.values:
         if not _is_number(context, axis.name, value):
-            seen = f"{axis.name} has the value {_written(value)}, which is not a number"
-            raise context.document.refuse(path, seen, "scaling needs an axis of numbers, such as threads: [1, 2, 4]")
+            raise context.document.refuse(path, not_a_number(axis.name, _written(value)), NEEDS_NUMBERS)
     return Scaling(model.scaling.kind, axis.name)
+
+
+def not_a_number(along: str, value: str) -> str:
+    """Why nothing scales along an axis."""
+    return f"{along} has the value {value}, which is not a number above 0"
+
+
+NEEDS_NUMBERS = "scaling needs an axis of numbers, such as threads: [1, 2, 4]"
 
 
 def read_best_of(context: Context, model: StudyModel) -> BestOf | None:
@@ -130,14 +138,12 @@ def _refuse_single(context: Context, path: Path, axis: Axis) -> None:
 
 
 def _is_number(context: Context, name: str, value: Value | None) -> bool:
-    """Whether a value is a number. A word such as "all" of a numeric parameter becomes one on the machine; the value of
-    an environment variable is text that contains one."""
-    if name.startswith(ENVIRONMENT_PREFIX):
-        return isinstance(value, str) and value.isdecimal() and value.isascii()
-    if isinstance(value, str):
+    """Whether a value is a number, as text if it is that of an environment variable. A word such as "all" of a numeric
+    parameter may become one on the machine; whether all are above 0 is checked there (`refuse_no_scaling`)."""
+    if isinstance(value, str) and not name.startswith(ENVIRONMENT_PREFIX):
         numeric = (ParameterKind.INTEGER, ParameterKind.BYTES)
         return any(p.kind in numeric for _, p in parameters_named(name, context.benchmarks))
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return workers_of(value) is not None or (value == 0 and not isinstance(value, bool))
 
 
 def _written(value: Value | None) -> str:

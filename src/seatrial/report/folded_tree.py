@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from seatrial.model.host_links import links_above
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.units import count, cpu_list, show
 
@@ -55,17 +56,18 @@ class Fold:
 
 
 def fold(machine: Machine) -> tuple[Fold, ...]:
-    """The whole machine without its memory modules. Devices without a parent are at the top level."""
+    """The whole machine without the memory modules in its slots. Devices without a parent are at the top level."""
     children: dict[str | None, list[Device]] = {}
+    modules = {module.id for module in machine.memory_modules()}
     place: dict[str, tuple[int, str | None]] = {}  # depth, and the device that it is shown under
     for device in machine.devices:  # parents first
         depth, above = place.get(device.parent or "", (-1, None))
         parent = device.parent if device.parent in place else None
         place[device.id] = (depth + 1, parent) if depth + 1 < _DEEPEST else (depth, above)
-        if device.kind is not DeviceKind.MEMORY:
+        if device.id not in modules:
             children.setdefault(place[device.id][1], []).append(device)
-    # Links to a parent only: a GPU may be the end of NVLinks as well.
-    links = {link.b: link for link in machine.links if (end := machine.device(link.b)) and end.parent == link.a}
+    # A port that faces down has no link of its own here, but is no host bridge either.
+    links = dict.fromkeys((link.b for link in machine.links if machine.device(link.b)), None) | links_above(machine)
     return _folded(part for device in children.get(None, ()) for part in _parts(device, children, links))
 
 
@@ -76,7 +78,7 @@ def walk(folds: Iterable[Fold], depth: int = 0, *, each: bool = False) -> Iterat
         yield from walk(part.inside, depth + 1, each=each or part.number > 1)
 
 
-def _parts(device: Device, children: Children, links: Mapping[str, Link]) -> list[Fold]:
+def _parts(device: Device, children: Children, links: Mapping[str, Link | None]) -> list[Fold]:
     """The part of a device, or those behind a bridge with a single device."""
     stack = _core_stack(device, children)
     if stack is not None:
@@ -147,8 +149,12 @@ def _described(device: Device, link: Link | None) -> tuple[str, str, bool]:
         return name, ", ".join(detail for detail in details if detail), False
     if device.kind is DeviceKind.NUMA:
         memory, distances = facts.number("memory_total"), facts.text("distances") or ""
+        rate, cache = facts.number("memory_bandwidth"), facts.number("memory_side_cache")
         about = (
+            facts.text("memory_kind"),
             show(memory, "B", binary=True) if memory is not None else None,
+            f"memory-side cache {show(cache, 'B', binary=True)}" if cache is not None else None,
+            f"{show(rate, 'B/s')} stated" if rate is not None else None,
             f"distances {distances}" if " " in distances else None,
         )
         return "NUMA node", ", ".join(part for part in about if part), False
@@ -178,9 +184,12 @@ def _device(device: Device, link: Link | None) -> tuple[str, str, bool]:
     ids = f"{facts.text('vendor_id')}:{facts.text('device_id')}" if "device_id" in facts else None
     parts = (
         f"also {', '.join(device.aliases)}" if device.aliases else None,
+        facts.text("memory_device"),
+        facts.text("memory_kind"),
         next((text for text in (facts.text("model_name"), facts.text("pci_name")) if text and text != name), None),
-        show(size, "B") if size is not None else None,
+        show(size, "B", binary=device.kind is DeviceKind.MEMORY) if size is not None else None,
         show(rate, "B/s") if rate is not None else None,
+        f"memory is NUMA node {facts.integer('gpu_numa')}" if "gpu_numa" in facts else None,
         facts.text("state"),
         f"driver {facts.text('driver')}" if "driver" in facts else None,
         f"PCI {device.pci}" if device.pci else None,

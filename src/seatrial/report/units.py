@@ -20,6 +20,7 @@ from seatrial.model.spelling import (
     show_range,
     show_transfers,
     surrounding,
+    workers_text,
     written,
 )
 
@@ -43,6 +44,7 @@ __all__ = [
     "show_range",
     "show_transfers",
     "surrounding",
+    "workers_text",
     "written",
 ]
 

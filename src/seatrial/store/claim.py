@@ -1,18 +1,25 @@
 """Claims: which process runs which repeat, so that no repeat runs twice and no finished one is lost.
 
 A repeat is claimed by renaming a prepared folder to `artefacts/<experiment>/<repeat>`, which only one process can do.
-The program writes its record inside. A process that dies leaves its claims behind; the next run finds them: if the
-program finished, the repeat is recorded, else the claim is dropped.
+The program writes its record inside. The claim ends when the record is on the server: whoever claims the same number
+later, and then reads the records, finds it (docs/adr/0019). A process that dies leaves its claims behind; another
+process of its host takes them over: if the program finished, the repeat is recorded, else the claim is dropped.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+import stat
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +27,12 @@ from seatrial.errors import StoreError
 from seatrial.store.folder import ResultsFolder
 
 _CLAIM_FILE = "claim.json"
+_LARGEST_CLAIM_B = 1 << 20
+_LEFTOVER_S = 86400.0
+_CLOCKS_DIFFER_S = 120.0
+"""The most by which the clocks of two hosts may differ, and a process may take around its program."""
+_USUAL_LIMIT_S = 600.0
+"""The time limit of a claim that does not state its own (`limit_s`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +44,12 @@ class Claim:
     path: Path
     noted: Mapping[str, Any]
     host: str
+
+    def noting(self, added: Mapping[str, Any]) -> Claim:
+        """The claim with these notes too, in its file as well. Raises StoreError."""
+        noted = {**self.noted, **added}
+        _write_owner(self.path, {**_owner(self.host), "noted": noted})
+        return replace(self, noted=noted)
 
     def release(self) -> None:
         """Remove the folder; its repeat is recorded or dropped."""
@@ -46,17 +65,18 @@ class Claim:
 
 
 def claim(folder: ResultsFolder, host: str, experiment: str, repeat: int, noted: Mapping[str, Any]) -> Claim | None:
-    """Claim a repeat for this process; None if another process has it. `noted` is stored with the claim."""
+    """Claim a repeat for this process; None if another process has it, or its output is kept. `noted` is stored with
+    the claim."""
     target = folder.artefacts(experiment, repeat)
     prepared = target.with_name(_private(".new", host, str(repeat)))
     owner = {**_owner(host), "noted": dict(noted)}
     try:
-        prepared.mkdir(parents=True, exist_ok=True)
+        prepared.mkdir(parents=True)
         (prepared / _CLAIM_FILE).write_text(json.dumps(owner, allow_nan=False), encoding="utf-8")
         try:
             prepared.rename(target)  # fails if the target exists, which is never empty
         except OSError:
-            if not target.exists():
+            if not os.path.lexists(target):
                 raise
             shutil.rmtree(prepared, ignore_errors=True)
             return None
@@ -68,53 +88,174 @@ def claim(folder: ResultsFolder, host: str, experiment: str, repeat: int, noted:
     return Claim(experiment, repeat, target, noted, host)
 
 
+def claim_next(
+    folder: ResultsFolder, host: str, experiment: str, recorded: Callable[[], Collection[int]], noted: Mapping[str, Any]
+) -> Claim:
+    """Claim the first free repeat after those that are recorded; `recorded` reads their numbers anew."""
+    number = max(recorded(), default=-1) + 1
+    while True:
+        claimed = claim(folder, host, experiment, number, noted)
+        if claimed is not None:
+            # Its last owner released it after writing the record: only now is every record of this number visible.
+            known = recorded()
+            if number not in known:
+                return claimed
+            claimed.release()
+            number = max(number, *known)
+        number += 1
+
+
+def claimed_elsewhere(folder: ResultsFolder, host: str, experiment: str, taken: Collection[int]) -> dict[int, str]:
+    """Repeat -> host, of the repeats of this experiment that other processes are making now, as far as known: those
+    whose time limit is over are left out. `taken` are the numbers that are recorded."""
+    found = {}
+    for path in _claims(folder, experiment):
+        if int(path.name) in taken:
+            continue
+        owner, written_s = _read_owner(path)
+        if not owner or all(owner.get(name) == value for name, value in _owner(host).items()):
+            continue
+        noted = owner.get("noted")
+        limit_s = noted.get("limit_s", _USUAL_LIMIT_S) if isinstance(noted, Mapping) else _USUAL_LIMIT_S
+        limit_s = float(limit_s) if isinstance(limit_s, int | float) else _USUAL_LIMIT_S
+        if time.time() - written_s <= limit_s + _CLOCKS_DIFFER_S:
+            found[int(path.name)] = str(owner.get("host", "?"))
+    return found
+
+
 def abandoned(folder: ResultsFolder, host: str, experiment: str) -> list[Claim]:
-    """The claims on an experiment whose process on this host is dead, in order of repeat.
+    """The claims on an experiment whose process on this host is dead, in order of repeat; from now on they are claims
+    of this process, so that no other one takes them too.
 
     A claim of another host, or of a container with other process ids, is kept: whether its process is alive cannot be
     determined here.
     """
-    claims = folder.path / "artefacts" / experiment
-    if not claims.is_dir():
-        return []
-    found: list[Claim] = []
-    for path in claims.iterdir():
-        if not path.name.isdigit():
+    for path in _entries(folder, experiment):
+        if not path.name.isdecimal():
             _remove_leftover(path, host)
-            continue
-        try:
-            owner = json.loads((path / _CLAIM_FILE).read_bytes())
-            if owner["host"] == host and _is_dead(owner):
-                found.append(Claim(experiment, int(path.name), path, owner["noted"], host))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # artefacts of a recorded repeat have no claim
+    found = [
+        taken
+        for path in _claims(folder, experiment)
+        if (taken := _take_over(path, host, experiment)) is not None  # artefacts of a recorded repeat have no claim
+    ]
     return sorted(found, key=lambda claim: claim.repeat)
 
 
-def settle(claimed: Claim) -> None:
-    """Keep the folder as plain artefacts: its repeat is recorded, so the claim ends."""
+def _take_over(path: Path, host: str, experiment: str) -> Claim | None:
+    """The claim of a dead process of this host, now ours; None if it is not one, or another process takes it."""
+    if not _is_dead(_read_owner(path)[0], host):
+        return None
     try:
+        descriptor = os.open(path / _CLAIM_FILE, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None  # another process is taking it
+        except OSError:
+            pass  # no locks on this file system: two at the very same moment could both take it
+        owner, _ = _read_owner(path)
+        ours, theirs = os.fstat(descriptor), (path / _CLAIM_FILE).lstat()
+        if (ours.st_dev, ours.st_ino) != (theirs.st_dev, theirs.st_ino) or not _is_dead(owner, host):
+            return None
+        _write_owner(path, {**_owner(host), "noted": owner["noted"]})
+        return Claim(experiment, int(path.name), path, owner["noted"], host)
+    except OSError:  # another process has taken and released it
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def settle(claimed: Claim) -> None:
+    """Keep the folder as plain artefacts: its repeat is recorded, so the claim ends.
+
+    Nobody else may read them: they have what programs printed, and the arguments that records mask.
+    """
+    try:
+        claimed.path.chmod(0o700)
         (claimed.path / _CLAIM_FILE).unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"{claimed.path} cannot be written: {error.strerror or error}") from error
 
 
+def _entries(folder: ResultsFolder, experiment: str) -> list[Path]:
+    try:
+        return list((folder.path / "artefacts" / experiment).iterdir())
+    except OSError:
+        return []
+
+
+def _claims(folder: ResultsFolder, experiment: str) -> list[Path]:
+    return [path for path in _entries(folder, experiment) if re.fullmatch("[0-9]{1,9}", path.name)]
+
+
 def _private(prefix: str, host: str, name: str) -> str:
-    """A name unique among the processes of all hosts."""
-    return f"{prefix}-{name}-{host}-{os.getpid()}"
+    """A name unique among the processes of all hosts: hosts may have the same name, and containers the same ids."""
+    return f"{prefix}-{name}-{host}-{kernel_and_namespace()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def kernel_and_namespace() -> str:
+    """Identifies this host, since its start, and the process namespace: where a process id means this process."""
+    return _kernel_of(_namespace())
+
+
+@cache
+def _kernel_of(namespace: str) -> str:
+    return hashlib.sha256(f"{_machine()} {_boot()} {namespace}".encode()).hexdigest()[:8]
 
 
 def _remove_leftover(path: Path, host: str) -> None:
     """Remove a folder that a dead process of this host was preparing or removing."""
-    match = re.fullmatch(rf"\.(?:new|gone)-\d+-{re.escape(host)}-(\d+)", path.name)
-    if match and process_start(int(match[1])) is None:
+    match = re.fullmatch(rf"\.(?:new|gone)-\d+-{re.escape(host)}-([0-9a-f]+)-(\d+)-[0-9a-f]+", path.name)
+    if not match:
+        return
+    is_ours = match[1] == kernel_and_namespace()
+    if process_start(int(match[2])) is None if is_ours else _age_s(path) > _LEFTOVER_S:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _age_s(path: Path) -> float:
+    try:
+        return time.time() - path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _read_owner(path: Path) -> tuple[Mapping[str, Any], float]:
+    """The owner of a claim and the time when it was written; nothing if there is no claim, or its file is damaged."""
+    try:
+        descriptor = os.open(path / _CLAIM_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return {}, 0.0
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_CLAIM_B:
+            return {}, 0.0
+        owner = json.loads(os.read(descriptor, _LARGEST_CLAIM_B))
+    except (OSError, ValueError, RecursionError):
+        return {}, 0.0
+    finally:
+        os.close(descriptor)
+    return (owner if isinstance(owner, dict) else {}), found.st_mtime
+
+
+def _write_owner(path: Path, owner: Mapping[str, Any]) -> None:
+    """Replace the file of a claim. Raises StoreError."""
+    private = path / f".{_CLAIM_FILE}-{secrets.token_hex(4)}"
+    try:
+        private.write_text(json.dumps(owner, allow_nan=False), encoding="utf-8")
+        private.replace(path / _CLAIM_FILE)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _owner(host: str) -> dict[str, Any]:
     """The identity of this process; a process id alone may be reused."""
     return {
         "host": host,
+        "machine": _machine(),
         "boot": _boot(),
         "namespace": _namespace(),
         "pid": os.getpid(),
@@ -122,11 +263,24 @@ def _owner(host: str) -> dict[str, Any]:
     }
 
 
-def _is_dead(owner: Mapping[str, Any]) -> bool:
-    """Whether an owner on this host is certainly dead."""
-    if owner["boot"] != _boot():
-        return True
-    return bool(owner["namespace"] == _namespace() and process_start(owner["pid"]) != owner["started"])
+def _is_dead(owner: Mapping[str, Any], host: str) -> bool:
+    """Whether an owner is certainly dead: a process of this host that is gone, or of an earlier start of this host. Two
+    hosts may have the same name: only the machine id tells an earlier start from another host."""
+    pid = owner.get("pid")
+    if owner.get("host") != host or not isinstance(pid, int) or not isinstance(owner.get("noted"), Mapping):
+        return False
+    if owner.get("boot") != _boot():
+        return bool(_machine()) and owner.get("machine") == _machine()
+    return bool(owner.get("namespace") == _namespace() and process_start(pid) != owner.get("started"))
+
+
+@cache
+def _machine() -> str:
+    """The machine id (machine-id(5)), hashed since it is confidential; "" if it has none."""
+    try:
+        return hashlib.sha256(Path("/etc/machine-id").read_bytes().strip()).hexdigest()[:16]
+    except OSError:
+        return ""
 
 
 def _boot() -> str:

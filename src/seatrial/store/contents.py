@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from seatrial.errors import ProtocolError, StoreError
+from seatrial.model.environment_shape import EnvironmentJson
 from seatrial.model.experiment import Experiment
+from seatrial.model.json_check import check_shape
+from seatrial.model.machine_document import KeptMachineJson
 from seatrial.model.record import RepeatRecord
 from seatrial.model.spelling import count
 from seatrial.model.study_document import KeptStudy, study_from_document
 from seatrial.model.trial import PerRepeat, RecordPlace
-from seatrial.store.folder import ResultsFolder
+from seatrial.store.folder import MOST_LINE_B, ResultsFolder
 from seatrial.store.record_lines import LineDecoder
 from seatrial.store.stored_samples import PartReader, RecordFile
 
@@ -54,7 +57,7 @@ def read_contents(folder: ResultsFolder) -> Contents:
         ):
             if needed and needed not in known and key in experiments:
                 damaged.append(
-                    f"{kind}/{needed}.json is missing: {count(len(by_experiment[key]), 'repeat')} of {key} ignored"
+                    f"{kind}/{needed[:80]}.json is missing: {count(len(by_experiment[key]), 'repeat')} of {key} ignored"
                 )
                 del experiments[key]
     return Contents(
@@ -71,13 +74,13 @@ def read_contents(folder: ResultsFolder) -> Contents:
 def _studies(folder: ResultsFolder, damaged: list[str]) -> tuple[KeptStudy, ...]:
     """The studies whose results are in the folder."""
     found = []
-    for key in folder.keys("studies"):
+    for key in _listed(lambda: folder.keys("studies"), damaged):
         try:
             found.append(study_from_document(folder.get("studies", key)))
         except StoreError as error:
             damaged.append(error.message)
-        except (KeyError, TypeError, AttributeError) as error:
-            damaged.append(f"studies/{key}.json does not describe a study ({error!r})")
+        except ValueError as error:
+            damaged.append(f"studies/{key}.json does not describe a study: {error}")
     return tuple(found)
 
 
@@ -90,10 +93,23 @@ def _environments(
         if not key:
             continue
         try:
-            found[key] = folder.get("environments", key)
+            document = folder.get("environments", key)
+            check_shape(EnvironmentJson, document)
+            found[key] = document
         except StoreError as error:
             damaged.append(error.message)
+        except ValueError as error:
+            damaged.append(f"environments/{key}.json does not describe an environment: {error}")
     return found
+
+
+def _listed(names: Callable[[], Iterable[str]], damaged: list[str]) -> tuple[str, ...]:
+    """The names in a folder; none, with a sentence in `damaged`, if it is not a folder or cannot be read."""
+    try:
+        return tuple(names())
+    except StoreError as error:
+        damaged.append(error.message)
+        return ()
 
 
 def _machines(
@@ -103,13 +119,19 @@ def _machines(
     names."""
     wanted = {experiment.machine for experiment in experiments.values()}
     best: dict[str, dict[str, Any]] = {}
-    for key in folder.keys("machines"):
+    for key in _listed(lambda: folder.keys("machines"), damaged):
         try:
             document = folder.get("machines", key)
+            identity = document.get("identity")
+            if identity not in wanted if isinstance(identity, str) else identity is not None:
+                continue
+            check_shape(KeptMachineJson, document)
         except StoreError as error:
             damaged.append(error.message)
             continue
-        identity = document.get("identity")
+        except ValueError as error:
+            damaged.append(f"machines/{key}.json does not describe a machine: {error}")
+            continue
         if identity in wanted and (identity not in best or _completeness(document) > _completeness(best[identity])):
             best[identity] = document
     return best
@@ -117,7 +139,7 @@ def _machines(
 
 def _completeness(document: Mapping[str, Any]) -> tuple[bool, int]:
     """Sort key: whether memory modules are known, then the number of sources."""
-    return document.get("memory", {}).get("peak_Bps") is not None, len(document.get("sources", ()))
+    return document["memory"]["peak_Bps"] is not None, len(document["sources"])
 
 
 def _all_records(
@@ -126,22 +148,24 @@ def _all_records(
     """The records of each experiment by repeat, and where they are."""
     by_experiment: dict[str, dict[int, RepeatRecord]] = {}
     places: dict[str, RecordPlaces] = {}
-    decoder, reader = LineDecoder(), PartReader()
-    for path in sorted((folder.path / "records").glob("*.jsonl")):
-        name = f"records/{path.name}"
-        for number, record in _records(RecordFile(path, reader), decoder):
-            if isinstance(record, ProtocolError):
-                damaged.append(f"{path.name} line {number}: {record.message}")
-                continue
-            repeats = by_experiment.get(record.experiment)
-            if repeats is None:
-                repeats = by_experiment[record.experiment] = {}
-                places[record.experiment] = RecordPlaces()
-            if record.repeat in repeats:
-                damaged.append(f"{path.name} line {number}: duplicate repeat {record.repeat} of {record.experiment}")
-                continue
-            repeats[record.repeat] = record
-            places[record.experiment].add(record.repeat, name, number)
+    decoder, reader = LineDecoder(), PartReader(folder.path)
+    for name in _listed(folder.record_files, damaged):
+        try:
+            for number, record in _records(folder, RecordFile(name, reader), decoder):
+                if isinstance(record, ProtocolError):
+                    damaged.append(f"{name} line {number}: {record.message}")
+                    continue
+                repeats = by_experiment.get(record.experiment)
+                if repeats is None:
+                    repeats = by_experiment[record.experiment] = {}
+                    places[record.experiment] = RecordPlaces()
+                if record.repeat in repeats:
+                    damaged.append(f"{name} line {number}: duplicate repeat {record.repeat} of {record.experiment}")
+                    continue
+                repeats[record.repeat] = record
+                places[record.experiment].add(record.repeat, f"records/{name}", number)
+        except StoreError as error:
+            damaged.append(error.message)
     return by_experiment, places
 
 
@@ -174,25 +198,25 @@ class RecordPlaces(Mapping[int, RecordPlace]):
         return len(self._lines)
 
 
-def _records(file: RecordFile, decoder: LineDecoder) -> Iterator[tuple[int, RepeatRecord | ProtocolError]]:
-    """The records of one file with their line numbers from 1; an error for a rejected line."""
-    offset = 0
-    try:
-        with file.path.open("rb", buffering=1 << 20) as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.endswith(b"\n"):
-                    return  # a torn last line: its repeat was not finished
-                try:
-                    yield number, decoder.decode(line[:-1], file, offset)
-                except ProtocolError as error:
-                    yield number, error
-                offset += len(line)
-    except OSError as error:
-        raise StoreError(f"{file.path} cannot be read: {error.strerror or error}") from error
+def _records(
+    folder: ResultsFolder, file: RecordFile, decoder: LineDecoder
+) -> Iterator[tuple[int, RepeatRecord | ProtocolError]]:
+    """The records of one file with their line numbers from 1; an error for a rejected line. Raises StoreError."""
+    for number, (offset, line) in enumerate(folder.record_lines(file.name), start=1):
+        try:
+            if line is None:
+                raise ProtocolError(f"longer than {MOST_LINE_B >> 20} MiB")
+            yield number, decoder.decode(line, file, offset)
+        except ProtocolError as error:
+            yield number, error
 
 
 def _experiment(folder: ResultsFolder, key: str) -> Experiment:
+    document = folder.get("experiments", key)
     try:
-        return Experiment.from_document(folder.get("experiments", key))
-    except (KeyError, TypeError) as error:
-        raise StoreError(f"experiments/{key}.json does not describe an experiment ({error!r})") from error
+        experiment = Experiment.from_document(document)
+    except ValueError as error:
+        raise StoreError(f"experiments/{key}.json does not describe an experiment: {error}") from error
+    if experiment.id != key:
+        raise StoreError(f"experiments/{key}.json is not the experiment of that name: its content has {experiment.id}")
+    return experiment

@@ -10,13 +10,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from seatrial.errors import StoreError, UsageError
+from seatrial.model.strict_json import parse_json
+from seatrial.store.files import make_folder, names, opened_file, opened_folder, read_file, reason, write_once
 
 FORMAT_LINE = "seatrial-results 1\n"
+
+MOST_DOCUMENT_B = 64 << 20
+"""The largest document that is read."""
+MOST_LINE_B = 256 << 20
+"""The longest line of records that is read. That of the largest record of a program is shorter."""
+_PART_B = 1 << 20
+_MOST_FORMAT_B = 4096
+_FOLDERS = ("machines", "environments", "experiments", "studies", "records", "artefacts")
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 FactFolder = Literal["machines", "environments", "experiments", "studies"]
 
@@ -42,26 +54,25 @@ class ResultsFolder:
                         f"{path} is not empty and is not a results folder of seatrial",
                         "give another folder with --results",
                     )
-                _write_once(path / "FORMAT", FORMAT_LINE.encode())
-            for kind in ("machines", "environments", "experiments", "studies", "records", "artefacts"):
-                (path / kind).mkdir(exist_ok=True)
-                if not os.access(path / kind, os.W_OK | os.X_OK):
-                    raise PermissionError(13, "Permission denied", str(path / kind))
+                write_once(path, "FORMAT", data=FORMAT_LINE.encode())
+            found = cls.existing(path)
+            for kind in _FOLDERS:
+                _make_writable(path, kind)
         except OSError as error:
             raise UsageError(
                 f"the results folder {path} cannot be written: {error.strerror or error}",
                 "give a writable folder with --results",
             ) from error
-        return cls.existing(path)
+        return found
 
     @classmethod
     def existing(cls, path: Path) -> ResultsFolder:
         """Open the folder for reading. Raises UsageError if it is not a results folder, or has another version."""
         try:
-            found = (path / "FORMAT").read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
+            found = read_file(path, "FORMAT", most=_MOST_FORMAT_B).decode("utf-8", "replace")
+        except StoreError as error:
             raise UsageError(
-                f"{path} is not a results folder of seatrial: {error.strerror or error}",
+                f"{path} is not a results folder of seatrial: {error.message}",
                 "`seatrial run` creates one; --results selects it",
             ) from error
         if found != FORMAT_LINE:
@@ -73,52 +84,77 @@ class ResultsFolder:
 
     def put(self, kind: FactFolder, key: str, document: Mapping[str, Any]) -> None:
         """Store a document under the key of its content. An existing document of that key is the same one."""
-        target = self.path / kind / f"{key}.json"
+        name = f"{key}.json"
         data = json.dumps(document, indent=1, allow_nan=False).encode() + b"\n"
         try:
-            if target.exists() and _is_complete(target):
-                return
-            _write_once(target, data)
+            if not self._has(kind, name):
+                write_once(self.path, kind, name, data=data)
         except OSError as error:
             raise StoreError(
-                f"{target} cannot be written: {error.strerror or error}", "earlier records are not lost"
+                f"{self.path / kind / name} cannot be written: {reason(error)}", "earlier records are not lost"
             ) from error
 
     def get(self, kind: FactFolder, key: str) -> dict[str, Any]:
         """The document under a key. Raises StoreError if it is missing or damaged."""
+        if _KEY.fullmatch(key) is None:
+            raise StoreError(f"{kind}: {key[:80]!r} is not the name of a document")
         source = self.path / kind / f"{key}.json"
+        data = read_file(self.path, kind, f"{key}.json", most=MOST_DOCUMENT_B)
         try:
-            document = json.loads(source.read_bytes())
-        except (OSError, ValueError) as error:
+            document = parse_json(data)
+        except ValueError as error:
             raise StoreError(f"{source} cannot be read: {error}") from error
         if not isinstance(document, dict):
             raise StoreError(f"{source} is not a JSON object")
         return document
 
     def keys(self, kind: FactFolder) -> tuple[str, ...]:
-        """The keys of all documents of one kind, sorted."""
-        return tuple(sorted(path.stem for path in (self.path / kind).glob("*.json")))
+        """The keys of all documents of one kind, sorted. Raises StoreError."""
+        return tuple(name.removesuffix(".json") for name in names(self.path, kind, suffix=".json"))
+
+    def record_files(self) -> list[str]:
+        """The names of the files of records, sorted. Raises StoreError."""
+        return names(self.path, "records", suffix=".jsonl")
+
+    def record_lines(self, name: str) -> Iterator[tuple[int, bytes | None]]:
+        """The finished lines of a file of records, each with its offset in bytes; None for one that is too long. The
+        last one, if it has no line break, is left out: its writer was killed. Raises StoreError."""
+        offset = 0
+        try:
+            with opened_file(self.path, "records", name, buffer_B=_PART_B) as file:
+                while line := file.readline(MOST_LINE_B):
+                    if line.endswith(b"\n"):
+                        yield offset, line[:-1]
+                        offset += len(line)
+                        continue
+                    start, offset = offset, offset + len(line)
+                    while rest := file.readline(_PART_B):
+                        offset += len(rest)
+                        if rest.endswith(b"\n"):
+                            yield start, None
+                            break
+        except OSError as error:
+            raise StoreError(f"{self.path / 'records' / name} cannot be read: {reason(error)}") from error
+
+    def _has(self, kind: FactFolder, name: str) -> bool:
+        """Whether a complete document of that name exists: a power cut can leave an empty file."""
+        try:
+            parse_json(read_file(self.path, kind, name, most=MOST_DOCUMENT_B))
+        except (StoreError, ValueError):
+            return False
+        return True
 
     def artefacts(self, experiment: str, repeat: int) -> Path:
         """The absolute path of the files of one repeat: its program may run in another folder."""
         return self.path.absolute() / "artefacts" / experiment / str(repeat)
 
 
-def _is_complete(path: Path) -> bool:
-    """Whether a document is complete: a power cut can leave an empty file."""
+def _make_writable(path: Path, kind: str) -> None:
+    """Create a folder of the layout. Raises OSError, which names it, if it is a link or cannot be written."""
     try:
-        json.loads(path.read_bytes())
-    except ValueError:
-        return False
-    return True
-
-
-def _write_once(target: Path, data: bytes) -> None:
-    """Write a file atomically: it is complete or missing after any kill. Two writers of the same content are fine."""
-    private = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        private.write_bytes(data)
-        private.replace(target)
-    except BaseException:
-        private.unlink(missing_ok=True)
-        raise
+        make_folder(path, kind)
+        with opened_folder(path, kind) as folder:
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder):
+                raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise OSError(error.errno, f"{kind}: {reason(error)}") from error

@@ -1,61 +1,90 @@
 """Fast decoding of the lines of record files.
 
 The record of a repeat is mostly what all repeats of its experiment have in common: libraries, variables, the command.
-Each such value is decoded once and all records refer to the same object, so that many repeats take little memory.
-Samples are checked but not kept: `StoredSamples` reads them again.
+Each such value is decoded and checked once and all records refer to the same object, so that many repeats take little
+memory. Samples are checked but not kept: `StoredSamples` reads them again.
 
-`seatrial.model.record.decode` defines what a valid record is. It decodes every line that is not of the usual form.
+`seatrial.model.record.decode` defines what a valid record is. It decodes every line that is not of the usual form: as
+`encode` writes it, without spaces. msgspec keeps the last one of equal keys, where `decode` refuses the line; so each
+object's keys are counted in the text, too.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from seatrial.errors import ProtocolError
+from seatrial.model.json_check import checks_of
 from seatrial.model.outcome import Outcome, Stage, State
-from seatrial.model.record import RECORD_VERSION, RepeatRecord, crc_tail, decode
+from seatrial.model.record import RepeatRecord, crc_tail, decode
+from seatrial.model.record_shape import MOST_SAMPLES, SeenJson
+from seatrial.model.strict_json import LARGEST, parse_json
 from seatrial.store.stored_samples import RecordFile, StoredSamples
 
 _MOST_SHARED = 20_000
 """Values kept for sharing. Values that differ in every repeat would otherwise fill the table."""
-_DEEPEST_SHARED = 3
+_LONGEST_SHARED_B = 1 << 16
 _TAIL = len(crc_tail(b""))
+_KEY = b'":'
+"""What ends a key, and is nowhere else in JSON without spaces but in a text with a quotation mark."""
+_SPACES = (b'" ', b'"\t', b'"\r')
+
+_Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+_Whole = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
-class _Line(msgspec.Struct, gc=False):
+class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """A record as `seatrial.model.record.encode` writes it."""
 
-    v: int
-    experiment: str
-    repeat: int
-    order: int
-    t0: int | float
-    wall_s: int | float
-    outcome: str
+    v: Literal[1]
+    experiment: Annotated[str, msgspec.Meta(min_length=1)]
+    repeat: _Count
+    order: _Count
+    t0: Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+    wall_s: Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
+    outcome: State
     reason: str
     evidence: str
-    stage: str | None
+    stage: Stage | None
     check: str
-    seen: dict[str, msgspec.Raw]
+    seen: msgspec.Raw
     samples: msgspec.Raw
-    checks: msgspec.Raw
+    checks: dict[str, _Number | None]
+    crc: str
 
 
-class _Columns(msgspec.Struct, gc=False):
+_N_KEYS = len(_Line.__struct_fields__)
+
+
+class _Same(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A column of equal numbers."""
+
+    all: _Number | None
+
+
+class _SameScalar(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    all: str | bool | _Number | None
+
+
+class _Columns(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """The samples of one series, point and rank, as `seatrial.model.sample.pack` makes them."""
 
     series: str
-    point: dict[str, Any]
-    rank: int
-    n: int
-    i: list[int]
-    elapsed_s: list[int | float] | dict[str, int | float]
-    work: dict[str, list[Any] | dict[str, Any]]
-    extra: dict[str, list[Any] | dict[str, Any]]
+    point: dict[str, str | bool | _Number]
+    rank: _Whole
+    n: _Count
+    i: list[_Whole]
+    elapsed_s: list[_Number | None] | _Same
+    work: dict[str, list[_Number | None] | _Same]
+    extra: dict[str, list[str | bool | _Number | None] | _SameScalar]
+
+
+_N_GROUP_KEYS = len(_Columns.__struct_fields__)
 
 
 class Seen(Mapping[str, Any]):
@@ -94,35 +123,34 @@ class LineDecoder:
     def __init__(self) -> None:
         self._line = msgspec.json.Decoder(_Line)
         self._columns = msgspec.json.Decoder(list[_Columns])
-        self._any = msgspec.json.Decoder()
         self._mapping = msgspec.json.Decoder(dict[str, msgspec.Raw])
-        self._texts = msgspec.json.Decoder(list[str])
-        self._list = msgspec.json.Decoder(list[msgspec.Raw])
-        self._shared: dict[bytes, Any] = {}
+        self._shared: dict[tuple[str, bytes], Any] = {}
+        self._parts: dict[bytes, Any] = {}
         self._words: dict[str, str] = {}
         self._names: dict[tuple[str, ...], Mapping[str, int]] = {}
         self._outcomes: dict[tuple[str, ...], Outcome] = {}
+        self._checks: Mapping[str, Callable[[Any], None]] = checks_of(SeenJson)
 
     def decode(self, line: bytes, file: RecordFile, offset: int) -> RepeatRecord:
         """The record in the line at this offset of a file. Raises ProtocolError if the checksum or the form is
         wrong."""
-        body = memoryview(line)[:-_TAIL]
-        if line[-_TAIL:] != crc_tail(body):
+        if line[-_TAIL:] != crc_tail(memoryview(line)[:-_TAIL]):
             raise ProtocolError("the checksum of a record is wrong")
         try:
-            found = self._line.decode(line)
-            if found.v == RECORD_VERSION:
-                return self._record(found, line, file, offset)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            pass  # not of the usual form
-        return decode(line)
+            return self._record(self._line.decode(line), line, file, offset)
+        except (msgspec.MsgspecError, ValueError, RecursionError):  # not of the usual form
+            return decode(line)
 
     def _record(self, found: _Line, line: bytes, file: RecordFile, offset: int) -> RepeatRecord:
-        packed = bytes(found.samples)
+        """Raises ValueError if the line is not of the usual form."""
+        seen, packed = bytes(found.seen), bytes(found.samples)
+        n_keys = _N_KEYS + len(found.checks) + seen.count(_KEY) + packed.count(_KEY)
+        if line.count(_KEY) != n_keys or any(space in line for space in _SPACES):
+            raise ValueError("a key is there twice, or there are spaces")
         n = self._n_samples(packed)
-        checks = self._value(bytes(found.checks), 1)
-        if not isinstance(checks, dict):
-            raise ValueError("checks are an object")
+        start = line.index(b',"samples":') + len(b',"samples":')
+        if not line.startswith(packed, start):
+            start = line.rindex(packed)
         return RepeatRecord(
             self._word(found.experiment),
             found.repeat,
@@ -130,45 +158,48 @@ class LineDecoder:
             found.t0,
             found.wall_s,
             self._outcome(found),
-            StoredSamples(file, offset + line.index(packed), len(packed), zlib.crc32(packed), n) if n else (),
-            checks,
-            self._seen(found.seen),
+            StoredSamples(file, offset + start, len(packed), zlib.crc32(packed), n) if n else (),
+            found.checks,
+            self._seen(seen),
         )
 
     def _n_samples(self, packed: bytes) -> int:
         """The number of samples. Raises ValueError if a column has another length than it states."""
-        total = 0
+        total, n_keys = 0, 0
         for group in self._columns.decode(packed):
             n = group.n
             if len(group.i) != n:
                 raise ValueError("the length of a column is wrong")
+            n_keys += _N_GROUP_KEYS + len(group.point) + len(group.work) + len(group.extra)
             for column in (group.elapsed_s, *group.work.values(), *group.extra.values()):
-                if len(column) != n if isinstance(column, list) else "all" not in column:
+                if not isinstance(column, list):
+                    n_keys += 1
+                elif len(column) != n:
                     raise ValueError("the length of a column is wrong")
             total += n
+        if total > MOST_SAMPLES or packed.count(_KEY) != n_keys:
+            raise ValueError("too many samples, or a key is there twice")
         return total
 
     def _outcome(self, found: _Line) -> Outcome:
         key = (found.outcome, found.reason, found.evidence, found.stage or "", found.check)
         known = self._outcomes.get(key)
         if known is None:
-            known = Outcome(
-                State(found.outcome),
-                found.reason,
-                found.evidence,
-                Stage(found.stage) if found.stage else None,
-                found.check,
-            )
+            known = Outcome(found.outcome, found.reason, found.evidence, found.stage, found.check)
             if len(self._outcomes) < _MOST_SHARED:
                 self._outcomes[key] = known
         return known
 
-    def _seen(self, found: dict[str, msgspec.Raw]) -> Seen:
-        shared, values = self._shared, []
-        for raw in found.values():
-            text = bytes(raw)
-            value = shared.get(text)
-            values.append(self._value(text, _DEEPEST_SHARED) if value is None else value)
+    def _seen(self, text: bytes) -> Seen:
+        shared, values, length = self._shared, [], 1
+        found = self._mapping.decode(text)
+        for name, raw in found.items():
+            part = bytes(raw)
+            value = shared.get((name, part))
+            values.append(self._checked(name, part) if value is None else value)
+            length += len(name) + len(part) + 4  # two quotation marks, a colon, and a comma or the last brace
+        if length != len(text):
+            raise ValueError("a key is there twice, or is not plain")
         order = tuple(found)
         names = self._names.get(order)
         if names is None:
@@ -177,35 +208,44 @@ class LineDecoder:
                 self._names[order] = names
         return Seen(names, tuple(values))
 
-    def _list_of(self, text: bytes, depth: int) -> list[Any]:
-        """A list that begins with a text, such as a command."""
-        words = self._words
-        try:
-            return [words.get(word) or self._word(word) for word in self._texts.decode(text)]
-        except msgspec.ValidationError:
-            return [self._value(bytes(raw), depth - 1) for raw in self._list.decode(text)]
+    def _checked(self, name: str, text: bytes) -> Any:
+        """The value of what was observed under a name; it has the declared type."""
+        value = self._part(text)
+        check = self._checks.get(name)
+        if check is not None:
+            check(value)
+        if value is not None and len(text) <= _LONGEST_SHARED_B:
+            _keep(self._shared, (name, text), value)
+        return value
+
+    def _part(self, text: bytes) -> Any:
+        """The value of a JSON text, whose first level is shared part by part: of a command or of notes, most is equal
+        in all repeats, but not all."""
+        if text[:1] == b"{":
+            parts = self._mapping.decode(text)
+            if len(text) != max(2, 1 + sum(len(name) + len(raw) + 4 for name, raw in parts.items())):
+                return parse_json(text)
+            return {self._word(name): self._shared_part(bytes(raw)) for name, raw in parts.items()}
+        value = self._shared_part(text)
+        if type(value) is list:
+            return [self._word(item) if type(item) is str else item for item in value]
+        return value
+
+    def _shared_part(self, text: bytes) -> Any:
+        value = self._parts.get(text)
+        if value is None:
+            value = parse_json(text)
+            if value is not None and text[:1] in b'{["' and len(text) <= _LONGEST_SHARED_B:
+                _keep(self._parts, text, value)
+        return value
 
     def _word(self, word: str) -> str:
         if len(self._words) >= _MOST_SHARED:
             self._words.clear()
         return self._words.setdefault(word, word)
 
-    def _value(self, text: bytes, depth: int) -> Any:
-        """The value of a JSON text: the shared one, if it was decoded before. Numbers are not shared."""
-        value = self._shared.get(text)
-        if value is not None:
-            return value
-        start = text[:1]
-        if start == b"{" and depth:
-            pairs = self._mapping.decode(text).items()
-            value = {self._word(name): self._value(bytes(raw), depth - 1) for name, raw in pairs}
-        elif text[:2] == b'["' and depth:
-            value = self._list_of(text, depth)
-        else:
-            value = self._any.decode(text)
-            if start not in (b"{", b"[", b'"'):
-                return value
-        if len(self._shared) >= _MOST_SHARED:
-            self._shared.clear()
-        self._shared[text] = value
-        return value
+
+def _keep(table: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(table) >= _MOST_SHARED:
+        table.clear()
+    table[key] = value

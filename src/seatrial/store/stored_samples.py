@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -11,39 +12,46 @@ from typing import overload
 
 import msgspec
 
-from seatrial.errors import ProtocolError, StoreError
+from seatrial.errors import StoreError
 from seatrial.model.sample import Sample, unpack
+from seatrial.store.files import opened_file, reason
 
 _BLOCK = 1 << 16
 """Bytes read at once if a part follows the one before."""
 
 
 class PartReader:
-    """Reads parts of the files of one folder; the last file stays open, since most parts follow one another."""
+    """Reads parts of the record files of one folder; the last file stays open, since most parts follow one another."""
 
-    def __init__(self) -> None:
-        self._path: Path | None = None
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: RecordFile | None = None
         self._descriptor = -1
         self._start = 0
         self._block = b""
 
-    def part(self, path: Path, offset: int, length: int) -> bytes:
+    def part(self, file: RecordFile, offset: int, length: int) -> bytes:
         """These bytes of the file; fewer if it became shorter. Raises StoreError."""
         at = offset - self._start
-        if path is not self._path or at < 0 or at + length > len(self._block):
+        if file is not self._file or at < 0 or at + length > len(self._block):
             try:
-                self._read(path, offset, length)
+                self._read(file, offset, length)
             except OSError as error:
-                raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+                raise StoreError(f"{self.path(file)} cannot be read: {reason(error)}") from error
             at = 0
         return self._block[at : at + length]
 
-    def _read(self, path: Path, offset: int, length: int) -> None:
-        follows = path is self._path and 0 <= offset - self._start - len(self._block) < _BLOCK
-        if path is not self._path:
+    def path(self, file: RecordFile) -> Path:
+        """Where the file is, for messages."""
+        return self._folder / "records" / file.name
+
+    def _read(self, file: RecordFile, offset: int, length: int) -> None:
+        follows = file is self._file and 0 <= offset - self._start - len(self._block) < _BLOCK
+        if file is not self._file:
             self.close()
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            self._path = path
+            with opened_file(self._folder, "records", file.name) as stream:
+                self._descriptor = fcntl.fcntl(stream.fileno(), fcntl.F_DUPFD_CLOEXEC, 0)
+            self._file = file
         self._block = os.pread(self._descriptor, max(length, _BLOCK) if follows else length, offset)
         self._start = offset
 
@@ -51,17 +59,17 @@ class PartReader:
         """Close the file; the next part opens it again."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
-        self._path, self._descriptor, self._start, self._block = None, -1, 0, b""
+        self._file, self._descriptor, self._start, self._block = None, -1, 0, b""
 
     def __del__(self) -> None:
         self.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RecordFile:
     """A file of records, with the reader that all files of its folder share."""
 
-    path: Path
+    name: str
     reader: PartReader
 
 
@@ -99,12 +107,11 @@ class StoredSamples(Sequence[Sample]):
 
     def _read(self) -> list[Sample]:
         """Raises StoreError if the file is not what it was when its lines were checked."""
-        packed = self._file.reader.part(self._file.path, self._offset, self._length)
+        reader = self._file.reader
+        packed = reader.part(self._file, self._offset, self._length)
         if zlib.crc32(packed) != self._checksum:
             raise StoreError(
-                f"{self._file.path} changed while it was read", "start the same command again when nothing writes to it"
+                f"{reader.path(self._file)} changed while it was read",
+                "start the same command again when nothing writes to it",
             )
-        try:
-            return unpack(msgspec.json.decode(packed))
-        except (msgspec.MsgspecError, ProtocolError) as error:
-            raise StoreError(f"{self._file.path} changed while it was read ({error})") from error
+        return unpack(msgspec.json.decode(packed))  # checked when its line was

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from seatrial.errors import StoreError
 from seatrial.model.record import RepeatRecord, encode
+from seatrial.store.file_system import is_remote
+from seatrial.store.files import open_new
 from seatrial.store.folder import ResultsFolder
 
 
@@ -17,25 +19,29 @@ class RecordWriter:
     """Appends to `records/<host>-<pid>-<start>.jsonl`; the file is created with the first record.
 
     A line is written completely before `append` returns, so `kill -9` cannot lose it. If the disk is full, a partial
-    line is removed, so the file stays valid.
+    line is removed, so the file stays valid. A network file system may report a full quota or a lost file only when it
+    writes back: there, a record counts once the server has it.
     """
 
     def __init__(self, folder: ResultsFolder, host: str) -> None:
+        self._root = folder.path
         safe_host = re.sub(r"[^A-Za-z0-9._-]", "_", host) or "host"
         self.path: Path = folder.path / "records" / f"{safe_host}-{os.getpid()}-{time.time_ns()}.jsonl"
         self._descriptor: int | None = None
         self._size = 0
+        self._is_remote = is_remote(self.path.parent)
 
     def append(self, record: RepeatRecord) -> None:
         """Write one record. Raises StoreError; earlier records stay."""
         line = encode(record)
         try:
             if self._descriptor is None:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-                self._descriptor = os.open(self.path, flags, 0o666)
+                self._descriptor = open_new(self._root, "records", self.path.name)
             written = 0
             while written < len(line):
                 written += os.write(self._descriptor, line[written:])
+            if self._is_remote:
+                os.fsync(self._descriptor)
         except OSError as error:
             if self._descriptor is not None:
                 with suppress(OSError):  # else the torn line stays, which readers ignore
@@ -47,8 +53,27 @@ class RecordWriter:
             ) from error
         self._size += len(line)
 
+    def sync(self) -> None:
+        """Bring the records to the disk or server, where other hosts see them. Raises StoreError."""
+        if self._descriptor is None:
+            return
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise StoreError(
+                f"the record {self.path} cannot be written: {error.strerror or error}",
+                "free some space or give another folder with --results",
+            ) from error
+
     def close(self) -> None:
-        """Close the file, if it was created."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        """Close the file, if it was created. Raises StoreError if its server did not take all of it."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        try:
+            os.close(descriptor)
+        except OSError as error:
+            raise StoreError(
+                f"the record {self.path} may not be complete: {error.strerror or error}",
+                "start the same command again: repeats that are missing are made again",
+            ) from error

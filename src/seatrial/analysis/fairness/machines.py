@@ -147,13 +147,14 @@ def _lasting(name: str, facts: Iterable[Fact]) -> Fact | None:
 def _could_report(source: str, without: list[Machine], having: list[Machine]) -> bool:
     """Whether the side without a fact could have reported it: it has the same tool and the same privileges.
 
-    Files of the kernel are readable everywhere; those of the firmware only by root.
+    Files of the kernel are readable everywhere; those of the firmware and PCI's configuration space only by root.
     """
     if source in ("", _SETTING):
         return True
     privileges = [{machine.facts.text("privileges") for machine in side} for side in (without, having)]
     if source.startswith(("/", "sysconf", "confstr", "uname")):
-        return privileges[0] == privileges[1] or not source.startswith(("/sys/firmware", "/dev"))
+        is_of_root = source.startswith(("/sys/firmware", "/dev")) or source.endswith("/config")
+        return privileges[0] == privileges[1] or not is_of_root
     tool = source.split()[0]
     return privileges[0] == privileges[1] and all(
         any(other.split()[:1] == [tool] for other in machine.sources) for machine in without

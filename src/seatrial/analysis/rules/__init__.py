@@ -7,8 +7,8 @@ one finding with eight devices.
 Severity:
 
 * error: a part of the machine is not in use, or a figure is missing or cannot be true. Nothing should be published
-  before it is explained: an experiment without a valid result, a memory module that the kernel does not see, a link
-  measured above its capability.
+  before it is explained: an experiment without a valid result, a memory module that the kernel does not see, a GPU
+  without the direct links of its peers, a link measured above its capability.
 * warning: it costs performance or hides hardware errors, and can be fixed or planned around.
 * note (`info`): affects how to read figures or place ranks, and is normal on many machines (SMT, a link that may only
   be idle, GPUs on two sockets, a virtual machine).
@@ -22,23 +22,32 @@ from seatrial.analysis.link_rates import with_link_rates
 from seatrial.analysis.rules.adapters import adapter_far, adapter_without_gpu
 from seatrial.analysis.rules.case import Case, Rule, Seen
 from seatrial.analysis.rules.container import cpu_quota, few_cpus_allowed, hypervisor, memory_limit
+from seatrial.analysis.rules.contradictions import paths_contradict_nodes
 from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
-from seatrial.analysis.rules.ecc import ecc_off
+from seatrial.analysis.rules.ecc import ecc_off, rows_remapped
+from seatrial.analysis.rules.gpu_links import links_missing, links_uneven
+from seatrial.analysis.rules.idle import deep_idle, deep_idle_off
+from seatrial.analysis.rules.late_memory import memory_not_managed
 from seatrial.analysis.rules.limits import above_ceiling, below_limit
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
-from seatrial.analysis.rules.memory import (
-    modules_below_rating,
-    modules_unbalanced,
-    modules_unknown,
-    sizes_disagree,
-    sockets_differ,
-)
+from seatrial.analysis.rules.memory import modules_unbalanced, modules_unknown, sizes_disagree, sockets_differ
+from seatrial.analysis.rules.memory_kinds import fast_memory_in_nodes, memory_side_cache
+from seatrial.analysis.rules.memory_speed import modules_below_rating
 from seatrial.analysis.rules.outcomes import no_figures
-from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access, uneven_direct_links
+from seatrial.analysis.rules.pcie_settings import (
+    iommu_translates,
+    payload_above_port,
+    payload_low,
+    read_request_small,
+    relaxed_ordering_off,
+)
+from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access
 from seatrial.analysis.rules.places import affinity_cut, node_without_devices
+from seatrial.analysis.rules.ports import pcie_below_port, port_below_siblings, port_narrow
 from seatrial.analysis.rules.settings import clock_source, governor, huge_pages_never, numa_balancing
+from seatrial.analysis.rules.sockets import sockets_divided, sockets_joined
 from seatrial.analysis.rules.steadiness import two_levels, wide_spread
 from seatrial.analysis.rules.uplinks import acs_redirects, shared_uplink
 from seatrial.model.figure_result import ExperimentResult
@@ -57,25 +66,43 @@ RULES: tuple[Rule, ...] = (
     huge_pages_never,
     numa_balancing,
     clock_source,
+    deep_idle,
+    deep_idle_off,
     unmitigated,
     sizes_disagree,
+    memory_not_managed,
     modules_unbalanced,
     sockets_differ,
     modules_below_rating,
     modules_unknown,
+    fast_memory_in_nodes,
+    memory_side_cache,
     ecc_off,
+    rows_remapped,
     link_measured,
     link_below_capability,
     slot_below_card,
     shared_uplink,
     copies_slow_each_other,
     acs_redirects,
+    iommu_translates,
+    payload_low,
+    payload_above_port,
+    read_request_small,
+    relaxed_ordering_off,
     no_peer_access,
-    uneven_direct_links,
+    links_missing,
+    links_uneven,
     gpus_across_nodes,
     adapter_far,
     adapter_without_gpu,
+    port_narrow,
+    port_below_siblings,
+    pcie_below_port,
+    sockets_joined,
+    sockets_divided,
     node_without_devices,
+    paths_contradict_nodes,
     affinity_cut,
     cpu_quota,
     memory_limit,

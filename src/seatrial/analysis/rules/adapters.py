@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.devices import CLASSES_BY_DISTANCE, fabric_adapters, gpus, paths_by_pair, spans
+from seatrial.analysis.rules.contradictions import contradicted, nodes_of
+from seatrial.analysis.rules.devices import (
+    CLASSES_BY_DISTANCE,
+    coherent_gpus,
+    fabric_adapters,
+    gpus,
+    is_virtual,
+    paths_by_pair,
+    spans,
+)
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
@@ -26,6 +35,8 @@ def adapter_far(case: Case) -> Iterator[Finding]:
     """Fires if the nearest adapter of a GPU is of class NODE or SYS; all such GPUs are one finding."""
     classes = _classes(case.machine)
     best = {gpu: min(to.values(), key=_RANK.__getitem__) for gpu, to in classes.items()}
+    doubtful = {end for pair in contradicted(case.machine) for end in pair if set(pair) - classes.keys()}
+    best = {gpu: found for gpu, found in best.items() if found not in _FAR or gpu not in doubtful}
     far = {gpu: found for gpu, found in best.items() if found in _FAR}
     if not far:
         return
@@ -37,17 +48,33 @@ def adapter_far(case: Case) -> Iterator[Finding]:
         rule="adapter-far-from-gpu",
         severity=Severity.WARNING if worst == "SYS" else Severity.INFO,
         devices=tuple(far),
-        observation=f"{len(far)} of {count(len(best), 'GPU')} "
+        observation=f"{len(far)} of {count(len(gpus(case.machine)), 'GPU')} "
         f"{'has' if len(far) == 1 else 'have'} no adapter nearer than {worst if len(by_class) == 1 else 'NODE or SYS'}"
         f" ({nearest}).",
         diagnosis=f"Every message of these GPUs takes {' or '.join(_MEANS[found] for found, _ in by_class)}, which "
         "other traffic shares; reads of GPU memory by an adapter (GPUDirect) are slow or disabled on this path.",
-        remedy=(f"Use {spans(near)} for ranks that talk to other nodes, or " if near else "If slots are available, ")
-        + "move an adapter below the switch of these GPUs, or at least to their NUMA node",
+        remedy=_bring_near(case.machine, near, far),
         evidence=listed(
             (f"{gpu} - {nic}: {found}" for gpu in far for nic, found in classes[gpu].items()), most=_MOST_PATHS
         ),
     )
+
+
+def _bring_near(machine: Machine, near: Sequence[str], far: Mapping[str, str]) -> str:
+    """What to do about GPUs far from all adapters; only what their classes leave to be done."""
+    use = f"Use {spans(near)} for ranks that talk to other nodes" if near else ""
+    if is_virtual(machine):
+        move = "ask the host's administrator for an adapter of the NUMA node of these GPUs"
+    else:
+        below = {end for path in machine.paths if path.path_class in ("PIX", "PXB") for end in (path.a, path.b)}
+        place = "" if below.isdisjoint(far) else "below the switch of these GPUs"
+        if "SYS" in far.values():
+            place = f"{place}, or at least at their NUMA node" if place else "at the NUMA node of these GPUs"
+        else:
+            place = place or "below the host bridge of these GPUs"
+        move = f"if the server has a free slot {place}, move an adapter there (see its manual)"
+    text = f"{use}; {move}" if use else move
+    return text[0].upper() + text[1:]
 
 
 def adapter_without_gpu(case: Case) -> Iterator[Finding]:
@@ -79,12 +106,16 @@ _MOST_PATHS = 8
 
 
 def _classes(machine: Machine) -> Classes:
-    """Only GPUs with a known distance to every adapter: an unreported adapter might be the nearest."""
+    """Only GPUs with a known distance to every adapter: an unreported adapter might be the nearest, and so might one of
+    a class that rests on a PCI tree without the GPU's link to the processor (Grace)."""
     adapters = [device.id for device in fabric_adapters(machine)]
-    paths = paths_by_pair(machine)
+    paths, nodes, coherent = paths_by_pair(machine), nodes_of(machine), coherent_gpus(machine)
     found: dict[str, dict[str, str]] = {}
     for gpu in gpus(machine):
         to = {nic: paths[gpu.id, nic].path_class for nic in adapters if (gpu.id, nic) in paths}
+        if gpu.id in coherent:
+            apart = [nic for nic in to if gpu.id in nodes and nic in nodes and nodes[gpu.id] != nodes[nic]]
+            to = {nic: name for nic, name in to.items() if name not in _FAR or nic in apart}
         known = {nic: name for nic, name in to.items() if name in _RANK and name is not None}
         if adapters and len(known) == len(adapters):
             found[gpu.id] = known

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case, cite_best, cpu_facts, device_number, is_false, is_true
 from seatrial.analysis.rules.words import listed
-from seatrial.model.finding import Finding, Severity
+from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.machine import DeviceKind
 from seatrial.model.spelling import count, show
 
@@ -36,6 +36,7 @@ def boost_off(case: Case) -> Iterator[Finding]:
         remedy=f"Unless this is intended: `{command}`",
         evidence=cite_best(facts, "boost"),
         loss=loss,
+        aims=(Aim("boost", True),),
     )
 
 
@@ -50,8 +51,8 @@ def smt_on(case: Case) -> Iterator[Finding]:
         severity=Severity.INFO,
         devices=(),
         observation=f"SMT is on: {len(pus)} CPUs on {count(len(cores), 'core')}.",
-        diagnosis="Two threads on one core share its FMA units and caches. Programs that fill the core gain nothing "
-        "from the second thread and can become slower; a count of CPUs is not a count of cores.",
+        diagnosis="Threads on one core share its FMA units and caches. Programs that fill the core gain nothing from "
+        "another thread and can become slower; a count of CPUs is not a count of cores.",
         remedy="Start one rank or thread per core: `OMP_PLACES=cores OMP_PROC_BIND=close`, or `mpirun --bind-to core`",
         evidence=cite_best(machine.facts, "smt_active"),
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from seatrial.analysis.direct_links import Pair
+from seatrial.model.limit import pcie_bandwidth
 from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, Path
 from seatrial.model.spelling import surrounding
 
 CLASSES_BY_DISTANCE = ("X", "C2C", "NV", "XGMI", "PIX", "PXB", "PHB", "NODE", "SYS")
 """From near to far (legend of `nvidia-smi topo -m`). PCI only means "over PCIe", so it has no rank."""
-
-DIRECT_CLASSES = frozenset({"NV", "XGMI", "C2C"})
-DIRECT_KINDS = frozenset({"nvlink", "xgmi", "c2c"})
 
 _FABRIC_NAME = re.compile(
     r"(mlx[45]_|hfi1_|qib\d|bnxt_re|irdma|rocep|roceo|ibp|opap|efa_|rdmap|cxi\d|hsi\d|ib\d|nic\d)", re.ASCII | re.I
@@ -22,7 +21,12 @@ _FABRIC_NAME = re.compile(
 _FABRIC_RATE_BPS = 25e9 / 8
 """A network interface of 25 Gbit/s or more is not a management port."""
 
-Pair = tuple[str, str]
+_FABRIC_SLOT_BPS = 7.8e9
+
+_COHERENT_NAME = re.compile(r"\b(GH200|GB200|GB300)\b")
+"""GPUs of the Grace modules. `pci_name` of a GeForce has another chip name (GB202)."""
+
+_NAME_FACTS = ("model_name", "pci_name")
 
 
 def is_virtual(machine: Machine) -> bool:
@@ -41,6 +45,21 @@ def fabric_adapters(machine: Machine) -> tuple[Device, ...]:
     Management ports are excluded: they do not affect where ranks should run.
     """
     return tuple(device for device in machine.of_kind(DeviceKind.NIC) if _is_fabric(device))
+
+
+def fast_adapters(machine: Machine) -> tuple[Device, ...]:
+    """The adapters that carry messages between nodes, and those that only a listing of PCI functions shows: InfiniBand
+    controllers, and network controllers with a PCIe link of at least 7.8 GB/s (8 lanes at 8 GT/s)."""
+    return tuple(nic for nic in machine.of_kind(DeviceKind.NIC) if _is_fabric(nic) or _has_fast_slot(nic))
+
+
+def _has_fast_slot(device: Device) -> bool:
+    facts = device.facts
+    if "state" in facts or "rate" in facts:  # the operating system describes it better
+        return False
+    lanes, speed = facts.integer("pcie_max_lanes"), facts.number("pcie_max_GTps")
+    rate = pcie_bandwidth(speed, lanes).value if lanes and speed else None
+    return facts.text("class_id") == "0207" or (rate is not None and rate >= _FABRIC_SLOT_BPS)
 
 
 def _is_fabric(device: Device) -> bool:
@@ -71,6 +90,20 @@ def numa_of(machine: Machine, device: Device) -> int | None:
         return device.numa
     affinity = affinities(machine).get(device.id)
     return None if affinity is None else affinity.numa
+
+
+def coherent_gpus(machine: Machine) -> frozenset[str]:
+    """The ids of GPUs that are attached to the processor by a coherent link (NVLink-C2C of Grace), their memory a NUMA
+    node: the PCI tree and the classes of matrices (SYS, NODE) then do not show their paths to the processor."""
+    ends = {end for path in machine.paths if path.path_class == "C2C" for end in (path.a, path.b)}
+    ends |= {end for link in machine.links if link.kind.lower() == "c2c" for end in (link.a, link.b)}
+    return frozenset(
+        gpu.id
+        for gpu in gpus(machine)
+        if gpu.id in ends
+        or "gpu_numa" in gpu.facts
+        or any(_COHERENT_NAME.search(name or "") for name in (gpu.name, *map(gpu.facts.text, _NAME_FACTS)))
+    )
 
 
 def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:

@@ -1,13 +1,15 @@
-"""Rules about memory without error correction."""
+"""Rules about errors in memory: memory without error correction, rows of GPU memory that were replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from seatrial.analysis.rules.case import Case, cite_best
+from seatrial.analysis.rules.case import Case, cite_best, is_true
 from seatrial.analysis.rules.devices import gpus, is_virtual, spans
+from seatrial.analysis.rules.words import listed
 from seatrial.model.fact import Facts
-from seatrial.model.finding import Finding, Severity
+from seatrial.model.finding import Aim, Finding, Severity
+from seatrial.model.machine import Device
 
 _OFF = frozenset({"none", "off", "disabled", "false", "no", "0"})
 _NAMES = ("ecc_mode", "ecc")
@@ -41,7 +43,57 @@ def ecc_off(case: Case) -> Iterator[Finding]:
             "the capacity and bandwidth, so a card without it looks faster than comparable cards.",
             remedy="Turn it on, then reset the GPUs or reboot: `sudo nvidia-smi -e 1`",
             evidence=cite_best(off[0][0].facts, off[0][1]),
+            aims=tuple(Aim(name, "enabled", gpu.id) for gpu, name in off),
         )
+
+
+def rows_remapped(case: Case) -> Iterator[Finding]:
+    """Fires if rows of a GPU's memory failed: an error if no spare row was left, a warning if a replacement waits for a
+    reset or an uncorrectable error caused one. Rows replaced after correctable errors are normal ageing."""
+    cards = gpus(case.machine)
+    failed = [gpu for gpu in cards if is_true(gpu.facts, "row_remapping_failed")]
+    pending = [gpu for gpu in cards if gpu not in failed and is_true(gpu.facts, "row_remapping_pending")]
+    known = [*failed, *pending]
+    replaced = [gpu for gpu in cards if gpu not in known and (gpu.facts.number("rows_remapped_uncorrectable") or 0) > 0]
+    if failed:
+        yield _of_rows(
+            failed,
+            Severity.ERROR,
+            "row_remapping_failed",
+            f"Rows of the memory of {spans(gpu.id for gpu in failed)} could not be replaced.",
+            "No spare row was left, or the replacement failed: errors in these rows will stop programs again.",
+            "Take the GPU out of use and have it replaced; details: `nvidia-smi -q -d ROW_REMAPPER,ECC`",
+        )
+    if pending:
+        yield _of_rows(
+            pending,
+            Severity.WARNING,
+            "row_remapping_pending",
+            f"The replacement of memory rows of {spans(gpu.id for gpu in pending)} is pending.",
+            "The bad row stays in use until the GPU is reset.",
+            "When the GPU is free, reset it: `sudo nvidia-smi --gpu-reset -i INDEX`, or reboot; then test its memory",
+        )
+    if replaced:
+        yield _of_rows(
+            replaced,
+            Severity.INFO,
+            "rows_remapped_uncorrectable",
+            f"Memory rows of {spans(gpu.id for gpu in replaced)} were replaced after uncorrectable errors.",
+            "The rows are no longer in use; figures are not affected. The number of spare rows is limited.",
+            "Watch whether the number grows: `nvidia-smi -q -d ROW_REMAPPER`",
+        )
+
+
+def _of_rows(devices: Sequence[Device], severity: Severity, fact: str, seen: str, means: str, remedy: str) -> Finding:
+    return Finding(
+        rule="gpu-memory-rows",
+        severity=severity,
+        devices=tuple(device.id for device in devices),
+        observation=seen,
+        diagnosis=means,
+        remedy=remedy,
+        evidence=listed(f"{device.id}: {cite_best(device.facts, fact)}" for device in devices),
+    )
 
 
 def _off(facts: Facts) -> str | None:

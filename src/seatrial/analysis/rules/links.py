@@ -27,13 +27,14 @@ _SPELLED = {"pcie": "PCIe", "nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 
 @dataclass(frozen=True, slots=True)
 class _Lowered:
-    """A link below its capability; `lanes` (trained, capable) if it is narrower. `is_port_known`: the capability is
-    that of both ends, not of the device alone."""
+    """A link below its capability; `lanes` (trained, capable) if it is narrower, `GTps` (trained, capable) if it is
+    also slower per lane. `is_port_known`: the capability is that of both ends, not of the device alone."""
 
     link: Link
     capable: float
     trained: float
     lanes: tuple[int, int] | None
+    GTps: tuple[float, float] | None
     may_be_idle: bool
     is_port_known: bool
 
@@ -42,7 +43,7 @@ class _Lowered:
         """Links with equal keys are reported in one finding."""
         link = self.link
         return (
-            link.kind, self.capable, self.trained, self.lanes, self.may_be_idle, self.is_port_known,
+            link.kind, self.capable, self.trained, self.lanes, self.GTps, self.may_be_idle, self.is_port_known,
             link.measured_Bps is not None,
         )  # fmt: skip
 
@@ -88,9 +89,11 @@ def _lowered(machine: Machine, link: Link) -> _Lowered | None:
         return None
     lanes = _lanes(device, port)
     narrower = lanes if lanes is not None and lanes[0] < lanes[1] else None
+    speeds = _speeds(device, port)
+    slower = speeds if speeds is not None and speeds[0] < speeds[1] else None
     is_port_known = link.a != _LONE and (port is None or "pcie_max_lanes" in port.facts)
     is_idle = not _was_loaded(link, device) and _idles(machine, device)
-    return _Lowered(link, capable, trained, narrower, is_idle, is_port_known)
+    return _Lowered(link, capable, trained, narrower, slower, is_idle, is_port_known)
 
 
 def _was_loaded(link: Link, device: Device | None) -> bool:
@@ -108,6 +111,17 @@ def _lanes(device: Device | None, port: Device | None) -> tuple[int, int] | None
         return None
     trained, own = device.facts.integer("pcie_lanes"), device.facts.integer("pcie_max_lanes")
     above = None if port is None else port.facts.integer("pcie_max_lanes")
+    if not trained or not own:
+        return None
+    return trained, min(own, above) if above else own
+
+
+def _speeds(device: Device | None, port: Device | None) -> tuple[float, float] | None:
+    """(trained GT/s per lane, GT/s that both ends support), or None if unknown."""
+    if device is None:
+        return None
+    trained, own = device.facts.number("pcie_GTps"), device.facts.number("pcie_max_GTps")
+    above = None if port is None else port.facts.number("pcie_max_GTps")
     if not trained or not own:
         return None
     return trained, min(own, above) if above else own
@@ -132,19 +146,11 @@ def _below_capability(machine: Machine, group: Sequence[_Lowered]) -> Finding:
     link_is = f"The {kind} link of {names} is" if len(group) == 1 else f"The {kind} links of {names} are"
     severity, loss = Severity.WARNING, 1 - first.trained / first.capable
     if first.lanes is not None:
-        trained, capable = first.lanes
-        loss = 1 - trained / capable
+        loss = _loss_of_narrow(first)
         ends = "both ends" if first.is_port_known else "the device" if len(group) == 1 else "the devices"
-        observation = f"{link_is} {count(trained, 'lane')} wide; {ends} can do {capable} ({rates})."
-        diagnosis = (
-            f"{show_percent(loss)} of the lanes are missing. With few exceptions, idle links become slower, not "
-            "narrower, so suspect the hardware: a slot with fewer lanes than its length, a riser or cable, a bad "
-            "contact, or lanes that the firmware assigned to another slot."
-            + (
-                ""
-                if first.is_port_known
-                else " The capability of the port above is unknown: it may have no more lanes."
-            )
+        observation = f"{link_is} {_seen_of_narrow(first, ends)} ({rates})."
+        diagnosis = _means_of_narrow(first) + (
+            "" if first.is_port_known else " The capability of the port above is unknown: it may have no more lanes."
         )
         remedy = f"Read it under load with {READ_AGAIN}; if it stays narrow, reseat the card and check the slot in the "
         remedy += "board's manual"
@@ -177,6 +183,40 @@ def _below_capability(machine: Machine, group: Sequence[_Lowered]) -> Finding:
         evidence=f"{listed(f'{entry.link.a} - {entry.link.b}' for entry in group)} ({first.link.source})"
         + _cited(machine, first.link),
         loss=loss if severity is Severity.WARNING and not hidden else None,
+    )
+
+
+def _seen_of_narrow(lowered: _Lowered, ends: str) -> str:
+    """Such as: "8 lanes wide at 8 GT/s; both ends can do 16 lanes at 16 GT/s"."""
+    trained, capable = lowered.lanes or (0, 0)
+    if lowered.GTps is None:
+        return f"{count(trained, 'lane')} wide; {ends} can do {capable}"
+    speed, highest = lowered.GTps
+    return f"{count(trained, 'lane')} wide at {speed:g} GT/s; {ends} can do {capable} lanes at {highest:g} GT/s"
+
+
+def _loss_of_narrow(lowered: _Lowered) -> float:
+    """The share of the rate that is missing; of a device that may be idle, only that of the lanes."""
+    trained, capable = lowered.lanes or (1, 1)
+    return 1 - trained / capable if lowered.may_be_idle else 1 - lowered.trained / lowered.capable
+
+
+def _means_of_narrow(lowered: _Lowered) -> str:
+    trained, capable = lowered.lanes or (1, 1)
+    text = (
+        f"{show_percent(1 - trained / capable)} of the lanes are missing. With few exceptions, idle links become "
+        "slower, not narrower, so suspect the hardware: a slot with fewer lanes than its length, a riser or cable, a "
+        "bad contact, or lanes that the firmware assigned to another slot."
+    )
+    if lowered.GTps is None:
+        return text
+    speed, highest = lowered.GTps
+    text += f" Each remaining lane also runs at {speed:g} of {highest:g} GT/s"
+    if lowered.may_be_idle:
+        return text + ": possibly only because the GPU is idle."
+    return text + (
+        f"; together {show_percent(_loss_of_narrow(lowered))} of the rate is missing. Errors at full speed, a bad "
+        "contact, or a riser or cable of an older generation can cause both."
     )
 
 

@@ -1,4 +1,4 @@
-"""Rules about memory: populated slots, speed, and reported sizes."""
+"""Rules about memory: populated slots and reported sizes. `memory_speed` has the rule about its speed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from seatrial.analysis.roles import Source, figures_with
 from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual
+from seatrial.analysis.rules.late_memory import unmanaged
 from seatrial.analysis.rules.words import listed
 from seatrial.benchmarks import benchmark_of
-from seatrial.machine.processors import highest_memory_MTps
 from seatrial.model.fact import Fact
 from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import DeviceKind, Machine, Population, SocketMemory
+from seatrial.model.machine import Machine, Population, SocketMemory
 from seatrial.model.role import Role
-from seatrial.model.spelling import count, show, show_percent, show_transfers, surrounding
+from seatrial.model.spelling import count, show, show_percent, surrounding
 
 _ONE_MODULE = 0.9
 """A gap of this share of the smallest module is a missing module, not what the kernel reserves (about 3 %)."""
@@ -38,16 +38,49 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
         severity=Severity.WARNING,
         devices=(),
         observation=f"The memory is {memory.verdict.value}: {memory.why}.{beside}",
-        diagnosis="All memory is one interleave set, but not the best one: "
-        + ("the bandwidth of empty channels is lost." if loss else "some channels are busier than others.")
-        if near
-        else "Addresses are not spread evenly over all channels, so streaming reaches only part of the bandwidth "
-        "of the memory controllers, and the part depends on the location of an array.",
-        remedy="Fill every channel of every socket with equal modules; find empty slots with "
-        "`sudo dmidecode -t memory`"
+        diagnosis=_of_population(near, has_empty=loss is not None),
+        remedy=_repopulate(memory.sockets)
         + ("" if measured is not None else f". Measure it: `seatrial run {benchmark_of(Role.MEMORY_BANDWIDTH)}`"),
         evidence=_socket_list(memory.sockets) or memory.why,
         loss=loss,
+    )
+
+
+def _of_population(near: bool, *, has_empty: bool) -> str:
+    if near:
+        lost = "the bandwidth of empty channels is lost" if has_empty else "some channels are busier than others"
+        return f"All memory is one interleave set, but not the best one: {lost}."
+    if has_empty:
+        return (
+            "The bandwidth of empty channels is lost. If the others form several interleave sets, bandwidth also "
+            "depends on the location of an array."
+        )
+    return (
+        "Addresses are not spread evenly over all channels and sockets, so streaming reaches only part of the "
+        "bandwidth of the memory controllers, and the part depends on the location of an array."
+    )
+
+
+def _repopulate(sockets: Sequence[SocketMemory]) -> str:
+    """What to change about the modules; it asks for nothing that is already so."""
+    empty = [
+        f"socket {number}: {s.channels - s.populated_channels} of {s.channels}"
+        for number, s in enumerate(sockets)
+        if s.channels and s.populated_channels is not None and s.populated_channels < s.channels
+    ]
+    if empty:
+        return (
+            f"Fill the empty channels ({listed(empty)}) with modules equal to the others; find the slots with "
+            "`sudo dmidecode -t memory`"
+        )
+    if sockets and all(s.channels and s.channels == s.populated_channels for s in sockets):
+        return (
+            "Give every channel the same modules: replace those that differ, or remove the second modules of channels "
+            "that have more than the others; `sudo dmidecode -t memory` lists them"
+        )
+    return (
+        "Give every channel of every socket the same modules, as the population rules in the server's manual state; "
+        "`sudo dmidecode -t memory` lists the slots"
     )
 
 
@@ -90,57 +123,6 @@ def _triad(case: Case) -> Source | None:
     return max(figures_with(case.results, Role.MEMORY_BANDWIDTH), key=lambda source: source[1].median, default=None)
 
 
-def modules_below_rating(case: Case) -> Iterator[Finding]:
-    """Fires if modules run below their rated speed and below the highest speed of the processor. With two modules on
-    each channel, it is only a note."""
-    machine = case.machine
-    highest = _highest_MTps(machine)
-    slow = [entry for entry in _slow_modules(machine) if highest is None or entry[1] < 0.99 * highest]
-    if not slow or is_virtual(machine):
-        return
-    _, configured, rated = min(slow, key=lambda entry: entry[1] / entry[2])
-    allowed = rated if highest is None else min(rated, highest)
-    full = [s for s in machine.memory.sockets if s.dimms]
-    is_normal = bool(full) and all(s.populated_channels and s.dimms >= 2 * s.populated_channels for s in full)
-    yield Finding(
-        rule="memory-below-rating",
-        severity=Severity.INFO if is_normal else Severity.WARNING,
-        devices=tuple(dict.fromkeys(name for name, _, _ in slow if machine.device(name) is not None)),
-        observation=f"Memory runs at {show_transfers(configured)} but is rated for {show_transfers(rated)}"
-        + (f"; the processor supports up to {show_transfers(allowed)}." if allowed < rated else "."),
-        diagnosis="Each channel has two modules, and most platforms then lower the memory speed: normal if the vendor "
-        "lists this speed for two modules per channel. Bandwidth is lower by the same share."
-        if is_normal
-        else "Possible causes: the processor, a firmware setting, or two modules on a channel (most platforms then "
-        "lower the speed). Bandwidth is lower by the same share.",
-        remedy="Check the memory speed setting in the firmware, and the speed that the vendor lists for this processor "
-        "and number of modules per channel; `sudo dmidecode -t memory` shows both speeds",
-        evidence=listed(f"{name}: configured {show_transfers(c)}, rated {show_transfers(r)}" for name, c, r in slow),
-        loss=None if is_normal else 1 - configured / allowed,
-    )
-
-
-def _highest_MTps(machine: Machine) -> float | None:
-    """The highest memory speed that the processors support; None if it is unknown for any of them."""
-    speeds = [highest_memory_MTps(package) for package in machine.of_kind(DeviceKind.PACKAGE)]
-    known = [speed for speed in speeds if speed is not None]
-    return max(known) if known and len(known) == len(speeds) else None
-
-
-def _slow_modules(machine: Machine) -> Iterator[tuple[str, float, float]]:
-    """(module or socket, configured, rated in MT/s) of those below their rating; sockets if all their speeds are
-    known."""
-    speeds = [(f"socket {n}", s.configured_MTps, s.rated_MTps) for n, s in enumerate(machine.memory.sockets) if s.dimms]
-    if not speeds or any(configured is None or rated is None for _, configured, rated in speeds):
-        speeds = [
-            (device.id, device.facts.number("configured_MTps"), device.facts.number("rated_MTps"))
-            for device in machine.of_kind(DeviceKind.MEMORY)
-        ]
-    for name, configured, rated in speeds:
-        if configured and rated and configured < 0.99 * rated:
-            yield name, configured, rated
-
-
 def modules_unknown(case: Case) -> Iterator[Finding]:
     """Fires if the memory modules are unknown, and with them the limit of DRAM bandwidth."""
     machine = case.machine
@@ -149,16 +131,26 @@ def modules_unknown(case: Case) -> Iterator[Finding]:
     if machine.facts.best("memory_total") is None:  # nothing is known about memory
         return
     hidden = surrounding(machine.facts, "hypervisor") is not None
+    listed_modules = machine.memory_modules()
+    if hidden:
+        remedy = "The hypervisor hides them; ask the host's administrator for the output of `dmidecode -t memory`"
+    elif listed_modules:
+        remedy = (
+            "Look up in the server's manual which slots belong to which processor and channel; compare measured "
+            f"bandwidth with other nodes of this kind: `seatrial run {benchmark_of(Role.MEMORY_BANDWIDTH)}`"
+        )
+    else:
+        remedy = "Firmware tables need root: `sudo dmidecode -t memory > FILE`, then `--from dmidecode=FILE`"
     yield Finding(
         rule="memory-modules-unknown",
         severity=Severity.INFO,
         devices=(),
-        observation=f"The memory modules are unknown: {machine.memory.why}.",
+        observation=f"Of {count(len(listed_modules), 'memory module')}, the channels are unknown: {machine.memory.why}."
+        if listed_modules
+        else f"The memory modules are unknown: {machine.memory.why}.",
         diagnosis="Channels and transfer rate give the physical limit of DRAM bandwidth. Without them, bandwidth can "
         "only be compared with other measurements.",
-        remedy="The hypervisor hides them; ask the host's administrator for the output of `dmidecode -t memory`"
-        if hidden
-        else "Firmware tables need root: `sudo dmidecode -t memory > FILE`, then `--from dmidecode=FILE`",
+        remedy=remedy,
         evidence=listed(
             [machine.memory.why, *filter(None, [cite_best(machine.facts, "hypervisor") if hidden else ""])]
         ),
@@ -172,6 +164,8 @@ def sizes_disagree(case: Case) -> Iterator[Finding]:
     """
     machine = case.machine
     if all(disagreement.name != "memory_total" for disagreement in machine.facts.disagreements()):
+        return
+    if unmanaged(machine.facts) is not None:  # that rule explains it
         return
     facts = [
         fact
@@ -209,7 +203,7 @@ def sizes_disagree(case: Case) -> Iterator[Finding]:
 
 def _missing_modules(machine: Machine, facts: Sequence[Fact]) -> float | None:
     """Bytes of the modules beyond every other source if that is at least one module; else None."""
-    modules = [size for device in machine.of_kind(DeviceKind.MEMORY) if (size := device.facts.number("size"))]
+    modules = [size for device in machine.memory_modules() if (size := device.facts.number("size"))]
     of_modules = sum(modules)
     others = [float(fact.value) for fact in facts if abs(float(fact.value) - of_modules) > 0.01 * of_modules]
     if not modules or not others or len(others) == len(facts) or is_virtual(machine):

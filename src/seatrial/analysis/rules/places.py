@@ -11,6 +11,9 @@ from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
 
+_NAMED_BY_KIND = tuple(f"{kind}-" for kind in DeviceKind)
+"""How the ids of devices begin, unless they are labels of a matrix."""
+
 _FEW = 0.5
 """A smaller share of a node's CPUs is not explained by offline cores."""
 
@@ -66,7 +69,7 @@ def affinity_cut(case: Case) -> Iterator[Finding]:
     cut = [
         (affinity, len(cpus[node]))
         for affinity in machine.affinity
-        if affinity.cpus and (node := affinity.numa) is not None and node in cpus
+        if affinity.cpus and (node := affinity.numa) is not None and node in cpus and _is_label(affinity.device)
         and set(affinity.cpus) < set(cpus[node]) and len(affinity.cpus) < _FEW * len(cpus[node])
     ]  # fmt: skip
     empty = [] if cpus else _empty_beside_others(machine)
@@ -96,6 +99,11 @@ def affinity_cut(case: Case) -> Iterator[Finding]:
             if (device := machine.device(a.device)) is not None and device.kind is DeviceKind.GPU
         ),
     )
+
+
+def _is_label(device_id: str) -> bool:
+    """Whether a device is the row of a matrix: hwloc and the kernel list few CPUs if the device is near only those."""
+    return not device_id.startswith(_NAMED_BY_KIND)
 
 
 def _empty_beside_others(machine: Machine) -> list[Affinity]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case, cite, cite_best, cpu_facts, is_true
 from seatrial.analysis.rules.words import listed
-from seatrial.model.finding import Finding, Severity
+from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.machine import DeviceKind
 from seatrial.model.spelling import count
 
@@ -39,6 +39,7 @@ def governor(case: Case) -> Iterator[Finding]:
         remedy="Set it during measurements: `sudo cpupower frequency-set -g performance`",
         evidence=cite("governor", others[0][1])
         + (f"; frequency_driver = {listed(sorted(drivers))}" if drivers else ""),
+        aims=tuple(Aim("governor", "performance", device.id) for device, _ in others),
     )
 
 
@@ -56,6 +57,7 @@ def huge_pages_never(case: Case) -> Iterator[Finding]:
         "at random or in many streams.",
         remedy="Allow them on request: `echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled`",
         evidence=cite_best(facts, "thp_enabled"),
+        aims=(Aim("thp_enabled", "madvise"),),
     )
 
 
@@ -74,6 +76,7 @@ def numa_balancing(case: Case) -> Iterator[Finding]:
         "programs that place their memory themselves (pinned ranks, first touch), this is only overhead.",
         remedy="If jobs are pinned, turn it off: `sudo sysctl kernel.numa_balancing=0`",
         evidence=cite_best(facts, "numa_balancing"),
+        aims=(Aim("numa_balancing", 0),),
     )
 
 

@@ -32,7 +32,7 @@ from seatrial.benchmarks.apps.hpl_output import SERIES, read_hpcc, read_xhpl
 from seatrial.benchmarks.apps.layout import cpus_of, openmp_variables
 from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
-from seatrial.benchmarks.placement import numa_node, spread, thread_count
+from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure, InputExchange, Skip
 from seatrial.model.layout import RANKS, THREADS
@@ -112,7 +112,7 @@ def grids(params: Params) -> tuple[Grid, ...]:
 
 def _order(machine: Machine, params: Params) -> Params:
     """`n`, and what bound it. It is the same for every layout of the same CPUs, so that these can be compared."""
-    memory_B = _memory_B(machine)
+    memory_B = memory_size(machine, is_settled=params["n"] == "auto")
     if params["n"] != "auto":
         needed_B = matrix_B(whole(params["n"]))
         if memory_B is not None and needed_B > memory_B:
@@ -145,17 +145,6 @@ def _sure_flops(machine: Machine, params: Params) -> float:
         peak = None if unit is None else unit.pipes * unit.vector_bits / 64 * 2 * _SURE_CLOCK_HZ
         total += _SLOW_CORE_FLOPS if peak is None else _SURE_SHARE * peak
     return total
-
-
-def _memory_B(machine: Machine) -> float | None:
-    """The smallest memory size that any source reports, including limits of control groups."""
-    reported = [
-        float(fact.value)
-        for name in ("memory_total", "cgroup_memory_limit")
-        for fact in machine.facts.get(name, ())
-        if isinstance(fact.value, int | float) and fact.value > 0
-    ]
-    return min(reported, default=None)
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:

@@ -37,6 +37,8 @@ struct Settings {
   bool fp64;
   std::size_t n;
   bool bound;
+  double longest_s;                 // skip if a product would take longer; 0: never
+  std::string why;                  // why this library was chosen
   std::vector<std::string> without; // environment variables to unset
 };
 
@@ -84,11 +86,13 @@ public:
   }
 
   void measure() {
-    skip_if_too_slow();
-    product(settings_.n); // creates the library's threads
-    workers_.find(team_.size() - 1, [&] { product(settings_.n); });
+    find_pace();
+    // With a slow BLAS or on a busy machine, a repeat must not look like a hang.
+    const auto first = is_slow_ ? tried() : settings_.n;
+    product(first); // creates the library's threads
+    workers_.find(team_.size() - 1, [&] { product(first); });
     if (workers_.are_recreated())
-      threads_used_ = workers_.max_alive([&] { product(settings_.n); }) + 1;
+      threads_used_ = workers_.max_alive([&] { product(first); }) + 1;
     else if (workers_.ids().empty() && team_.size() > 1)
       throw Skip("this BLAS uses one thread, not " + std::to_string(team_.size()) +
                  ": threads=1 measures it");
@@ -100,7 +104,7 @@ public:
       sample();
       row_error_ = worse(row_error_, verifier.row_error(c_));
       element_error_ = worse(element_error_, verifier.element_error(c_));
-    } while (samples_.size() < min_samples ||
+    } while (samples_.size() < (is_slow_ ? 1 : min_samples) ||
              (Clock::now() < deadline && samples_.size() < max_samples));
   }
 
@@ -126,6 +130,7 @@ public:
 private:
   static constexpr std::size_t min_samples = 3;
   static constexpr std::size_t max_samples = 200;
+  static constexpr double slow_s = 2;
 
   [[nodiscard]] double flops() const noexcept {
     const auto n = static_cast<double>(settings_.n);
@@ -167,14 +172,17 @@ private:
              1);
   }
 
-  // With a slow BLAS or a large n, a repeat must not look like a hang.
-  void skip_if_too_slow() {
-    constexpr double longest_s = 5;
-    const auto tried = std::min<std::size_t>(settings_.n, 768);
-    const double ratio = static_cast<double>(settings_.n) / static_cast<double>(tried);
-    product(tried);
-    const double expected_s = timed([&] { product(tried); }).elapsed_s() * ratio * ratio * ratio;
-    if (expected_s > longest_s)
+  [[nodiscard]] std::size_t tried() const noexcept {
+    return std::min<std::size_t>(settings_.n, 768);
+  }
+
+  // Whether a product will take long, from a smaller one.
+  void find_pace() {
+    const double ratio = static_cast<double>(settings_.n) / static_cast<double>(tried());
+    product(tried());
+    const double expected_s = timed([&] { product(tried()); }).elapsed_s() * ratio * ratio * ratio;
+    is_slow_ = expected_s > slow_s;
+    if (settings_.longest_s > 0 && expected_s > settings_.longest_s)
       throw Skip("one product would take about " + std::to_string(std::lround(expected_s)) +
                  " s with this BLAS; set a smaller n");
   }
@@ -290,6 +298,7 @@ private:
   double row_error_ = 0;
   double element_error_ = 0;
   std::size_t threads_used_ = 0;
+  bool is_slow_ = false;
   std::unordered_set<pid_t> late_threads_; // threads that computed and were created after binding
 };
 
@@ -324,6 +333,8 @@ void measure_precision(Program& program, const Settings& settings) {
   const Blas blas(settings.blas, settings.spelling, program.cpus.size());
   program.hello(team);
   program.note("blas_path", settings.blas);
+  if (!settings.why.empty())
+    program.note("blas_why", settings.why);
   if (!left_out.empty())
     program.note("left_out", left_out);
   for (const auto& [key, value] :
@@ -344,6 +355,8 @@ Settings prepare(Arguments& arguments) {
           .fp64 = arguments.choice("--precision", "fp64", {"fp64", "fp32"}) == "fp64",
           .n = arguments.number<std::size_t>("--n", 1024, 64, 1u << 20),
           .bound = arguments.choice("--binding", "bound", {"bound", "none"}) == "bound",
+          .longest_s = arguments.number<double>("--longest", 0.0, 0.0, 1e6),
+          .why = std::string(arguments.find("--blas-why").value_or("")),
           .without = split(arguments.find("--without").value_or(""))};
 }
 

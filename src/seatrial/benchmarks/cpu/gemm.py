@@ -5,7 +5,9 @@ numbers, and every product is verified completely (see gemm.cpp). The limit is t
 flop per cycle, with the clock of a chain of dependent additions (one cycle each) right before and after each product.
 
 `n` is large enough for a good BLAS to be near its best rate: the matrices exceed the caches of every core many times,
-and packing, n^2 work, is small beside n^3. With many cores, the time of a product bounds `n`.
+and packing, n^2 work, is small beside n^3. With many cores, the time of a product bounds `n`, in small memory the
+matrices. A product of this size is made however long it takes: a slow BLAS or a busy machine gives a low rate, not
+none.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from math import isqrt
+from math import inf, isqrt
 from pathlib import Path
 from statistics import median
 
 from seatrial.benchmarks.bounds import between
-from seatrial.benchmarks.placement import THREADS, spread, thread_count
+from seatrial.benchmarks.placement import THREADS, memory_size, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, Native
 from seatrial.model.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
 from seatrial.model.machine import Machine
@@ -34,6 +36,10 @@ _FLOP_OF_A_THREAD = 1e10
 """At most this much work for each thread in one product: less than half a second where a core has 20 GFLOP/s."""
 _SLOW_CORE_FLOPS = 2e10
 _LEAST_SAMPLES = 3
+_LONGEST_S = 5.0
+"""A product of more than the size of `auto` is skipped if it would take longer."""
+_MATRICES = 3
+_SHARE_OF_MEMORY = 0.5
 _PRODUCTS_BEFORE = 3
 _WORST_ERROR = 0.5
 """In units of n x eps x the magnitude of what is compared (native/matrix_product.hpp). A correct product stays within a
@@ -59,9 +65,17 @@ def _n(threads: int) -> int:
     return int(-(-n // _N_MULTIPLE) * _N_MULTIPLE)
 
 
+def _n_in_memory(machine: Machine) -> float:
+    """The size whose matrices, in fp64, take half of the memory; infinite if its size is unknown."""
+    memory_B = memory_size(machine, is_settled=True)
+    return inf if memory_B is None else (_SHARE_OF_MEMORY * memory_B / (_MATRICES * 8)) ** 0.5
+
+
 def _prepare(machine: Machine, params: Params) -> Params:
     threads = thread_count(machine, params["threads"])
-    n = _n(threads) if params["n"] == "auto" else whole(params["n"])
+    n = whole(params["n"]) if params["n"] != "auto" else _n(threads)
+    if params["n"] == "auto" and n > (fits := _n_in_memory(machine)):
+        n = max(int(fits) // _N_MULTIPLE, 1) * _N_MULTIPLE
     return {**params, "threads": threads, "n": n}
 
 
@@ -76,6 +90,8 @@ def _arguments(params: Params) -> list[str]:
         *("--binding", str(params["binding"])),
         *("--slice", str(_SLICE_S)),
     ]
+    if whole(params["n"]) > _n(whole(params["threads"])):
+        arguments += ["--longest", str(_LONGEST_S)]
     return arguments if params["kernels"] == "forced" else [*arguments, "--without", ",".join(KERNEL_VARIABLES)]
 
 
@@ -182,7 +198,8 @@ BENCHMARK = Benchmark(
             "blas",
             ParameterKind.TEXT,
             "auto",
-            "the library; auto: the first tuned one in LD_LIBRARY_PATH, modules, the system, seatrial's own",
+            "the library; auto: the first of LD_LIBRARY_PATH, modules, the system and seatrial's own whose kernels suit"
+            " this CPU",
             words=("auto",),
         ),
         Parameter(

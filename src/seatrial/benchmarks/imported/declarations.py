@@ -7,16 +7,13 @@ from collections.abc import Callable, Sequence
 from seatrial.model.benchmark import Benchmark, Better, Figure, ImportedOnly
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
 
 GIVEN_FLOPS = "given.peak_flops"
 GIVEN_BANDWIDTH = "given.peak_Bps"
 """Names of the limits that the user gave with an import (`--set peak_flops=...`). They apply to any device."""
-
-UNKNOWN = "unknown"
-"""The value of a parameter that the file does not state."""
 
 LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
 

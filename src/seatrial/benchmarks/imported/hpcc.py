@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from seatrial.benchmarks.imported.declarations import (
     GIVEN_BANDWIDTH,
-    UNKNOWN,
     count_parameter,
     flops_limit,
     imported,
@@ -21,7 +20,7 @@ from seatrial.model.benchmark import Figure
 from seatrial.model.beyond_caches import beyond_caches_B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params, whole
+from seatrial.model.parameter import UNKNOWN, Params, whole
 from seatrial.model.sample import Sample
 
 _STREAM = {"copy": 16, "scale": 16, "add": 24, "triad": 24}

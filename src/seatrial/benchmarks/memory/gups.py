@@ -17,6 +17,7 @@ from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, S
 from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
+from seatrial.model.memory_size import sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.sample import Sample
 
@@ -48,9 +49,9 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 def _auto_table(machine: Machine, cpus: Sequence[int]) -> int:
     wanted = max(_LEAST_AUTO_B, _TIMES_BEYOND_CACHES * (beyond_caches_B(machine, cpus) or 0))
-    memory = machine.facts.number("memory_total")
+    memory = sizing_memory_B(machine.facts)
     size = 1 << (wanted - 1).bit_length()
-    while memory is not None and size > max(int(memory) // _SHARE_OF_MEMORY, _LEAST_TABLE_B):
+    while memory is not None and size > max(memory // _SHARE_OF_MEMORY, _LEAST_TABLE_B):
         size //= 2
     return size
 

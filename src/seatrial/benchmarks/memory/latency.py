@@ -32,6 +32,7 @@ from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, S
 from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.memory_size import sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.sample import Sample
 
@@ -91,8 +92,8 @@ def _prepare(machine: Machine, params: Params) -> Params:
 def _largest(machine: Machine, cpu: int) -> int:
     least_B = beyond_caches_B(machine, [cpu])
     wanted = _LARGEST_WITHOUT_CACHES_B if least_B is None else max(least_B, _LEAST_LARGEST_B)
-    memory = machine.facts.number("memory_total")
-    most = wanted if memory is None else max(int(memory) // _SHARE_OF_MEMORY, _SMALLEST_B)
+    memory = sizing_memory_B(machine.facts)
+    most = wanted if memory is None else max(memory // _SHARE_OF_MEMORY, _SMALLEST_B)
     return _whole_lines(min(wanted, most, _LARGEST_UNASKED_B), _SMALLEST_B)
 
 

@@ -34,7 +34,7 @@ from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, C
 from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, whole
 from seatrial.model.role import Intensity, Role
 from seatrial.model.sample import Sample
 from seatrial.model.spelling import show_percent
@@ -103,7 +103,7 @@ def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     limit = machine.named_limit("dram.bandwidth")
     if limit is None or limit.value is None:
         return limit or Limit.unknown("B/s", "the memory modules are unknown")
-    packages = {package.id for cpu in cpus if (package := machine.package_of(cpu))}
+    packages = _packages(machine, params, cpus)
     one_node = node_of_cpus(params) != "auto" or node_of_memory(params) != "local"
     if one_node and (nodes := _nodes_of(machine, packages)) > 1:
         missing = f"one of {nodes} NUMA nodes of a socket; which memory channels serve it is unknown"
@@ -114,6 +114,14 @@ def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     share = len(packages) / sockets
     derivation = f"{len(packages)} of {sockets} sockets; all: {limit.derivation}"
     return replace(limit, value=limit.value * share, derivation=derivation)
+
+
+def _packages(machine: Machine, params: Params, cpus: Sequence[int]) -> Set[str]:
+    """The sockets that the threads may have run on: if their places are unknown, as many sockets as threads reach."""
+    if params.get(NODE.name) == UNKNOWN:
+        sockets = sorted({package.id for cpu in machine.pus() if (package := machine.package_of(cpu))})
+        return frozenset(sockets[: whole(params["threads"])])
+    return {package.id for cpu in cpus if (package := machine.package_of(cpu))}
 
 
 def _nodes_of(machine: Machine, packages: Set[str]) -> int:
@@ -129,7 +137,7 @@ def _nodes_of(machine: Machine, packages: Set[str]) -> int:
 
 def _ceiling(name: str, params: Params) -> Ceiling | None:
     """Where the memory modules are unknown, plain stores are held against the best non-temporal rate here."""
-    if params["nontemporal"]:
+    if params["nontemporal"] is not False:
         return None
     counted = _BYTES_PER_ELEMENT[name]
     moved = counted + _WRITE_ALLOCATE_BYTES
@@ -144,7 +152,7 @@ def _ceiling(name: str, params: Params) -> Ceiling | None:
 
 def _attainable(name: str, params: Params) -> Attainable:
     """Plain stores read each line before they overwrite it, and STREAM does not count that."""
-    if params["nontemporal"]:
+    if params["nontemporal"] is not False:
         return ALL_OF_IT
     counted = _BYTES_PER_ELEMENT[name]
     moved = counted + _WRITE_ALLOCATE_BYTES
@@ -154,7 +162,7 @@ def _attainable(name: str, params: Params) -> Attainable:
 
 def _triad_intensity(params: Params) -> Intensity:
     """An addition and a multiplication for each element."""
-    name = "triad, non-temporal" if params.get("nontemporal", False) else "triad"
+    name = "triad, non-temporal" if params.get("nontemporal") is True else "triad"
     counted = _BYTES_PER_ELEMENT["triad"]
     return Intensity(name, 2, counted, f"Triad: 2 flop for {counted} B, as STREAM counts.")
 

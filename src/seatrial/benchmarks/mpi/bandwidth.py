@@ -15,7 +15,7 @@ from pathlib import Path
 
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, NODES, OVERSUBSCRIBE, UNKNOWN, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, NODES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Native
@@ -31,7 +31,7 @@ _LEAST_WINDOWS = 9
 _SLOW_BPS = 4e9
 """A rate that large messages certainly reach, for the estimate."""
 
-WINDOW = Parameter("window", ParameterKind.INTEGER, 64, "messages in flight", minimum=1, when_unknown=UNKNOWN)
+WINDOW = Parameter("window", ParameterKind.INTEGER, 64, "messages in flight", minimum=1)
 TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks of the pair", minimum=2)
 STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, HUGE_PAGES, DATATYPE)
 """The parameters of all streaming benchmarks, after those of the ranks."""

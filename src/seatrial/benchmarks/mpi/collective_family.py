@@ -24,12 +24,13 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from seatrial.benchmarks.bounds import between, zero
-from seatrial.benchmarks.mpi.ranks import UNKNOWN, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import resolved_ranks
 from seatrial.benchmarks.mpi.sizes import resolved_sizes, sizes_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Better, Check, Figure, Skip
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
+from seatrial.model.memory_size import sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.sample import Sample, point_key
 
@@ -67,7 +68,6 @@ START = Parameter(
     "how ranks start an iteration: by a common clock, after a barrier (as OSU and IMB do), or back-to-back;"
     " auto: clock, or barrier where ranks share CPUs",
     words=("auto", "clock", "barrier", "back-to-back"),
-    when_unknown=UNKNOWN,
 )
 LARGEST = Parameter(
     "largest_B",
@@ -76,7 +76,6 @@ LARGEST = Parameter(
     "largest size of a sweep; auto: 4 MiB, or less if the buffers of all ranks would fill half of the memory",
     words=("auto",),
     minimum=1,
-    when_unknown=UNKNOWN,
 )
 
 
@@ -110,8 +109,8 @@ def resolved_call(machine: Machine, params: Params) -> Params:
 def resolved_largest(machine: Machine, params: Params, buffers: int) -> Params:
     """The parameters with the sizes that their words stand for; `buffers` as in `resolved_sizes`."""
     if params["largest_B"] == "auto":
-        memory = machine.facts.number("memory_total")
-        most = _LARGEST_B if memory is None else min(_LARGEST_B, int(memory) // _SHARE_OF_MEMORY // buffers)
+        memory = sizing_memory_B(machine.facts)
+        most = _LARGEST_B if memory is None else min(_LARGEST_B, memory // _SHARE_OF_MEMORY // buffers)
         if most < 1:
             raise Skip(f"half of the memory is less than the {buffers} B of buffers that all ranks need")
         params = {**params, "largest_B": 1 << (most.bit_length() - 1)}

@@ -28,12 +28,12 @@ from seatrial.benchmarks.mpi.collective_family import (
     size_parameter,
 )
 from seatrial.benchmarks.mpi.links import links_of_node
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, RANKS, UNKNOWN, rank_cpus
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, RANKS, rank_cpus
 from seatrial.benchmarks.mpi.sizes import ELEMENT_B
 from seatrial.model.benchmark import Benchmark, Native, Skip
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, whole
 from seatrial.model.sample import Sample
 
 _MOST = 2**31 - 1
@@ -210,7 +210,7 @@ def _sizes(operation: _Operation, params: Params) -> tuple[int, ...]:
 
 
 def _prepare(operation: _Operation, machine: Machine, params: Params) -> Params:
-    if operation.reduces and params["datatype"] != UNKNOWN:
+    if operation.reduces:
         refuse_datatype(params, _REDUCED)
     params = resolved_call(machine, params)
     if operation.counted:

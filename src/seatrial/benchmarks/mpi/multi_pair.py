@@ -18,7 +18,7 @@ from seatrial.benchmarks.mpi.bandwidth import (
 )
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, bytes_per_second
 from seatrial.benchmarks.mpi.placement import pair_cpus
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, UNKNOWN
+from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE
 from seatrial.benchmarks.placement import thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
@@ -67,7 +67,6 @@ BENCHMARK = Benchmark(
             "pairs of ranks that stream at once; all: as many as the cores allow",
             words=("all",),
             minimum=1,
-            when_unknown=UNKNOWN,
         ),
         Parameter(
             "ranks",
@@ -76,7 +75,6 @@ BENCHMARK = Benchmark(
             "ranks; auto: two for each pair",
             words=("auto",),
             minimum=2,
-            when_unknown=UNKNOWN,
         ),
         NODES,
         OVERSUBSCRIBE,

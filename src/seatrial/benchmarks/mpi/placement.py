@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.mpi.ranks import UNKNOWN
 from seatrial.benchmarks.placement import numa_node, spread
 from seatrial.model.benchmark import Skip
 from seatrial.model.machine import Device, DeviceKind, Machine
@@ -20,7 +19,6 @@ PLACEMENT = Parameter(
     "where the ranks of a pair are; cores: as close as possible in one package; sockets: in two packages; near: on the "
     "NUMA node of the fastest adapter; far: on a NUMA node without adapters; auto: cores if a package has enough",
     words=("auto", "cores", "sockets", "near", "far"),
-    when_unknown=UNKNOWN,
 )
 
 

@@ -1,8 +1,4 @@
-"""Parameters shared by message-passing benchmarks: the number of ranks, their place, and the memory of their buffers.
-
-What the result files of other tools (`seatrial import`) do not state is `unknown`, so that default values do not make
-two results look like the same experiment.
-"""
+"""Parameters that message-passing benchmarks share: the number of ranks, their place, and the memory of buffers."""
 
 from __future__ import annotations
 
@@ -12,10 +8,7 @@ from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Skip
 from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-
-UNKNOWN = "unknown"
-"""The value of a parameter that an imported file does not state."""
+from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, whole
 
 RANKS = Parameter(
     "ranks",
@@ -24,17 +17,15 @@ RANKS = Parameter(
     "ranks, each bound to its own CPU; all: one per core",
     words=("all",),
     minimum=1,
-    when_unknown=UNKNOWN,
 )
 
-NODES = Parameter("nodes", ParameterKind.INTEGER, 1, "nodes that the ranks run on", minimum=1, when_unknown=UNKNOWN)
+NODES = Parameter("nodes", ParameterKind.INTEGER, 1, "nodes that the ranks run on", minimum=1)
 
 OVERSUBSCRIBE = Parameter(
     "oversubscribe",
     ParameterKind.FLAG,
     False,
     "allow more ranks than CPUs: they are not bound and share the CPUs",
-    when_unknown=UNKNOWN,
 )
 
 _MIXED = tuple(f"{a}-{b}" for a, b in permutations(("host", "device", "managed"), 2))
@@ -52,7 +43,6 @@ HUGE_PAGES = Parameter(
     ParameterKind.FLAG,
     True,
     "ask the kernel for huge pages for the buffers, which speeds up copies through the kernel (OSU and IMB do not)",
-    when_unknown=UNKNOWN,
 )
 
 DATATYPE = Parameter("datatype", ParameterKind.TEXT, "MPI_CHAR", "MPI datatype of the elements")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.mpi.ranks import UNKNOWN
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Skip
 from seatrial.model.machine import Machine
+from seatrial.model.memory_size import sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 
 _LARGEST_B = 4 << 20
@@ -26,7 +26,6 @@ LARGEST = Parameter(
     _LARGEST_B,
     "largest message of a sweep",
     minimum=1,
-    when_unknown=UNKNOWN,
 )
 
 ELEMENT_B = {"MPI_CHAR": 1, "MPI_BYTE": 1, "MPI_INT": 4, "MPI_LONG": 8, "MPI_FLOAT": 4, "MPI_DOUBLE": 8}
@@ -43,10 +42,10 @@ def resolved_sizes(machine: Machine, params: Params, buffers: int) -> Params:
     size = params["size_B"]
     each = _element_bytes(params)
     if size == "to-memory":
-        memory = machine.facts.number("memory_total")
+        memory = sizing_memory_B(machine.facts)
         if memory is None:
             raise Skip("the memory size of this machine is unknown: give largest_B instead of to-memory")
-        most = int(memory) // _SHARE_OF_MEMORY // buffers
+        most = memory // _SHARE_OF_MEMORY // buffers
         if most < each:
             raise Skip(f"half of the memory does not hold {buffers} buffers of {each} B")
         return {**params, "size_B": "sweep", LARGEST.name: 1 << (most.bit_length() - 1)}

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from seatrial.engine.environments import absent_environment
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.once import Once
 from seatrial.engine.ranks import placed
 from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
 from seatrial.environments.build import Environment
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
-from seatrial.environments.mpi import mpi_of
+from seatrial.environments.mpi import choose_mpi, mpi_of
 from seatrial.environments.mpi_settings import setting_variables
 from seatrial.environments.variables import variables_with
-from seatrial.errors import BuildError
+from seatrial.errors import BuildError, UsageError
 from seatrial.launch.local import run
 from seatrial.model.benchmark import External, InputExchange
 from seatrial.model.experiment import content_key
@@ -134,12 +135,17 @@ class ExternalKind(Kind[External]):
             return f"{program.name}: {problem.message}; {problem.todo}"
         return None
 
+    def installed_programs(self, point: Point, program: External) -> Iterator[Path]:
+        """The application."""
+        with suppress(BuildError):
+            yield self._found.get(program.name, lambda: found_program(program))[1].path
+
     def identify(self, point: Point, program: External) -> Ready | Refused:
         """By its file and version, the MPI library that it is linked with, and settings that affect its run."""
         try:
             chosen, found = self._found.get(program.name, lambda: found_program(program))
         except BuildError as problem:
-            return self.refused(point, problem)
+            return self.refused(point, problem, absent_environment(point.environment))
         variables = variables_with(point.environment.variables)
         mpi = mpi_of(found.path, variables) if point.benchmark.ranks == "mpi" else None
         try:
@@ -160,21 +166,36 @@ class ExternalKind(Kind[External]):
             identity["bent_by"] = deviating
         key = content_key(identity) if len(identity) > 1 else found.key
         document = {**found.document(), **described}
-        if (refusal := point.refusal or _not_of_this_mpi(point, found, mpi)) is not None:
-            return self.refused(point, refusal, (key, document), found.key)
+        if (refusal := _not_of_this_mpi(point, found, mpi, variables)) is not None:
+            wanted = {"mpi": point.environment.mpi}  # not the experiment of the library that it is linked with
+            key = content_key({**identity, "wanted": wanted}) if wanted["mpi"] is not None else key
+            return self.refused(point, refusal, (key, {**document, "wanted": wanted}), found.key)
+        if point.refusal is not None:
+            return self.refused(point, point.refusal, (key, document), found.key)
         of_mpi = mpi.variables if mpi is not None else ()
         changes = (*of_mpi, *by_settings, *ours.items(), *point.environment.variables)
         experiment = self.experiment(point, key, found.key)
         return Ready(point, experiment, ExternalProgram(chosen, found), document, mpi, changes)
 
 
-def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None) -> Outcome | None:
+def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
     """Why an installed program cannot run with the chosen MPI library and ranks; None if it can."""
     if point.benchmark.ranks != "mpi":
         return None
     wanted = point.environment.mpi
     if mpi is None and (whole(point.parameters[RANKS]) > 1 or wanted is not None):
         return Outcome.unsupported("mpi", f"{found.path} is not linked with a known MPI library")
-    if mpi is not None and wanted not in (None, mpi.name):
-        return Outcome.unsupported("mpi", f"{found.path} is linked with {mpi.name}, not with {wanted}")
+    if mpi is not None and wanted is not None and not _is_named(mpi, wanted, variables):
+        linked = f"{found.path} is linked with {mpi.name} ({mpi.library}), not with {wanted}"
+        return Outcome.unsupported("mpi", f"{linked}: an installed program cannot exchange its MPI library")
     return None
+
+
+def _is_named(mpi: Mpi, name: str, variables: Mapping[str, str]) -> bool:
+    """Whether `name` selects this library; it may be its family, version or path."""
+    if name == mpi.name:
+        return True
+    try:
+        return choose_mpi(name, variables).library == mpi.library
+    except (BuildError, UsageError):
+        return False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from seatrial.engine.environments import Environments
@@ -17,6 +18,7 @@ from seatrial.model.experiment import Experiment
 from seatrial.model.mpi import Mpi
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.program import Program
+from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
 
 P = TypeVar("P", bound=Program)
@@ -43,9 +45,15 @@ class Kind(ABC, Generic[P]):
     def identify(self, point: Point, program: P) -> Ready | Refused:
         """The experiment of a point, with its program built or found."""
 
+    def installed_programs(self, point: Point, program: P) -> Iterator[Path]:
+        """The programs of this machine that it starts unchanged."""
+        return iter(())
+
     def experiment(self, point: Point, environment: str, program: str) -> Experiment:
-        """The experiment of a point, by the keys of its environment and its program."""
-        return Experiment(point.benchmark.name, point.parameters, environment, program, self.machine_key)
+        """The experiment of a point, by the keys of its environment and its program. Secrets are not part of it."""
+        return Experiment(
+            point.benchmark.name, masked_parameters(point.parameters), environment, program, self.machine_key
+        )
 
     def refused(
         self,

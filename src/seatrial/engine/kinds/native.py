@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -130,6 +131,11 @@ class NativeKind(Kind[Native]):
         if program.library == "gpu" and (need := lacking_gpu()) is not None:
             return f"a device: {need}"
         return f"a BLAS: {HOW_TO_GET_ONE}" if program.library == "blas" and not find_blas() else None
+
+    def installed_programs(self, point: Point, program: Native) -> Iterator[Path]:
+        """The commands of the user that it starts."""
+        names = program.commands(point.parameters) if program.commands is not None else ()
+        yield from (Path(found) for name in names if (found := shutil.which(name)) is not None)
 
     def identify(self, point: Point, program: Native) -> Ready | Refused:
         """By its build and everything that it loads, starts and reads."""

@@ -33,10 +33,12 @@ _MAX_CPUS = 8192  # Linux's largest NR_CPUS
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The CPUs and the NUMA node near a device (None for several nodes), and the NUMA node of a GPU's own memory."""
+    """The CPUs and the NUMA node near a device (None for several nodes, which `numa_nodes` has), and the NUMA node of a
+    GPU's own memory."""
 
     cpus: frozenset[int] | None = None
     numa: int | None = None
+    numa_nodes: tuple[int, ...] | None = None
     gpu_numa: int | None = None
 
 
@@ -236,6 +238,7 @@ def _place(tail: _Tail, cells: _Cells, tool: str, unread: list[str]) -> Place:
     return Place(
         frozenset(cpus) if cpus else None,
         nodes[0] if nodes and len(nodes) == 1 else None,
+        nodes if nodes and len(nodes) > 1 else None,
         own[0] if own else None,
     )
 

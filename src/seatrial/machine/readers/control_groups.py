@@ -5,11 +5,11 @@ Formats: cgroups(7) and proc_pid_mountinfo(5).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seatrial.errors import ParseError
+from seatrial.machine.readers.mounts import unescape
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def read_cgroup_mounts(text: str) -> tuple[CgroupMount, ...]:
         if len(fields) < 6 or len(rest) < 2 or not fields[3].startswith("/") or not fields[4].startswith("/"):
             raise ParseError("mountinfo", number, line)
         controllers = frozenset(rest[-1].split(",")) if kind == "cgroup" else None
-        mounts.append(CgroupMount(_unescape(fields[4]), _unescape(fields[3]), controllers))
+        mounts.append(CgroupMount(unescape(fields[4]), unescape(fields[3]), controllers))
     return tuple(mounts)
 
 
@@ -64,8 +64,3 @@ def cgroup_folders(mount: CgroupMount, path: str) -> tuple[str, ...]:
     if ".." in parts:
         parts = []
     return tuple("/".join([mount.mount_point.rstrip("/"), *parts[:depth]]) for depth in range(len(parts) + 1))
-
-
-def _unescape(path: str) -> str:
-    """Decode a path of mountinfo: space, tab, newline and backslash are written as three octal digits."""
-    return re.sub(r"\\([0-3][0-7]{2})", lambda match: chr(int(match[1], 8)), path)

@@ -11,15 +11,17 @@ devices is refused: it would show a machine that does not exist.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from seatrial.machine.readers.dmidecode_blocks import TOOL, Block, choose_dump, split_dumps
+from seatrial.machine.readers.dmidecode_blocks import TOOL, Block, Dump, choose_dump, split_dumps
 from seatrial.machine.readers.dmidecode_values import (
     read_count,
     read_handle,
     read_rank,
     read_rate,
     read_size,
+    read_width,
     read_word,
 )
 from seatrial.machine.readers.dump import Line, read_lines
@@ -60,11 +62,12 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
     """
     lines = read_lines(data, TOOL)
     _check_refusal(lines)
-    blocks = choose_dump(split_dumps(lines), pick).blocks
+    dump = choose_dump(split_dumps(lines), pick)
+    blocks = dump.blocks
     candidates = (_array(block) for block in blocks if block.title == "Physical Memory Array")
     arrays = tuple(array for array in candidates if array is not None)
     modules = _modules([block for block in blocks if block.title == "Memory Device"])
-    _check_count(arrays, modules, blocks, lines)
+    unlisted = _check_count(arrays, modules, dump, lines)
     system = system_modules(modules, arrays, _SOURCE)
     packages = _packages([block for block in blocks if block.title == "Processor Information"])
     book = FactBook()
@@ -80,7 +83,7 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
         modules=system,
         memory_slots=declared_slots(arrays),
         why_no_modules=why,
-        unread=_unread(system, packages, why),
+        unread=(*unlisted, *_unread(system, packages, why)),
     )
 
 
@@ -129,6 +132,7 @@ def _module(block: Block) -> SmbiosModule:
     rated = block.line("Speed")
     configured = block.line("Configured Memory Speed") or block.line("Configured Clock Speed")
     rank = block.line("Rank")
+    width = block.line("Data Width")
     if size:
         _check_whole(block)
     maker, part = block.line("Manufacturer"), block.line("Part Number")
@@ -147,6 +151,7 @@ def _module(block: Block) -> SmbiosModule:
         part_number=read_word(part) if part else None,
         buffering=next((name for word, name in _BUFFERINGS if word in detail), None),
         is_persistent=_is_persistent((kind or "").lower(), detail, technology),
+        data_bits=read_width(width) if width else None,
     )
 
 
@@ -182,18 +187,52 @@ def _check_last(blocks: Sequence[Block]) -> None:
 
 
 def _check_count(
-    arrays: Sequence[SmbiosArray], modules: Sequence[SmbiosModule], blocks: Sequence[Block], lines: Sequence[Line]
-) -> None:
-    """Each array must have as many devices as it declares, if the dump has devices at all."""
-    if not modules and not _is_whole(blocks):
-        return  # dmidecode -t 16
+    arrays: Sequence[SmbiosArray], modules: Sequence[SmbiosModule], dump: Dump, lines: Sequence[Line]
+) -> tuple[str, ...]:
+    """Each array must have as many devices as it declares, if the dump has devices at all. Returns a sentence for each
+    array of which the firmware lists fewer."""
+    if not modules and not _is_whole(dump.blocks) and not dump.has_end:
+        return ()  # dmidecode -t 16
+    unlisted: list[str] = []
+    by_array: dict[int | None, list[int]] = {}
+    for module in modules:
+        by_array.setdefault(module.array, []).append(module.handle)
     for array in arrays:
-        found = sum(module.array == array.handle for module in modules)
+        own = by_array.get(array.handle, [])
+        found = len(own)
         if array.slots is not None and found < array.slots:
+            if own and _is_nothing_missing(own, array, dump):
+                unlisted.append(f"DIMMs: the firmware declares {array.slots} slots but lists {found}")
+                continue
             where = f"array {array.handle:#06x}" if len(arrays) > 1 else "the memory array"
             last = next(line for line in reversed(lines) if not line.is_blank)
             why = f"{where} declares {array.slots} devices, but has {found}: the dump is cut off or lines are missing"
             raise last.error(TOOL, why)
+    return tuple(unlisted)
+
+
+def _is_nothing_missing(own: Sequence[int], array: SmbiosArray, dump: Dump) -> bool:
+    """Whether a dump with fewer devices than declared is complete: firmware may declare more slots than the board has.
+
+    It is if it ends with the end of the table, and has as many structures as it announces; or no handle from the array
+    on is missing; or no handle between the devices is missing but at least half of the declared devices are, which a
+    gap in a copy does not explain.
+    """
+    if not dump.has_end or array.handle < 0:
+        return False
+    if dump.announced is not None:
+        return dump.structures + 1 == dump.announced  # and the end
+    handles = dump.handles
+    if handles[-1] > max(own) and _has_all(handles, array.handle, handles[-1]):
+        return True
+    return _has_all(handles, min(own), max(own)) and 2 * len(own) <= (array.slots or 0)
+
+
+def _has_all(handles: Sequence[int], first: int, last: int) -> bool:
+    """Whether all numbers from first to last are among these, which are sorted and distinct."""
+    at = bisect_left(handles, first)
+    end = at + last - first
+    return end < len(handles) and (handles[at], handles[end]) == (first, last)
 
 
 def _is_whole(blocks: Sequence[Block]) -> bool:

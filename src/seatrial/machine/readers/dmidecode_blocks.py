@@ -18,6 +18,7 @@ TOOL = "dmidecode"
 _HANDLE = re.compile(r"\s*Handle (0x[0-9A-Fa-f]{1,8}), DMI type (\d{1,3}), (\d{1,5}) bytes\.?\s*\Z", re.ASCII)
 _HEADER = re.compile(r"\s*#\s{0,4}dmidecode \d{1,3}\.\d{1,4}\b", re.ASCII)
 _TABLE_AT = re.compile(r"\s*Table at 0x[0-9A-Fa-f]{1,16}\.", re.ASCII)
+_ANNOUNCED = re.compile(r"\s*(\d{1,5}) structures occupying \d{1,9} bytes\.", re.ASCII)
 _KEY = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/.'_-]{0,60}):(?:\s(.*))?\Z", re.ASCII | re.DOTALL)
 _PROMPT = re.compile(r"(?:\[?[\w.-]{1,64}@[\w.-]{1,64}\b[^#$%>]{0,80})?[#$%](?: .*)?\Z", re.ASCII)
 
@@ -35,6 +36,8 @@ _TITLES = {
 }
 """The structures that are parsed, by their type in DSP0134."""
 _NAMES = frozenset(_TITLES.values())
+
+_END = "End Of Table"
 
 _STRICT = frozenset({"Physical Memory Array", "Memory Device"})
 """Structures without lists: every line is "Key: value"."""
@@ -82,21 +85,30 @@ class Block:
 @dataclass(slots=True)
 class Section:
     """The text below one header. `is_whole`: it has all types, as its "Table at ..." states; `has_end`: its end is
-    present, or dmidecode reports that the table has none."""
+    present, or dmidecode reports that the table has none; `announced`: the number of structures that it states."""
 
     begin: int
     blocks: list[Block] = field(default_factory=list)
     is_whole: bool = False
     has_end: bool = False
     last: Line | None = None
+    announced: int | None = None
 
 
 @dataclass(slots=True)
 class Dump:
-    """The structures of one machine, in order, and the line where they begin."""
+    """The structures of one machine, in order, and the line where they begin.
+
+    `handles` are those of all structures before the end of the table, sorted, also of those that are not parsed, and
+    `structures` their number; `has_end` and `announced` as in a section, if the dump is exactly one.
+    """
 
     begin: int
     blocks: list[Block] = field(default_factory=list)
+    handles: list[int] = field(default_factory=list)
+    structures: int = 0
+    has_end: bool = False
+    announced: int | None = None
 
     def continues(self, section: Sequence[Block]) -> bool:
         """Whether a further section (with its own header) may be of the same machine: it has other types."""
@@ -115,9 +127,15 @@ def split_dumps(lines: Sequence[Line]) -> list[Dump]:
             continue
         if dumps and dumps[-1].continues(section.blocks):
             dumps[-1].blocks += section.blocks
-        else:
-            dumps += _split_repeats(section.begin, section.blocks)
+            dumps[-1].has_end, dumps[-1].announced = False, None
+            continue
+        parts = _split_repeats(section.begin, section.blocks)
+        if len(parts) == 1:
+            parts[0].has_end, parts[0].announced = section.has_end, section.announced
+        dumps += parts
     for dump in dumps:
+        handles = [b.handle for b in dump.blocks if b.handle is not None and b.title != _END]
+        dump.handles, dump.structures = sorted(set(handles)), len(handles)
         dump.blocks = [block for block in dump.blocks if block.title in _NAMES]
         _check_handles(dump)
     return [dump for dump in dumps if dump.blocks]
@@ -200,6 +218,8 @@ class _Splitter:
         section = self.sections[-1]
         if bare.startswith("Table at") and _TABLE_AT.match(text):
             section.is_whole = True
+        if section.announced is None and not section.blocks and (match := _ANNOUNCED.match(text)) is not None:
+            section.announced = int(match[1])
         if "DMI table is broken" in text:
             section.has_end = True
 
@@ -228,7 +248,7 @@ class _Splitter:
         section = self.sections[-1]
         if not section.blocks and len(self.sections) == 1:
             section.begin = line.number
-        section.has_end = section.has_end or title == "End Of Table"
+        section.has_end = section.has_end or title == _END
         section.blocks.append(self.block)
 
     def _content(self, block: Block, line: Line) -> None:

@@ -17,6 +17,7 @@ _EMPTY_WORDS = frozenset(
 _UNITS = {"bytes": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _SIZE = re.compile(r"(\d{1,9}) (bytes|[kKMGT]B)\Z", re.ASCII)
 _RATE = re.compile(r"(\d{1,6}) (?:MT/s|MHz)(?: \([\d.]{1,6} ns\))?\Z", re.ASCII)
+_WIDTH = re.compile(r"(\d{1,5}) bits\Z", re.ASCII)
 _DURATION = re.compile(r"\d{1,6}(?:\.\d{1,3})? ns\Z", re.ASCII)
 
 
@@ -46,6 +47,16 @@ def read_rate(field: Field) -> float | None:
     if match is None:
         raise field.line.error(TOOL, 'a speed must be like "3200 MT/s", "2933 MHz" or "Unknown"')
     return float(match[1]) or None
+
+
+def read_width(field: Field) -> int | None:
+    """Bits of "64 bits"; None if unknown."""
+    if _is_unknown(field):
+        return None
+    match = _WIDTH.match(field.value)
+    if match is None:
+        raise field.line.error(TOOL, 'a width must be like "64 bits" or "Unknown"')
+    return int(match[1]) or None
 
 
 def read_rank(field: Field) -> int | None:

@@ -6,12 +6,13 @@ Format: `osdev_type` is a number in hwloc 1 and 2, a bit set in 3 (hwloc.h, hwlo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seatrial.machine.readers.hwloc_infos import info_size, read_infos
 from seatrial.machine.readers.xml import Element
 from seatrial.machine.survey import FactBook, NamedPart
+from seatrial.model.fact import Facts
 from seatrial.model.machine import DeviceKind
 
 _NUMBERS = {
@@ -24,11 +25,23 @@ _NUMBERS = {
 _RDMA_NUMBER = 3
 _BITS = ((1, DeviceKind.BLOCK), (16 | 32, DeviceKind.NIC), (4 | 8, DeviceKind.GPU))
 _RDMA_BIT = 32
+_DAX = re.compile(r"dax\d{1,4}\.\d{1,4}\Z", re.ASCII)
 _NO_DISK = re.compile(r"(sr|fd|mem|dax)\d", re.ASCII)  # optical and floppy drives, CXL memory
 
 # Numbers in GPU names: those of the vendor's management library, else of a runtime (which may count differently).
 _VENDOR_NUMBER = re.compile(r"(?:nvml|rsmi)(\d{1,4})\Z", re.ASCII)
 _RUNTIME_NUMBERS = (re.compile(r"cuda(\d{1,4})\Z", re.ASCII), re.compile(r"opencl0d(\d{1,4})\Z", re.ASCII))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The function that a device is on (`pci`: its address, None if that is unknown or there is no function), and the
+    NUMA node and CPUs of the object around it."""
+
+    pci: str | None
+    is_on_function: bool
+    numa: int | None
+    cpus: frozenset[int] | None
 
 
 @dataclass(slots=True)
@@ -40,13 +53,19 @@ class OsDevices:
     _parts: list[NamedPart] = field(default_factory=list)
     _rdma_names: set[str] = field(default_factory=set)
 
-    def add(self, element: Element, osdev_type: int | None, pci: str | None) -> None:
-        """Keep a named device on a PCI function; skip DMA engines, memory, bonds and RAM disks."""
+    def add(self, element: Element, osdev_type: int | None, place: Place) -> None:
+        """Keep a named device on a PCI function, and memory devices; skip DMA engines, bonds and RAM disks."""
         name = element.attributes.get("name", "")
-        kind = self._kind(name, osdev_type)
-        if not name or kind is None or pci is None or (kind is DeviceKind.BLOCK and _NO_DISK.match(name)):
-            return
         infos = read_infos(element)
+        memory = _memory_facts(element, name, infos, self.source)
+        kind = DeviceKind.MEMORY if memory is not None else self._kind(name, osdev_type)
+        if not name or kind is None or (kind is DeviceKind.BLOCK and _NO_DISK.match(name)):
+            return
+        if not place.is_on_function and memory is None:
+            return
+        if memory is not None:
+            self._keep(NamedPart(kind, name, facts=memory), place)
+            return
         book = FactBook()
         if kind is DeviceKind.BLOCK and re.match(r"nvme\d+n\d+\Z", name, re.ASCII):
             kind = DeviceKind.NVME
@@ -55,7 +74,14 @@ class OsDevices:
             book.say("size", info_size(infos.get("Size")) or None, self.source, "B")
         if kind is DeviceKind.GPU:
             book.say("model_name", infos.get("GPUModel"), self.source)
-        self._parts.append(NamedPart(kind, name, pci, facts=book.facts()))
+        self._keep(NamedPart(kind, name, facts=book.facts()), place)
+
+    def _keep(self, part: NamedPart, place: Place) -> None:
+        """Without a PCI address, the place of a device is that of the object around it."""
+        if place.pci is not None:
+            self._parts.append(replace(part, pci=place.pci))
+        else:
+            self._parts.append(replace(part, numa=place.numa, cpus=place.cpus))
 
     def parts(self) -> list[NamedPart]:
         """All devices, GPUs numbered. Network names of a function with an RDMA name become its aliases."""
@@ -78,6 +104,26 @@ class OsDevices:
         if self.has_bits:
             return next((kind for bits, kind in _BITS if osdev_type & bits), None)
         return _NUMBERS.get(osdev_type)
+
+
+def _memory_facts(element: Element, name: str, infos: Mapping[str, str], source: str) -> Facts | None:
+    """The facts of a CXL memory device (mem0) or a DAX device (dax0.0: memory that the kernel does not use itself);
+    None for any other device."""
+    subtype = element.attributes.get("subtype", "")
+    book = FactBook()
+    if subtype == "CXLMem":
+        volatile, persistent = info_size(infos.get("CXLRAMSize")), info_size(infos.get("CXLPMEMSize"))
+        book.say("memory_device", "CXL memory", source)
+        book.say("size", (volatile or 0) + (persistent or 0) or None, source, "B")
+        book.say("volatile_size", volatile or None, source, "B")
+        book.say("persistent_size", persistent or None, source, "B")
+        return book.facts()
+    if _DAX.match(name):
+        book.say("memory_device", "DAX device", source)
+        book.say("memory_kind", (infos.get("DAXType") or subtype)[:40], source)
+        book.say("size", info_size(infos.get("Size")) or None, source, "B")
+        return book.facts()
+    return None
 
 
 def _numbered(parts: Sequence[NamedPart]) -> list[NamedPart]:

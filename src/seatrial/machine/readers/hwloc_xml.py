@@ -4,7 +4,8 @@ Format: hwloc, "Importing and exporting topologies from/to XML files"; the parse
 changes between versions: sockets became packages (1.11), caches got separate types ("L2Cache", 2.0), NUMA nodes left
 the main tree (2.0), and the types of OS devices became a bit set (3.0). All objects state their CPUs, so the tree is
 not needed: `seatrial.machine.assemble` nests by CPUs for every source. Contradictions (CPUs outside those of the
-enclosing object, a bus outside those of its bridge, a duplicate object) are refused. Serial numbers, UUIDs and hardware
+enclosing object, a duplicate object) are refused. A function whose bus is not one of those of the bridge around it
+(hwloc writes such files with its "normalio" option) stays where hwloc put it. Serial numbers, UUIDs and hardware
 addresses in these files are not kept.
 """
 
@@ -16,9 +17,18 @@ from dataclasses import dataclass, field, replace
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.hwloc_distances import TEXTS, End, PeerMatrix, node_distances, peer_matrices
-from seatrial.machine.readers.hwloc_infos import info_number, info_size, read_infos
-from seatrial.machine.readers.hwloc_os_devices import OsDevices
-from seatrial.machine.readers.memory_locators import read_places
+from seatrial.machine.readers.hwloc_infos import info_number, machine_facts, number_of, read_infos
+from seatrial.machine.readers.hwloc_memory import (
+    SideCache,
+    cache_facts,
+    memory_module,
+    memory_rates,
+    placed_modules,
+    say_memory_kind,
+    side_cache,
+    with_rates,
+)
+from seatrial.machine.readers.hwloc_os_devices import OsDevices, Place
 from seatrial.machine.readers.scalars import read_cpu_mask, write_cpu_list
 from seatrial.machine.readers.xml import Document, Element, read_xml
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts
@@ -59,22 +69,30 @@ def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
     if major not in ("0", "1", "2", "3"):
         raise document.error(root, f"unknown format version {major[:20]} (known: 1, 2 and 3)")
     reader = _Reader(document, source, major, OsDevices(source, has_bits=major == "3"))
+    reader.hidden = reader.hidden_nodes(machine)
     reader.walk(machine, _Context())
     reader.check_whole(machine)
     nodes = [part.os_index for part in reader.cpu_parts if part.kind is DeviceKind.NUMA and part.os_index is not None]
     distances = node_distances(document, nodes)
     matrices = peer_matrices(document, reader.ends, source)
+    rates: dict[int, Facts] = {}
+    for facts in (
+        cache_facts(reader.node_caches, source),
+        memory_rates(document, reader.node_numbers, reader.cpu_parts, reader.mask, source),
+    ):
+        rates.update({node: merge_facts(rates.get(node, Facts()), own) for node, own in facts.items()})
     named = reader.devices.parts()
     return Survey(
         source=source,
         name=infos.get("HostName") or None,
-        facts=_machine_facts(document, machine, infos, reader),
-        cpu_parts=tuple(_with_distances(part, distances, source) for part in reader.cpu_parts),
+        facts=machine_facts(document, machine, infos, reader.cpu_parts, source),
+        cpu_parts=tuple(with_rates(_with_distances(part, distances, source), rates) for part in reader.cpu_parts),
         pci_parts=tuple(reader.pci_parts.values()),
         named_parts=tuple(_with_cpu_links(part, matrices, source) for part in named),
-        modules=_placed_modules(reader.modules),
+        modules=placed_modules(reader.modules),
         peer_links=tuple(link for matrix in matrices for link in matrix.links),
         knows_peer_links=_knows_peer_links(named, matrices),
+        unread=tuple(reader.unread),
     )
 
 
@@ -93,36 +111,6 @@ def _knows_peer_links(parts: list[NamedPart], matrices: tuple[PeerMatrix, ...]) 
     return bool(gpus) and any(matrix.kind == "nvlink" and gpus <= matrix.members for matrix in matrices)
 
 
-def _placed_modules(modules: list[MemoryModule]) -> tuple[MemoryModule, ...]:
-    places = read_places([(m.locator, m.bank, bool(m.size_bytes)) for m in modules])
-    return tuple(
-        replace(module, socket=place.socket, channel=place.channel)
-        for module, place in zip(modules, places, strict=True)
-    )
-
-
-def _machine_facts(document: Document, machine: Element, infos: dict[str, str], reader: _Reader) -> Facts:
-    book = FactBook()
-    sizes = [part.facts.integer("memory_total") for part in reader.cpu_parts if part.kind is DeviceKind.NUMA]
-    known = [size for size in sizes if size]
-    total = sum(known) or _integer(document, machine, "local_memory")
-    source = f"{reader.source} (sum of the NUMA nodes' local memory)"
-    book.say("memory_total", total or None, source, "B", volatile=True)
-    product = " ".join(filter(None, (infos.get("DMISysVendor"), infos.get("DMIProductName"))))
-    book.say("product", product, reader.source)
-    board = " ".join(filter(None, (infos.get("DMIBoardVendor"), infos.get("DMIBoardName"))))
-    book.say("board", board, reader.source)
-    for fact, key in (
-        ("bios_vendor", "DMIBIOSVendor"),
-        ("bios_version", "DMIBIOSVersion"),
-        ("bios_date", "DMIBIOSDate"),
-    ):
-        book.say(fact, infos.get(key), reader.source)
-    book.say("kernel", infos.get("OSRelease"), reader.source)
-    book.say("architecture", infos.get("Architecture"), reader.source)
-    return book.facts()
-
-
 def _with_distances(part: CpuPart, distances: Mapping[int, str], source: str) -> CpuPart:
     """A NUMA node with its row of the latency matrix."""
     row = distances.get(part.os_index) if part.kind is DeviceKind.NUMA and part.os_index is not None else None
@@ -131,23 +119,28 @@ def _with_distances(part: CpuPart, distances: Mapping[int, str], source: str) ->
     return replace(part, facts=merge_facts(part.facts, book.facts()))
 
 
-def _integer(document: Document, element: Element, name: str) -> int | None:
-    text = element.attributes.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= 20):
-        raise document.error(element, f"{name} is not a number")
-    return int(text)
-
-
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The context of an object: the bridge or function above, its buses (domain, first, last), the CPUs of the
-    enclosing object (None at the top)."""
+    """The context of an object: the bridge or function above, its buses (domain, first, last), the CPUs and NUMA nodes
+    of the enclosing object (None at the top), the memory-side caches around, the NUMA node that it is inside of."""
 
     pci: str | None = None
     buses: tuple[str, str, str] | None = None
     cpus: frozenset[int] | None = None
+    nodes: frozenset[int] | None = None
+    caches: tuple[SideCache, ...] = ()
+    node: int | None = None
+    is_on_function: bool = False
+
+    @property
+    def its_cpus(self) -> frozenset[int]:
+        """The CPUs, empty if there are none."""
+        return self.cpus or frozenset()
+
+    @property
+    def numa(self) -> int | None:
+        """The node of the enclosing object, unless it has several."""
+        return next(iter(self.nodes)) if self.nodes is not None and len(self.nodes) == 1 else None
 
 
 @dataclass(slots=True)
@@ -162,6 +155,10 @@ class _Reader:
     pci_parts: dict[str, PciPart] = field(default_factory=dict)
     modules: list[MemoryModule] = field(default_factory=list)
     ends: dict[int, End] = field(default_factory=dict)
+    node_numbers: dict[int, int] = field(default_factory=dict)
+    node_caches: dict[int, SideCache] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+    hidden: frozenset[int] = frozenset()
     numbers: set[tuple[DeviceKind, int]] = field(default_factory=set)
     masks: dict[str, frozenset[int]] = field(default_factory=dict)
     mask_bits: int = 0
@@ -170,16 +167,26 @@ class _Reader:
         """Read an object and everything below it. Returns the PUs inside."""
         kind = element.attributes.get("type", "")
         cpus = self._cpus(element, context)
-        inside = replace(context, cpus=cpus)
+        inside = replace(context, cpus=cpus, nodes=self._nodes(element, context))
         reader = _READERS.get(kind)
-        if reader is not None:
-            reader(self, element, cpus or frozenset())
+        cache = side_cache(element)
+        if cache is not None:
+            reader = None
+            inside = replace(inside, caches=(*context.caches, cache))
+            if context.node is not None:  # hwloc 1: the node is around the cache
+                self.node_caches.setdefault(context.node, cache)
+        elif reader is not None:
+            reader(self, element, inside)
+            if kind in ("NUMANode", "Node"):
+                inside = replace(inside, node=number_of(self.document, element, "os_index"))
         elif kind in ("PCIDev", "Bridge"):
             inside = self.pci(element, inside)
         elif kind == "OSDev":
-            self.devices.add(element, _integer(self.document, element, "osdev_type"), context.pci)
+            number = number_of(self.document, element, "osdev_type")
+            place = Place(context.pci, context.is_on_function, context.numa, self._near(context))
+            self.devices.add(element, number, place)
         elif kind == "Misc" and element.attributes.get("subtype") == "MemoryModule":
-            self.memory_module(element)
+            self.modules.append(memory_module(element, self.source))
         self._number(element, kind, inside)
         below = frozenset(cpus or ()) if kind == "PU" else frozenset()
         for child in element.children:
@@ -199,6 +206,11 @@ class _Reader:
         """Whether objects have exactly the CPUs of the PUs inside; hwloc 1 also includes offline or hidden CPUs."""
         return self.major in ("2", "3")
 
+    def hidden_nodes(self, machine: Element) -> frozenset[int]:
+        """The NUMA nodes that exist but are not in the file: outside the control group, or restricted."""
+        every, seen = (machine.attributes.get(name) for name in ("complete_nodeset", "nodeset"))
+        return self.mask(machine, every) - self.mask(machine, seen) if every and seen else frozenset()
+
     def check_whole(self, machine: Element) -> None:
         """Refuse a file without some of the PUs or NUMA nodes that the machine object lists."""
         pus = {part.os_index for part in self.cpu_parts if part.kind is DeviceKind.PU}
@@ -207,12 +219,12 @@ class _Reader:
         nodes = {part.os_index for part in self.cpu_parts if part.kind is DeviceKind.NUMA}
         for name, numbers, noun in (("cpuset", pus, "PU"), ("nodeset", nodes, "NUMA node")):
             if self.has_exact_sets and (text := machine.attributes.get(name)) is not None:
-                listed = self._mask(machine, text)
+                listed = self.mask(machine, text)
                 if listed and listed != numbers:
                     missing = write_cpu_list(listed - {n for n in numbers if n is not None})
                     raise self.document.error(machine, f"its {name} and the {noun}s in the file differ ({missing})")
 
-    def _mask(self, element: Element, text: str) -> frozenset[int]:
+    def mask(self, element: Element, text: str) -> frozenset[int]:
         """The numbers of a mask. Objects share masks: each is parsed once."""
         if text not in self.masks:
             try:
@@ -228,18 +240,26 @@ class _Reader:
         text = element.attributes.get("cpuset")
         if text is None:
             return context.cpus
-        cpus = self._mask(element, text)
+        cpus = self.mask(element, text)
         if context.cpus is not None and not cpus <= context.cpus:
             raise self.document.error(element, "its CPUs are not within those of the enclosing object")
         return cpus
 
+    def _nodes(self, element: Element, context: _Context) -> frozenset[int] | None:
+        """The nodes of an object, also those that a control group hides: a device may be next to one of them."""
+        text = element.attributes.get("complete_nodeset", element.attributes.get("nodeset"))
+        return context.nodes if text is None else self.mask(element, text)
+
     def _number(self, element: Element, kind: str, inside: _Context) -> None:
         """Register the object under its gp_index, which matrices refer to."""
-        number = _integer(self.document, element, "gp_index")
+        number = number_of(self.document, element, "gp_index")
         if number is None:
             return
         if number in self.ends:
             raise self.document.error(element, f"gp_index {number} is in the file already")
+        node = number_of(self.document, element, "os_index") if kind in ("NUMANode", "Node") else None
+        if node is not None:
+            self.node_numbers[number] = node
         pci = inside.pci if kind in ("PCIDev", "OSDev", "Bridge") else None
         self.ends[number] = End(pci, is_processor=pci is not None and not self.pci_parts[pci].is_bridge)
 
@@ -248,10 +268,10 @@ class _Reader:
             raise self.document.error(element, f"{kind} {number} is in the file already")
         self.numbers.add((kind, number))
 
-    def package(self, element: Element, cpus: frozenset[int]) -> None:
+    def package(self, element: Element, inside: _Context) -> None:
         infos = read_infos(element)
         book = FactBook()
-        index = _integer(self.document, element, "os_index")
+        index = number_of(self.document, element, "os_index")
         book.say("os_index", index, self.source)
         book.say("vendor", infos.get("CPUVendor"), self.source)
         book.say("model_name", (infos.get("CPUModel") or "").strip(), self.source)
@@ -260,50 +280,54 @@ class _Reader:
             ("implementer", "CPUImplementer"), ("part", "CPUPart"),
         ):  # fmt: skip
             book.say(fact, info_number(infos.get(key)), self.source)
-        self.cpu_parts.append(CpuPart(DeviceKind.PACKAGE, cpus, index, facts=book.facts()))
+        self.cpu_parts.append(CpuPart(DeviceKind.PACKAGE, inside.its_cpus, index, facts=book.facts()))
 
-    def numa(self, element: Element, cpus: frozenset[int]) -> None:
-        index = _integer(self.document, element, "os_index")
+    def numa(self, element: Element, inside: _Context) -> None:
+        index = number_of(self.document, element, "os_index")
         if index is None:  # hwloc 1 makes up a node for a machine without one
             return
         self._once(element, DeviceKind.NUMA, index)
         book = FactBook()
         book.say("os_index", index, self.source)
         book.say(
-            "memory_total", _integer(self.document, element, "local_memory") or None, self.source, "B", volatile=True
+            "memory_total", number_of(self.document, element, "local_memory") or None, self.source, "B", volatile=True
         )
-        book.say("cpus", write_cpu_list(cpus), self.source)
-        self.cpu_parts.append(CpuPart(DeviceKind.NUMA, cpus, index, facts=book.facts()))
+        book.say("cpus", write_cpu_list(inside.its_cpus), self.source)
+        book.say("hidden_nodes", write_cpu_list(self.hidden), self.source)
+        say_memory_kind(book, element, inside.caches, self.source)
+        self.cpu_parts.append(CpuPart(DeviceKind.NUMA, inside.its_cpus, index, facts=book.facts()))
 
-    def cache(self, element: Element, cpus: frozenset[int]) -> None:
-        level = _integer(self.document, element, "depth")
+    def cache(self, element: Element, inside: _Context) -> None:
+        level = number_of(self.document, element, "depth")
         kind, suffix = _CACHE_TYPES.get(element.attributes.get("cache_type", "0"), ("", ""))
         if level is None or not 1 <= level <= 5 or not kind:
             raise self.document.error(element, "a cache without a level or type")
         book = FactBook()
         book.say("level", level, self.source)
         book.say("type", kind, self.source)
-        book.say("size", _integer(self.document, element, "cache_size") or None, self.source, "B")
-        book.say("line_size", _integer(self.document, element, "cache_linesize") or None, self.source, "B")
+        book.say("size", number_of(self.document, element, "cache_size") or None, self.source, "B")
+        book.say("line_size", number_of(self.document, element, "cache_linesize") or None, self.source, "B")
         ways = element.attributes.get("cache_associativity", "")
         book.say(
             "ways",
             int(ways) if ways.isascii() and ways.isdecimal() and len(ways) < 6 and int(ways) else None,
             self.source,
         )
+        cpus = inside.its_cpus
         book.say("cpus", write_cpu_list(cpus), self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.CACHE, cpus, None, level, f"l{level}{suffix}", book.facts()))
 
-    def core(self, element: Element, cpus: frozenset[int]) -> None:
-        book = FactBook()
+    def core(self, element: Element, inside: _Context) -> None:
+        book, cpus = FactBook(), inside.its_cpus
         book.say("cpus", write_cpu_list(cpus), self.source)
-        book.say("core_id", _integer(self.document, element, "os_index"), self.source)
+        book.say("core_id", number_of(self.document, element, "os_index"), self.source)
         self.cpu_parts.append(
-            CpuPart(DeviceKind.CORE, cpus, _integer(self.document, element, "os_index"), facts=book.facts())
+            CpuPart(DeviceKind.CORE, cpus, number_of(self.document, element, "os_index"), facts=book.facts())
         )
 
-    def pu(self, element: Element, cpus: frozenset[int]) -> None:
-        index = _integer(self.document, element, "os_index")
+    def pu(self, element: Element, inside: _Context) -> None:
+        cpus = inside.its_cpus
+        index = number_of(self.document, element, "os_index")
         if index is None or cpus != {index}:
             raise self.document.error(element, "a PU whose cpuset is not just its own CPU")
         self._once(element, DeviceKind.PU, index)
@@ -320,26 +344,29 @@ class _Reader:
             if host is None:
                 return context
             address = f"{host[1]}:{host[2]}"
-            part = PciPart(address, "", context.pci, None, context.cpus or None, source=self.source)
+            part = PciPart(address, "", context.pci, context.numa, self._near(context), source=self.source)
         else:
             part = self._function(element, address, context)
-        if address in self.pci_parts:
-            raise self.document.error(element, f"{address} is in the file already")
+        known = self.pci_parts.get(address)
+        if known is not None:
+            is_other = all(known.facts.text(name) != part.facts.text(name) for name in ("vendor_id", "device_id"))
+            if part.is_bridge or not is_other or self._is_on(address, context):
+                raise self.document.error(element, f"{address} is in the file already")
+            self._note(element, f"{address} is another function already, so the address of this one is unknown")
+            return replace(context, pci=None, buses=None, is_on_function=True)
+        if part.class_id and not self._is_on(address, context):
+            self._note(element, f"the bus of {address} is not one of those of the bridge around it")
         self.pci_parts[address] = part
-        return replace(context, pci=address, buses=buses)
+        return replace(context, pci=address, buses=buses, is_on_function=True)
 
     def _function(self, element: Element, address: str, context: _Context) -> PciPart:
         pci_type = _PCI_TYPE.match(element.attributes.get("pci_type", ""))
         if not _BUSID.match(address) or pci_type is None:
             raise self.document.error(element, "a PCI device without an address or type")
-        domain, bus, _ = address.split(":")
+        domain = address.partition(":")[0]
         above = self.pci_parts.get(context.pci or "")
         if above is not None and not above.is_bridge and above.address.startswith(f"{domain}:"):
             raise self.document.error(element, "a PCI device inside one that is not a bridge")
-        if context.buses is not None and not (
-            domain == context.buses[0] and context.buses[1] <= bus <= context.buses[2]
-        ):
-            raise self.document.error(element, "its bus is outside the range of the bridge above it")
         book = FactBook()
         for fact, value in zip(("class_id", "vendor_id", "device_id"), pci_type.groups(), strict=True):
             book.say(fact, value if value != "0000" else None, self.source)  # zeros: the registers could not be read
@@ -352,7 +379,8 @@ class _Reader:
             address=address,
             class_id=pci_type[1],
             parent=context.pci,
-            cpus=context.cpus or None,
+            numa=context.numa,
+            cpus=self._near(context),
             trained_Bps=rate,
             kind=DeviceKind.SWITCH if element.attributes.get("subtype") == "NVSwitch" else None,
             source=f"{self.source} (pci_link_speed)",
@@ -367,24 +395,21 @@ class _Reader:
             raise self.document.error(element, "pci_link_speed is not a number") from None
         return value * 1e9 if 0 < value < 1e4 and value != 1.0 else None
 
-    def memory_module(self, element: Element) -> None:
-        """Add a module; hwloc omits empty slots, speeds and the number of slots."""
-        infos = {name: value.strip() for name, value in read_infos(element).items()}
-        self.modules.append(
-            MemoryModule(
-                locator=infos.get("DeviceLocation", ""),
-                bank=infos.get("BankLocation", ""),
-                size_bytes=info_size(infos.get("Size")),
-                memory_type=infos.get("Type") or None,
-                rank=info_number(infos.get("Rank")) or None,
-                manufacturer=infos.get("Vendor") or None,
-                part_number=infos.get("PartNumber") or None,
-                source=f"{self.source} (MemoryModule)",
-            )
-        )
+    def _near(self, context: _Context) -> frozenset[int] | None:
+        """The CPUs next to a device; None if the object around it has nodes that are hidden."""
+        return None if self.hidden & (context.nodes or frozenset()) else context.cpus or None
+
+    def _is_on(self, address: str, context: _Context) -> bool:
+        """Whether a bus is one of those of the bridge around it, as far as known."""
+        domain, bus, _ = address.split(":")
+        buses = context.buses
+        return buses is None or (domain == buses[0] and buses[1] <= bus <= buses[2])
+
+    def _note(self, element: Element, why: str) -> None:
+        self.unread.append(f"{TOOL}: line {element.line}: {why}")
 
 
-_READERS: dict[str, Callable[[_Reader, Element, frozenset[int]], None]] = {
+_READERS: dict[str, Callable[[_Reader, Element, _Context], None]] = {
     "Package": _Reader.package,
     "Socket": _Reader.package,
     "NUMANode": _Reader.numa,

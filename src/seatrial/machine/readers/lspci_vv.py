@@ -14,6 +14,7 @@ from seatrial.machine.readers.dump import Line, choose
 from seatrial.machine.readers.lspci_blocks import TOOL, Block, Listing, damaged, find_listings, is_start
 from seatrial.machine.readers.lspci_buses import BRIDGE_CLASSES, BusRange, Placed, VirtualFunctions, find_parents
 from seatrial.machine.readers.lspci_common import has_open_bracket, plain_text, read_text, torn_line_number
+from seatrial.machine.readers.lspci_express import EXPRESS_KEYS, say_express_settings
 from seatrial.machine.readers.lspci_links import BlockLink, read_link
 from seatrial.machine.readers.lspci_names import CLASS_BY_NAME, UNKNOWN_CLASS, PciIdentity, kind_by_name, read_identity
 from seatrial.machine.survey import FactBook, PciPart, Survey
@@ -41,7 +42,7 @@ _DISTANCE = re.compile(r"VF offset: (\d{1,5}), stride: (\d{1,5})\b")
 
 _KEYS = (
     "Bus: primary", "LnkCap:", "LnkSta:", "ACSCtl:", "NUMA node:", "Kernel driver in use:", "Physical Slot:",
-    "Subsystem:", "IOMMU group:", "Control: I/O", "Initial VFs:", "VF offset:",
+    "Subsystem:", "IOMMU group:", "Control: I/O", "Initial VFs:", "VF offset:", *EXPRESS_KEYS,
 )  # fmt: skip
 """The details of a function that are parsed; each occurs at most once."""
 
@@ -208,6 +209,7 @@ def _part(function: _Function, parent: str | None) -> PciPart:
     for prefix, rate, is_volatile in (("pcie_max", link.capable, False), ("pcie", link.trained, True)):
         book.say(f"{prefix}_GTps", rate.GTps if rate else None, SOURCE, "1", volatile=is_volatile)
         book.say(f"{prefix}_lanes", rate.lanes if rate else None, SOURCE, volatile=is_volatile)
+    say_express_settings(function.details, function.express, book, SOURCE)
     _add_acs_facts(function, book)
     return PciPart(
         function.block.address, function.class_id, parent, _numa(function), None, link.capable, link.trained,

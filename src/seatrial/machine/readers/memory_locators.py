@@ -56,9 +56,10 @@ _LOCATOR_RULES = _rules(
     r"\AP(?P<socket>\d)_(?:D\d_)?U?MC\d{1,2}_(?:DIM_)?CH_(?P<channel>[A-P])\d\Z",
 )
 # Boards of one or two sockets whose letters continue across the sockets: ASUS "DIMM_A1", Supermicro "DIMMA1", Fujitsu
-# "DIMM-1A". Dell used the same form with a letter for the SOCKET: see `_letters_are_sockets`.
+# "DIMM-1A" (to "DIMM-1X" with two sockets of 12 channels). Dell used the same form with a letter for the SOCKET: see
+# `_letters_are_sockets`.
 _LETTER_RULES = _rules(
-    r"\ADIMM[-_ ]?(?P<channel>[A-P])(?P<slot>\d{1,2})\Z", r"\ADIMM[- ](?P<slot>\d)(?P<channel>[A-P])\Z"
+    r"\ADIMM[-_ ]?(?P<channel>[A-X])(?P<slot>\d{1,2})\Z", r"\ADIMM[- ](?P<slot>\d)(?P<channel>[A-X])\Z"
 )
 
 # Dell PowerEdge: "A1" .. "B16" (11th generation: "DIMM_A1"): the letter is the processor, A is the first.

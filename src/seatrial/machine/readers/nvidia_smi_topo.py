@@ -61,7 +61,8 @@ def _placed(part: NamedPart, place: Place, alias: str | None) -> NamedPart:
     book = FactBook()
     book.say("gpu_numa", place.gpu_numa, SOURCE)
     facts = merge_facts(part.facts, book.facts())
-    return replace(part, numa=place.numa, cpus=place.cpus, aliases=(alias,) if alias else (), facts=facts)
+    aliases = (alias,) if alias else ()
+    return replace(part, numa=place.numa, numa_nodes=place.numa_nodes, cpus=place.cpus, aliases=aliases, facts=facts)
 
 
 def _path(a: str, b: str, cell: str) -> Path:

@@ -2,7 +2,8 @@
 
 Format: the output of rocm_smi.py (ROCm, rocm_smi_lib): sections for weight, hops and link type, each with a matrix that
 has 0 on its diagonal, then "Numa Nodes" with two lines per GPU. Only the link type shows how a pair is connected;
-weights and hops alone are refused. XXXX and N/A mean that the driver does not know the link type.
+weights and hops alone are refused. Over PCIe, 3 hops mean that both CPU sockets are on the path, 2 that it stays in one
+(AMD SMI documentation, "Interpreting hops and weight"). XXXX and N/A mean that the driver does not know the link type.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TOOL = "rocm-smi-topo"
 SOURCE = "rocm-smi --showtopo"
 
 _SECTION = re.compile(r"[\s=]{0,200}(\w[\w /]{0,40}) between two GPUs\b")
-_LINK_TYPE = "link type"
+_LINK_TYPE, _HOPS = "link type", "hops"
 _BANNER = re.compile(r"[\s=]{0,200}(?:ROCm System Management Interface|End of ROCm SMI Log)\b")
 _NUMA = re.compile(
     r"\s{0,40}GPU[\[ ]?(\d{1,5})\]?\s{0,40}:\s{0,40}\(Topology\) Numa (Node|Affinity):\s{0,40}(\S{1,40})\s*\Z"
@@ -38,6 +39,7 @@ _NODE = re.compile(r"(?:0|[1-9][0-9]{0,4})\Z")
 _UNKNOWN_NODES = frozenset({"-1", "4294967295", "None", "N/A"})
 """The kernel's -1, as a signed or unsigned number, and what the tool prints if the query failed."""
 
+_ACROSS_SOCKETS = "3"
 _CLASSES = {"XGMI": "XGMI", "PCIE": "PCI"}
 _VALUE = re.compile(r"(?:[0-9]{1,10}|N/A)\Z")
 
@@ -54,8 +56,9 @@ class _Dump:
 def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     """The run of the tool in a dump, the `pick`-th (from 1) of those with link types.
 
-    `paths` has each unordered pair once: XGMI, PCI (over PCIe), or None if the driver does not know. Raises
-    ParseError if a matrix is damaged, or there are no link types; UsageError for several runs without `pick`.
+    `paths` has each unordered pair once: XGMI, SYS (PCIe across sockets), PCI (over PCIe), or None if the driver does
+    not know. Raises ParseError if a matrix is damaged, or there are no link types; UsageError for several runs without
+    `pick`.
     """
     lines = read_matrix_lines(data, TOOL)
     found = find_matrices(lines)
@@ -66,14 +69,18 @@ def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
         shown = ", ".join(dumps[0].sections) or "NUMA nodes"
         raise dumps[0].first.error(TOOL, f"the dump has {shown}, but no link type: take `rocm-smi --showtopo`")
     dump = choose(complete, lambda one: one.first.number, pick, TOOL, "matrix")
-    grid = _read_sections(dump)
+    grid, hops = _read_sections(dump)
     nodes, unread = _nodes(dump, grid)
     return Survey(
         source=SOURCE,
         named_parts=tuple(_part(label, nodes.get(gpu_index(label))) for label in grid.labels),
-        paths=tuple(Path(a, b, _CLASSES.get(cell)) for a, b, cell in grid.pairs()),
+        paths=tuple(Path(a, b, _class(cell, hops.get((a, b)))) for a, b, cell in grid.pairs()),
         unread=unread,
     )
+
+
+def _class(cell: str, hops: str | None) -> str | None:
+    return "SYS" if cell == "PCIE" and hops == _ACROSS_SOCKETS else _CLASSES.get(cell)
 
 
 def _dumps(lines: Sequence[Line], found: Sequence[Matrix]) -> list[_Dump]:
@@ -106,11 +113,14 @@ def _dumps(lines: Sequence[Line], found: Sequence[Matrix]) -> list[_Dump]:
     return dumps
 
 
-def _read_sections(dump: _Dump) -> Grid:
-    """The link types. Weights and hops are only checked: damage there makes the link types doubtful too."""
+def _read_sections(dump: _Dump) -> tuple[Grid, Mapping[tuple[str, str], str]]:
+    """The link types, and the hops of each pair. Weights are only checked: damage there makes the link types doubtful
+    too."""
+    hops: Mapping[tuple[str, str], str] = {}
     for name, matrix in dump.sections.items():
         if name != _LINK_TYPE:
-            read_grid(matrix, Kind.LINK_TYPE, TOOL, is_cell=_is_value)
+            others = read_grid(matrix, Kind.LINK_TYPE, TOOL, is_cell=_is_value)
+            hops = others.cells if name == _HOPS else hops
     grid = read_grid(dump.sections[_LINK_TYPE], Kind.LINK_TYPE, TOOL)
     for row in grid.rows.values():
         if len(row.values) > len(grid.labels):
@@ -118,7 +128,7 @@ def _read_sections(dump: _Dump) -> Grid:
     for matrix in dump.sections.values():
         if set(matrix.words) != set(grid.labels):
             raise matrix.header.error(TOOL, "the sections list different GPUs")
-    return grid
+    return grid, hops
 
 
 def _is_value(cell: str) -> bool:

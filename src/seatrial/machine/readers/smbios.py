@@ -61,7 +61,8 @@ class SmbiosStructure:
 class SmbiosModule:
     """A memory slot (type 17). `size_bytes` is 0 for an empty slot; rates in MT/s; None is unknown.
 
-    `buffering` is RDIMM, LRDIMM or UDIMM; `is_persistent` marks modules that keep their contents without power.
+    `buffering` is RDIMM, LRDIMM or UDIMM; `is_persistent` marks modules that keep their contents without power;
+    `data_bits` is the width of the data bus without the bits for ECC.
     """
 
     handle: int
@@ -78,6 +79,7 @@ class SmbiosModule:
     part_number: str | None
     buffering: str | None
     is_persistent: bool
+    data_bits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,13 @@ def _module(structure: SmbiosStructure) -> SmbiosModule:
         is_persistent=structure.byte(0x12) == 0x1F
         or bool((structure.number(0x13, 2) or 0) & 0x1000)
         or structure.byte(0x28) in _PERSISTENT_TECHNOLOGIES,
+        data_bits=_width(structure.number(0x0A, 2)),
     )
+
+
+def _width(bits: int | None) -> int | None:
+    """7.18: 0 and 0xFFFF are unknown (0 with a total width: only ECC)."""
+    return None if bits in (None, 0, 0xFFFF) else bits
 
 
 def _buffering(detail: int) -> str | None:

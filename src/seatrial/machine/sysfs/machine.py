@@ -12,6 +12,7 @@ from seatrial.machine.sysfs.cpus import survey_cpus
 from seatrial.machine.sysfs.edac import survey_edac
 from seatrial.machine.sysfs.frequency import add_frequency_settings
 from seatrial.machine.sysfs.gpu import survey_gpu_drivers
+from seatrial.machine.sysfs.idle import add_idle_states
 from seatrial.machine.sysfs.memory import add_memory
 from seatrial.machine.sysfs.network import survey_network
 from seatrial.machine.sysfs.numa import survey_numa
@@ -33,10 +34,13 @@ def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:
     unread += unread_nodes
     parts = (*cpus.parts, *nodes)
     x86 = [record for record in cpus.records.values() if record.family is not None]
-    add_platform(files, book, environment, virtual_cpu=any(record.is_virtual for record in x86) if x86 else None)
+    platform = add_platform(
+        files, book, environment, virtual_cpu=any(record.is_virtual for record in x86) if x86 else None
+    )
     add_settings(files, book)
     add_memory(files, parts, book, unread)
     add_frequency_settings(files, parts, book)
+    add_idle_states(files, parts, book)
     add_cgroup_limits(files, book, unread)
     modules = survey_edac(files, book)
     status = read_process_status(files.text("/proc/self/status") or "")
@@ -50,4 +54,5 @@ def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:
         modules=modules,
         allowed_cpus=status.allowed_cpus or (),
         unread=tuple(unread),
+        platform=platform,
     )

@@ -8,6 +8,7 @@ from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.meminfo import read_meminfo
 from seatrial.machine.readers.scalars import read_choice
+from seatrial.machine.readers.zoneinfo import read_present_pages
 from seatrial.machine.survey import CpuPart, FactBook
 from seatrial.model.machine import DeviceKind
 
@@ -22,6 +23,9 @@ def add_memory(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook, unre
     blocks = _online_blocks(files)
     book.say("memory_total", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
     book.say("memory_online", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
+    pages, page_B = read_present_pages(files.text("/proc/zoneinfo") or ""), _page_size(files)
+    if pages is not None and page_B is not None:
+        book.say("memory_present", pages * page_B, "/proc/zoneinfo (pages present in all zones)", "B")
     nodes = [part.facts.integer("memory_total") for part in parts if part.kind is DeviceKind.NUMA]
     known = [size for size in nodes if size is not None]
     if known:
@@ -53,6 +57,12 @@ def _online_blocks(files: FileTree) -> int | None:
     names = [name for name in files.names(_BLOCKS) if re.fullmatch(r"memory\d+", name)]
     states = [files.word(f"{_BLOCKS}/{name}/state") for name in names]
     return states.count("online") * block or None
+
+
+def _page_size(files: FileTree) -> int | None:
+    """Bytes of the kernel's pages: those of the smallest mapping of this process."""
+    sizes = re.findall(r"^KernelPageSize: +([0-9]{1,9}) kB$", files.text("/proc/self/smaps") or "", re.MULTILINE)
+    return min(map(int, sizes), default=0) * 1024 or None
 
 
 def _add_huge_pages(files: FileTree, book: FactBook) -> None:

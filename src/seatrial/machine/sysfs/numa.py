@@ -1,4 +1,8 @@
-"""NUMA nodes from /sys/devices/system/node (Linux, Documentation/ABI/stable/sysfs-devices-node)."""
+"""NUMA nodes from /sys/devices/system/node (Linux, Documentation/ABI/stable/sysfs-devices-node).
+
+Rates and memory-side caches are those of the firmware's HMAT (Documentation/admin-guide/mm/numaperf.rst), seen from the
+nearest node with CPUs (access1; access0 of older kernels).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.readers.meminfo import read_meminfo
 from seatrial.machine.readers.scalars import read_cpu_list, write_cpu_list
 from seatrial.machine.survey import CpuPart, FactBook
+from seatrial.model.fact import FactKind
 from seatrial.model.machine import DeviceKind
+from seatrial.model.units import Unit
 
 NODE_ROOT = "/sys/devices/system/node"
 
@@ -49,4 +55,30 @@ def _node(files: FileTree, number: int, numbers: list[int], online: frozenset[in
         distances = " ".join(f"{node}:{value}" for node, value in zip(numbers, values, strict=True))
         book.say("distances", distances, f"{folder}/distance")
     book.say("cpus", write_cpu_list(cpus), f"{folder}/cpulist")
+    _say_memory(files, folder, book)
     return CpuPart(DeviceKind.NUMA, cpus, number, facts=book.facts())
+
+
+_RATES: tuple[tuple[str, str, float, Unit], ...] = (
+    ("memory_read_bandwidth", "read_bandwidth", 1e6, "B/s"),
+    ("memory_write_bandwidth", "write_bandwidth", 1e6, "B/s"),
+    ("memory_read_latency", "read_latency", 1e-9, "s"),
+    ("memory_write_latency", "write_latency", 1e-9, "s"),
+)
+"""(fact, file, scale to SI, unit); the files are in MB/s and ns."""
+
+
+def _say_memory(files: FileTree, folder: str, book: FactBook) -> None:
+    """Add what the firmware states about a node's memory: its rates, and a memory-side cache in front of it."""
+    for fact, name, scale, unit in _RATES:
+        for access in ("access1", "access0"):
+            path = f"{folder}/{access}/initiators/{name}"
+            value = files.integer(path)
+            if value is not None:
+                book.say(fact, value * scale or None, path, unit, kind=FactKind.ASSERTED)
+                break
+    caches = [f"{folder}/memory_side_cache/{index}/size" for index in files.names(f"{folder}/memory_side_cache")]
+    sizes = [(size, path) for path in caches if (size := files.integer(path))]
+    if sizes:
+        size, path = max(sizes)
+        book.say("memory_side_cache", size, path, "B")

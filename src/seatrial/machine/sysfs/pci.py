@@ -11,6 +11,7 @@ import re
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
+from seatrial.machine.readers.pci_config import read_pci_config
 from seatrial.machine.readers.scalars import read_cpu_list, read_link_speed
 from seatrial.machine.survey import FactBook, LinkRate, PciPart
 
@@ -20,6 +21,9 @@ PCI_DEVICES = "/sys/bus/pci/devices"
 FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _HOST_BRIDGE = re.compile(r"pci([0-9a-f]{4,8}:[0-9a-f]{2})\Z")
 _MAX_LANES = 32
+_BRIDGES = frozenset({"0604"})
+_WITH_SETTINGS = frozenset({"01", "02", "03", "12"})
+"""Base classes of disks, adapters, GPUs and accelerators: of other devices, the configuration space is not read."""
 
 
 def survey_pci(files: FileTree) -> tuple[PciPart, ...]:
@@ -79,6 +83,9 @@ def _function(files: FileTree, address: str, parent: str | None) -> PciPart:
         file = f"{folder}/{'max' if prefix == 'pcie_max' else 'current'}_link_speed"
         book.say(f"{prefix}_GTps", rate.GTps if rate else None, file, "1", volatile=volatile)
         book.say(f"{prefix}_lanes", rate.lanes if rate else None, file.replace("speed", "width"), volatile=volatile)
+    if class_id[:2] in _WITH_SETTINGS or class_id in _BRIDGES:
+        _add_config(files, f"{folder}/config", class_id in _BRIDGES, book)
+    _add_iommu(files, folder, book)
     try:
         cpus = frozenset(read_cpu_list(files.text(f"{folder}/local_cpulist") or "")) or None
     except ParseError:
@@ -87,6 +94,25 @@ def _function(files: FileTree, address: str, parent: str | None) -> PciPart:
         address, class_id, parent, numa if numa is not None and numa >= 0 else None, cpus, capable, trained,
         source=f"{folder}/*_link_*", facts=book.facts(),
     )  # fmt: skip
+
+
+def _add_config(files: FileTree, path: str, is_bridge: bool, book: FactBook) -> None:
+    """Add what the configuration space states; only root can read all of it."""
+    settings = read_pci_config(files.data(path) or b"")
+    book.say("pcie_type", settings.port, path)
+    book.say("pcie_max_payload", settings.max_payload, path, "B")
+    book.say("pcie_payload", settings.payload, path, "B")
+    book.say("pcie_read_request", settings.read_request, path, "B")
+    book.say("pcie_relaxed_ordering", settings.relaxed_ordering, path)
+    book.say("acs", settings.acs, path)
+    book.say("acs_redirects", settings.acs_redirects if is_bridge else None, path)
+
+
+def _add_iommu(files: FileTree, folder: str, book: FactBook) -> None:
+    """Add the type of the domain of its IOMMU group: identity, or DMA or DMA-FQ (translated)."""
+    group = files.real(f"{folder}/iommu_group")
+    if group is not None:
+        book.say("iommu_domain", files.word(f"{group}/type"), f"{group}/type")
 
 
 def _link(files: FileTree, folder: str, which: str) -> LinkRate | None:

@@ -5,12 +5,14 @@ Serial numbers and UUIDs are beside these files and are never read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.os_release import read_os_release
 from seatrial.machine.survey import FactBook
+from seatrial.machine.sysfs.containers import find_containers
+from seatrial.model.platform import Platform, Sign
 
 _DMI = "/sys/class/dmi/id"
 _CLOCKSOURCES = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
@@ -37,27 +39,29 @@ _HYPERVISOR_BY_CLOCK = {
     "kvm-clock": "kvm", "xen": "xen", "hyperv_clocksource_tsc_page": "hyperv", "vmware-clock": "vmware",
 }  # fmt: skip
 
-_CONTAINER_MARKS = (
-    ("/.dockerenv", "docker"),
-    ("/run/.containerenv", "podman"),
-    ("/.singularity.d", "apptainer"),
-    ("/run/secrets/kubernetes.io", "kubernetes"),
-    ("/var/run/secrets/kubernetes.io", "kubernetes"),
-)
-_CONTAINER_VARIABLES = {
-    "APPTAINER_CONTAINER": "apptainer", "SINGULARITY_CONTAINER": "apptainer", "KUBERNETES_SERVICE_HOST": "kubernetes",
+_ACPI = "/sys/firmware/acpi/tables"
+_VIRTUALIZATION_BY_ACPI = {
+    "FIRECK": "firecracker", "CLOUDH": "cloud-hypervisor", "BOCHS": "qemu", "VBOX": "virtualbox",
 }  # fmt: skip
+"""OEM id in an ACPI table's header -> the program that made the virtual machine. Only root can read the tables, so this
+is no part of `hypervisor`, which identifies a machine."""
 
 
-def add_platform(files: FileTree, book: FactBook, environment: Mapping[str, str], *, virtual_cpu: bool | None) -> None:
-    """Add product, firmware, operating system, hypervisor and container.
+def add_platform(
+    files: FileTree, book: FactBook, environment: Mapping[str, str], *, virtual_cpu: bool | None
+) -> Platform:
+    """Add product, firmware, operating system, hypervisor and container. Returns what is known beside these facts: the
+    evidence for containers, and the program of a virtual machine.
 
     `virtual_cpu` is CPUID's hypervisor bit, None if the architecture has none (Arm).
     """
     _add_dmi(files, book)
     _add_os(files, book)
     _add_hypervisor(files, book, virtual_cpu)
-    _add_container(files, book, environment)
+    containers = find_containers(files, environment)
+    # One fact: a pod in Docker has the marks of both, which is no contradiction.
+    book.say("container", ", ".join(sign.kind for sign in containers), "; ".join(sign.evidence for sign in containers))
+    return Platform(tuple(_acpi(files)), containers)
 
 
 def _add_dmi(files: FileTree, book: FactBook) -> None:
@@ -99,11 +103,11 @@ def _add_hypervisor(files: FileTree, book: FactBook, virtual_cpu: bool | None) -
         book.say("hypervisor", "present, not named", "/proc/cpuinfo (flag hypervisor)")
 
 
-def _add_container(files: FileTree, book: FactBook, environment: Mapping[str, str]) -> None:
-    marks = [(name, path) for path, name in _CONTAINER_MARKS if files.exists(path)]
-    marks += [(name, f"environment variable {key}") for key, name in _CONTAINER_VARIABLES.items() if key in environment]
-    marks += [(word, "/run/systemd/container") for word in [files.word("/run/systemd/container")] if word]
-    # One fact: a pod in Docker has the marks of both, which is no contradiction.
-    names = dict.fromkeys(name for name, _ in marks)
-    sources = dict.fromkeys(source for _, source in marks)
-    book.say("container", ", ".join(names), ", ".join(sources))
+def _acpi(files: FileTree) -> Iterator[Sign]:
+    """The program that made the ACPI tables of a virtual machine (header: ACPI specification, table 5.4)."""
+    for table in ("DSDT", "FACP", "APIC"):
+        header = files.data(f"{_ACPI}/{table}")
+        maker = (header or b"")[10:16].decode("ascii", "replace").strip(" \0")
+        if maker in _VIRTUALIZATION_BY_ACPI:
+            yield Sign(_VIRTUALIZATION_BY_ACPI[maker], f"{_ACPI}/{table} (OEM id {maker})")
+            return

@@ -3,8 +3,9 @@
 //   keep --parent PID --grace SECONDS -- COMMAND [arguments]
 // It adopts every descendant that loses its parent (PR_SET_CHILD_SUBREAPER, prctl(2)), so neither a
 // new session nor a double fork lets one escape. All of them are terminated when the command has
-// ended, when seatrial has ended (the kernel then sends SIGTERM), and on SIGTERM, SIGINT and
-// SIGHUP: first the leaves, which are the ranks, so that they can still report what they were
+// ended, when the process that started us has ended (the kernel then sends SIGTERM; that is
+// seatrial's guard, which ends with seatrial), and on SIGTERM, SIGINT, SIGHUP and SIGQUIT: first
+// the leaves, which are the ranks, so that they can still report what they were
 // doing; then the launcher and its daemons; after the grace period with SIGKILL. It exits as the
 // command did. Files that MPI libraries leave behind after a failed run are removed.
 #include <algorithm>
@@ -37,12 +38,13 @@
 #include "failure.hpp"
 #include "hello.hpp"
 #include "launch/leftovers.hpp"
+#include "parent.hpp"
 
 namespace {
 
 using namespace seatrial;
 
-constexpr std::array ends = {SIGTERM, SIGINT, SIGHUP};
+constexpr std::array ends = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 constexpr double for_the_leaves_s = 1.0;
 constexpr double poll_s = 0.02;
 
@@ -126,7 +128,7 @@ public:
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (parent != 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (::getppid() != parent)
+      if (!is_started_by(parent))
         throw Failure(Exit::parent_gone, "the parent " + std::to_string(parent) + " is gone");
     }
     start(before);

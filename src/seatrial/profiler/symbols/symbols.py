@@ -6,14 +6,15 @@ the symbol table of the file still gives the function. Addresses in a module tha
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seatrial.environments.elf import Functions, read_functions
 from seatrial.errors import ParseError
+from seatrial.processes.output import OutOfTimeError, output_of
 from seatrial.profiler.profile import Frame
 
 _TIMEOUT_S = 60.0
@@ -59,17 +60,12 @@ class Symbols:
         if self._addr2line is None:
             return {}
         try:
-            done = subprocess.run(
-                [self._addr2line, "-a", "-f", "-i", "-C", "-e", module],
-                input="".join(f"{address:#x}\n" for address in addresses),
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_TIMEOUT_S,
-            )
-        except (OSError, ValueError, subprocess.TimeoutExpired):
+            text = "".join(f"{address:#x}\n" for address in addresses)
+            command = [self._addr2line, "-a", "-f", "-i", "-C", "-e", module]
+            done = output_of(command, os.environ, _TIMEOUT_S, text.encode())
+        except (OSError, ValueError, OutOfTimeError):
             return {}
-        return parse_addr2line(done.stdout)
+        return parse_addr2line(done.stdout.decode("utf-8", "replace"))
 
 
 def parse_addr2line(text: str) -> dict[int, tuple[Frame, ...]]:

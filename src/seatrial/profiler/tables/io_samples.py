@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.errors import ParseError
+from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,7 @@ NODE = struct.Struct(f"<q{NODE_COUNTERS}Q")
 RANK = struct.Struct("<iiqiI")
 RANK_B = RANK.size + 8 * COUNTERS * SAMPLES
 RANKS_AT = FILE.size + NODE.size * SAMPLES
+_LARGEST_B = RANKS_AT + MOST_RANKS * RANK_B
 
 _TOOL = "I/O samples"
 
@@ -68,7 +70,8 @@ class IoSamples:
 def read_io_samples(path: Path) -> IoSamples:
     """The samples in a file. Raises ParseError for a truncated file, another version, or inconsistent numbers, OSError
     if the file cannot be read."""
-    return parse_io_samples(path.read_bytes(), str(path))
+    with opened_file(path.parent, path.name) as file:
+        return parse_io_samples(file.read(_LARGEST_B), str(path))
 
 
 def parse_io_samples(data: bytes, name: str = "") -> IoSamples:

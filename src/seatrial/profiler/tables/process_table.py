@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -175,12 +176,10 @@ def read_table(path: Path, functions: int) -> ProcessTable:
 
     Raises ParseError like `parse_table`, OSError if the file cannot be read.
     """
-    file = os.open(path, os.O_RDONLY)
-    try:
+    with opened_file(path.parent, path.name) as opened:
+        file = opened.fileno()
         size = os.fstat(file).st_size
         return _parsed(lambda offset, length: os.pread(file, length, offset), size, functions, str(path))
-    finally:
-        os.close(file)
 
 
 def bin_floor(size_bin: int) -> int:
@@ -201,6 +200,10 @@ def _parsed(part: ReadPart, size: int, functions: int, name: str) -> ProcessTabl
         return _Reader(part, size, functions).table()
     except _DamageError as damage:
         raise ParseError(_TOOL, None, damage.text, damage.why, name) from None
+
+
+LEAST_RATE, MOST_RATE = 1.0, 1e15
+"""Ticks per second of any clock. Beyond them, times in seconds could be infinite."""
 
 
 class _DamageError(Exception):
@@ -284,7 +287,7 @@ class _Reader:
         is_known = head.state <= max(State) and head.family <= max(Family)
         _require(is_known, f"invalid state {head.state} or family {head.family}")
         rate, own = head.ticks_per_s, head.own_ticks
-        _require(isfinite(rate) and rate > 0, f"invalid clock rate: {rate:g} ticks per second")
+        _require(LEAST_RATE <= rate <= MOST_RATE, f"invalid clock rate: {rate:g} ticks per second")
         _require(isfinite(own) and own >= 0, f"invalid overhead of the profiler: {own:g} ticks")
         self._check_areas(head)
         size = max(head.world_size, 0)

@@ -11,11 +11,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.profiler.tables.process_table import LEAST_RATE, MOST_RATE
+from seatrial.store.files import opened_file
 
 MAGIC = 0x4341525441534553
 VERSION = 1
@@ -145,7 +146,7 @@ class Trace:
     def __init__(self, path: Path) -> None:
         """Raises ParseError for a truncated file, another version, or inconsistent numbers; OSError."""
         self.path = path
-        with path.open("rb") as file:
+        with opened_file(path.parent, path.name) as file:
             head = file.read(HEADER_B)
             try:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -165,7 +166,7 @@ class Trace:
             raise self._damage(f"its records have {record_b} bytes; expected {RECORD_B}")
         if not 0 <= self.rank < self.size <= _MOST_RANKS:
             raise self._damage(f"it claims to be rank {self.rank} of {self.size}")
-        if not (isfinite(rate) and rate > 0):
+        if not LEAST_RATE <= rate <= MOST_RATE:
             raise self._damage(f"invalid clock rate: {rate:g} ticks per second")
         self.kept = min(room, taken)
         self.lost = max(0, taken - room)

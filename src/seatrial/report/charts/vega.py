@@ -8,13 +8,19 @@ are CSS variables of the page (templates/style.css), so one picture works in lig
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
+from html import escape
 from typing import Any
 from xml.etree import ElementTree
 
+from seatrial.report.charts.renderer import NotDrawnError, draw
 from seatrial.report.pages.svg import Svg
+
+_log = logging.getLogger(__name__)
 
 Spec = Mapping[str, Any]
 
@@ -86,18 +92,38 @@ def text_layers(
 
 def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
     """The chart as inline SVG. `ident` must be unique on the page; `title` and `description` are its alternative
-    text."""
-    import vl_convert  # contains a JavaScript engine: loaded only when needed
-
-    raw = vl_convert.vegalite_to_svg({**spec, "config": {**_CONFIG, **spec.get("config", {})}})
-    root = _clean(ElementTree.fromstring(raw), ident)  # noqa: S314  our own renderer's output, not a file from outside
+    text. A chart that cannot be drawn is a sentence that says so."""
+    try:
+        raw = draw(_printable({**spec, "config": {**_CONFIG, **spec.get("config", {})}}))
+        drawn = ElementTree.fromstring(raw)  # noqa: S314  our own renderer's output, not a file from outside
+    except (NotDrawnError, ElementTree.ParseError) as error:
+        _warn_once(f"charts are not drawn, only their numbers are on the page: {error}")
+        return Svg(f'<p class="note">Not drawn: {escape(str(error))}. The numbers are in the table.</p>', False)
+    root = _clean(drawn, ident)
     root.set("role", "img")
     root.set("aria-labelledby", f"{ident}-title {ident}-desc")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(tag, {"id": f"{ident}-{tag}"})
-        element.text = text
+        element.text = _printable(text)
         root.insert(position, element)
     return Svg(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True))
+
+
+@cache
+def _warn_once(text: str) -> None:
+    _log.warning(text)
+
+
+def _printable(value: Any) -> Any:
+    """The same specification with "?" in place of characters that cannot be printed: names from outside may contain
+    some that XML does not allow, which end the renderer and with it our process."""
+    if isinstance(value, str):
+        if value.isprintable():
+            return value
+        return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in value)
+    if isinstance(value, Mapping):
+        return {_printable(name): _printable(item) for name, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _clean(element: ElementTree.Element, ident: str) -> ElementTree.Element:

@@ -246,6 +246,7 @@ class CompareJson(TypedDict):
     differences: list[DifferenceJson]
     where: NotRequired[list[WhereJson]]
     scope: NotRequired[list[Text]]
+    not_compared: NotRequired[Annotated[list[Text], "what was left out of the comparison, and why"]]
     best_of: NotRequired[list[BestOfJson]]
     scaling: NotRequired[list[ScalingJson]]
     outliers: NotRequired[Annotated[list[OutlierJson], "present if outliers were screened for; empty: none found"]]
@@ -262,6 +263,7 @@ class StudyJson(TypedDict):
     differences: list[DifferenceJson]
     where: NotRequired[list[WhereJson]]
     scope: NotRequired[list[Text]]
+    not_compared: NotRequired[Annotated[list[Text], "what was left out of the comparison, and why"]]
     best_of: list[BestOfJson]
     scaling: list[ScalingJson]
 
@@ -275,7 +277,7 @@ def compare_document(
 ) -> CompareJson:
     """The document of CONTRACT. Unintended differences come first.
 
-    In addition to the contract: `where`, `scope`, `best_of`, `scaling`.
+    In addition to the contract: `where`, `scope`, `not_compared`, `best_of`, `scaling`.
     """
     screened = ABSENT if outliers is None else [filled(OutlierJson, one) for one in outliers]
     return filled(CompareJson, None, **_parts(compared, best_of, scaling), outliers=screened)
@@ -298,6 +300,7 @@ def _parts(
         ],
         "where": [filled(WhereJson, one) for one in breakdowns_of(compared)],
         "scope": scopes(compared),
+        "not_compared": list(dict.fromkeys(text for one in compared for text in one.lost)),
         "best_of": [filled(BestOfJson, one) for one in best_of],
         "scaling": [filled(ScalingJson, one) for one in scaling],
     }

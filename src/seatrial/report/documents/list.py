@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, TypedDict
 
+from seatrial.environments.blas import Blas
 from seatrial.model.benchmark import Benchmark, Better, Figure
 from seatrial.model.json_shape import GIVEN, OPEN, From, Text, filled, shape, when
 from seatrial.model.machine import Machine
@@ -22,7 +23,7 @@ class Tools:
     """The tools to build programs with, the default of each kind first.
 
     `runtimes` are MPI libraries without mpi.h, each with what it needs. `missing`: name of an environment of the site
-    file -> why it cannot be used.
+    file -> why it cannot be used. `blas` are the libraries for `cpu.gemm`.
     """
 
     compilers: Sequence[str] = ()
@@ -30,6 +31,7 @@ class Tools:
     runtimes: Sequence[tuple[Mpi, str]] = ()
     environments: Sequence[SiteEnvironment] = ()
     missing: Mapping[str, str] | None = None
+    blas: Sequence[Blas] = ()
 
 
 _NEED_IS_NULL = {"need": {"type": "null"}}
@@ -56,6 +58,23 @@ class MpiJson(TypedDict):
     found: str
     state: Annotated[Literal["ready", "runtime-only"], GIVEN]
     need: Annotated[str | None, GIVEN]
+
+
+@shape(Blas)
+class BlasJson(TypedDict):
+    """A BLAS library."""
+
+    name: Annotated[Text, "The value of blas that selects it"]
+    family: str
+    library: Annotated[str, From(lambda blas: str(blas.path)), "The path of the library"]
+    version: Annotated[str | None, From(lambda blas: blas.kernels.version or None), "null: it does not report one"]
+    kernels: Annotated[
+        str | None,
+        From(lambda blas: blas.kernels.core or None),
+        "The processor whose kernels it selects on this CPU; null: it does not report that",
+    ]
+    found: Annotated[str, "Where it was found"]
+    remark: Annotated[str, "What is known of its speed on this CPU"]
 
 
 @shape(SiteEnvironment)
@@ -111,6 +130,7 @@ class ListJson(TypedDict):
     compilers: NotRequired[list[str]]
     mpis: NotRequired[Annotated[list[MpiJson], "those that programs can be built with first"]]
     environments: NotRequired[list[EnvironmentJson]]
+    blas: NotRequired[list[BlasJson]]
     benchmarks: list[BenchmarkJson]
     references: NotRequired[Annotated[list[ReferenceJson], "only with --references"]]
 
@@ -131,6 +151,7 @@ def list_document(
             *(filled(MpiJson, mpi, state="runtime-only", need=need) for mpi, need in tools.runtimes),
         ],
         environments=list(_environments(tools)),
+        blas=[filled(BlasJson, blas) for blas in tools.blas],
         benchmarks=[_benchmark(benchmark, missing.get(benchmark.name)) for benchmark in benchmarks],
     )
 

@@ -19,7 +19,8 @@ from seatrial.model.json_shape import (
     when,
 )
 from seatrial.model.study import Axis, BestOf, Scaling
-from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
+from seatrial.plan.planned_study import LinkedProgram, PlannedExperiment, PlannedStudy
+from seatrial.plan.study_points import SameSides
 
 
 @shape(Axis)
@@ -107,6 +108,25 @@ class SweepJson(TypedDict):
     figure: str
 
 
+@shape(LinkedProgram)
+class LinkedJson(TypedDict):
+    """An installed program, and the MPI library that it is linked with."""
+
+    benchmark: str
+    program: Annotated[Text, "its path"]
+    library: Annotated[Text, "the name in the program's file"]
+    path: Annotated[str, "where the loader finds the library; empty: it does not"]
+    mpi: Annotated[str | None, "its name in environment.mpi; null: not a known library"]
+
+
+@shape(SameSides)
+class SameJson(TypedDict):
+    """Values of the compared axis that are one experiment on this machine, and so not compared."""
+
+    benchmark: str
+    values: list[Setting | None]
+
+
 @shape(PlannedStudy, OPEN)
 class PlanJson(TypedDict):
     """What a study would run: its experiments in the order of the study."""
@@ -129,6 +149,8 @@ class PlanJson(TypedDict):
     compare: NotRequired[
         Annotated[ComparedJson | None, From(lambda plan: None if plan.study.compare is None else plan)]
     ]
+    same: NotRequired[list[SameJson]]
+    linked: NotRequired[list[LinkedJson]]
     scaling: NotRequired[Annotated[ScaledJson | None, From("study.scaling")]]
     best_of: NotRequired[Annotated[SweepJson | None, From("study.best_of")]]
     probes: NotRequired[Annotated[list[Literal["mpi", "io", "power"]], From("study.probes")]]

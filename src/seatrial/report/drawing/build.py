@@ -9,7 +9,7 @@ from seatrial.report.drawing.cards import ENDPOINTS, CardMaker
 from seatrial.report.drawing.matrix_groups import MatrixGroups, is_only_labelled
 from seatrial.report.drawing.names import clean
 from seatrial.report.drawing.pci_forest import PciForest
-from seatrial.report.drawing.peers import notes_of, peers_of
+from seatrial.report.drawing.peers import notes_of, peers_of, warnings_of
 from seatrial.report.drawing.processors import (
     CPU_KINDS,
     OUTER,
@@ -78,7 +78,7 @@ class _Builder:
         counts += [f"{show(memory, 'B', binary=True)} memory"] if memory is not None else []
         population = population_line(machine)
         lines = (Line(", ".join(counts), Tone.MUTED) if counts else None, population)
-        return tuple(line for line in lines if line is not None)
+        return (*(line for line in lines if line is not None), *warnings_of(machine))
 
     def _match_labelled(self) -> list[Device]:
         """Assign rows of a matrix to the NUMA nodes of another source. Returns the rest."""
@@ -186,7 +186,7 @@ class _Builder:
     def _memory_sockets(self) -> list[Socket]:
         """Sockets of which only the memory is known."""
         found: list[Socket] = []
-        devices = self._machine.of_kind(DeviceKind.MEMORY)
+        devices = self._machine.memory_modules()
         taken = 0
         for number, memory in enumerate(self._machine.memory.sockets[:_MOST_SOCKETS]):
             modules = modules_of(memory, devices[taken : taken + memory.dimms])
@@ -199,7 +199,7 @@ class _Builder:
         sockets = self._machine.memory.sockets
         if len(sockets) != len(packages):
             return {}
-        devices = self._machine.of_kind(DeviceKind.MEMORY)
+        devices = self._machine.memory_modules()
         found: dict[str, Modules] = {}
         for package, socket in zip(packages, sockets, strict=True):
             modules = modules_of(socket, [device for device in devices if device.parent == package.id])

@@ -66,14 +66,15 @@ class CardMaker:
         cards: list[Card] = []
         for kind in _ORDER:
             groups: dict[object, list[Endpoint]] = {}
-            for endpoint in endpoints:
-                if endpoint.kind is kind:
-                    groups.setdefault(self._group_key(endpoint), []).append(endpoint)
-            for group in groups.values():
-                if len(group) > (1 if self._is_crowded else _ALONE[kind]):
+            mine = [endpoint for endpoint in endpoints if endpoint.kind is kind]
+            for endpoint in mine:
+                groups.setdefault(self._group_key(endpoint), []).append(endpoint)
+            for endpoint in mine:  # a group where its first member is; the others in their order
+                group = groups[self._group_key(endpoint)]
+                if len(group) <= (1 if self._is_crowded else _ALONE[kind]):
+                    cards.append(self._card(endpoint))
+                elif endpoint is group[0]:
                     cards.append(self._merged(group))
-                else:
-                    cards += [self._card(endpoint) for endpoint in group]
         if len(cards) <= _MOST_CARDS:
             return tuple(cards)
         return (*cards[: _MOST_CARDS - 1], _rest(cards[_MOST_CARDS - 1 :]))
@@ -165,8 +166,10 @@ def _functions(endpoint: Endpoint) -> str:
 
 
 def _name(device: Device) -> str:
-    """The OS name of a disk; the id of a GPU or adapter, as in the matrix."""
-    return device.name if device.kind in _DISKS and device.name else device.id
+    """The OS name of a disk; the id of a GPU or adapter, as in the matrix, or of a disk that is named by its product
+    only."""
+    is_product = device.name in (device.facts.text("pci_name"), device.facts.text("model_name"))
+    return device.name if device.kind in _DISKS and device.name and not is_product else device.id
 
 
 def _also_known(endpoint: Endpoint) -> list[str]:
@@ -180,7 +183,7 @@ def _model(device: Device) -> str:
     facts = device.facts
     known = (facts.text("model_name"), facts.text("pci_name"), device.name)
     name = next((text for text in known if text and text not in (device.id, *device.aliases)), "")
-    if device.kind in (DeviceKind.NIC, *_DISKS) and name == device.name:
+    if device.kind in (DeviceKind.NIC, *_DISKS) and name not in known[:2]:
         return ""
     return model_name(name) if name else ""
 

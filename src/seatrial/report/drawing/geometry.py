@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from seatrial.report.drawing.scene import Grade, Line, Tone
-from seatrial.report.drawing.text_width import fit, text_width, wrap
+from seatrial.report.drawing.text_width import text_width, wrap
 
 TITLE_SIZE, LINE_SIZE, LABEL_SIZE, HEAD_SIZE = 12.0, 11.0, 10.0, 16.0
 _LEADING = 1.32
@@ -113,17 +113,15 @@ class Picture:
 
 
 @lru_cache(maxsize=4096)
-def set_text(
-    title: str, lines: tuple[Line, ...], room: float, *, title_lines: int = 2, line_lines: int = 2
-) -> tuple[tuple[Text, ...], float]:
+def set_text(title: str, lines: tuple[Line, ...], room: float) -> tuple[tuple[Text, ...], float]:
     """A bold title with lines below, from (0, 0) at the upper left: (texts, height)."""
     texts: list[Text] = []
     y = 0.0
-    for piece in wrap(title, room, TITLE_SIZE, bold=True, lines=title_lines) if title else []:
+    for piece in wrap(title, room, TITLE_SIZE, bold=True) if title else []:
         texts.append(Text(0.0, y + 0.95 * TITLE_SIZE, piece, TITLE_SIZE, bold=True))
         y += TITLE_SIZE * _LEADING
     for line in lines:
-        for piece in wrap(line.text, room, LINE_SIZE, bold=line.tone.is_bold, lines=line_lines):
+        for piece in wrap(line.text, room, LINE_SIZE, bold=line.tone.is_bold):
             texts.append(Text(0.0, y + 0.95 * LINE_SIZE, piece, LINE_SIZE, line.tone))
             y += LINE_SIZE * _LEADING
     return tuple(texts), y
@@ -136,6 +134,6 @@ def moved(texts: Sequence[Text], x: float, y: float) -> tuple[Text, ...]:
     )
 
 
-def label(x: float, y: float, text: str, room: float, tone: Tone = Tone.MUTED, anchor: str = "middle") -> Text:
-    """One line beside a stroke, cut to fit `room`."""
-    return Text(x, y, fit(text, room, LABEL_SIZE, bold=tone.is_bold), LABEL_SIZE, tone, anchor=anchor)
+def label(x: float, y: float, text: str, tone: Tone = Tone.MUTED, anchor: str = "middle") -> Text:
+    """One line beside a stroke."""
+    return Text(x, y, text, LABEL_SIZE, tone, anchor=anchor)

@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from seatrial.report.drawing.geometry import HEAD_SIZE, LINE_SIZE, PAD, Box, Picture, Text, label, moved, set_text
+from seatrial.report.drawing.geometry import (
+    HEAD_SIZE,
+    LABEL_SIZE,
+    LINE_SIZE,
+    PAD,
+    Box,
+    Picture,
+    Text,
+    label,
+    moved,
+    set_text,
+)
 from seatrial.report.drawing.legend import add_legend
 from seatrial.report.drawing.peer_layout import add_peers
 from seatrial.report.drawing.place_layout import DROP, GAP, PlaceLayout, place_width
@@ -84,7 +95,7 @@ class _Drawer:
             self.picture.labels.append(Text(MARGIN, y + 0.9 * HEAD_SIZE, piece, HEAD_SIZE, bold=True))
             y += 1.4 * HEAD_SIZE
         for line in self.scene.lines:
-            for piece in wrap(line.text, room, LINE_SIZE, bold=line.tone.is_bold, lines=3):
+            for piece in wrap(line.text, room, LINE_SIZE, bold=line.tone.is_bold):
                 self.picture.labels.append(Text(MARGIN, y + 0.9 * LINE_SIZE, piece, LINE_SIZE, line.tone))
                 y += 1.4 * LINE_SIZE
         return y + 10.0
@@ -136,11 +147,11 @@ class _Drawer:
         self.picture.join((left.right, y), (right.x, y), kind="socket", grade=between.grade, hint=between.hint)
         middle = (left.right + right.x) / 2
         room = right.x - left.right - 6
-        self.picture.labels.append(label(middle, y - 7, between.lines[0], room))
-        for number, text in enumerate(between.lines[1:3]):
-            pieces = wrap(text, room, 10.0, lines=3)
-            for piece_number, piece in enumerate(pieces):
-                self.picture.labels.append(label(middle, y + 16 + 13 * (number + piece_number), piece, room))
+        for number, piece in enumerate(reversed(wrap(between.lines[0], room, LABEL_SIZE))):
+            self.picture.labels.append(label(middle, y - 7 - 13 * number, piece))
+        below = [piece for text in between.lines[1:3] for piece in wrap(text, room, LABEL_SIZE)]
+        for number, piece in enumerate(below):
+            self.picture.labels.append(label(middle, y + 16 + 13 * number, piece))
 
     def _socket(
         self, socket: Socket, x: float, y: float, head: float, tallest: float, below: PlaceLayout

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from seatrial.model.host_links import links_above
 from seatrial.model.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.report.drawing.cards import CardMaker, Endpoint
 from seatrial.report.drawing.names import clean
@@ -30,6 +31,7 @@ class MatrixGroups:
         self._classes = {frozenset((path.a, path.b)): path.path_class for path in machine.paths}
         self._affinity: Mapping[str, Affinity] = {entry.device: entry for entry in machine.affinity}
         self._maker = maker
+        self._links = links_above(machine)
 
     def by_domain(self, devices: Sequence[Device]) -> dict[tuple[int | None, str], list[Device]]:
         """(NUMA node, its CPUs in words) -> devices, sorted by node; (None, "") are those of unknown locality.
@@ -46,11 +48,12 @@ class MatrixGroups:
         for name, (numa, _) in list(keys.items()):
             if numa is not None:
                 keys[name] = (numa, by_numa.get(numa, ""))
-        for group in self._components([device.id for device in devices], _NEAR):
-            known = [keys[name] for name in group if keys[name] != (None, "")]
-            for name in group:
-                if keys[name] == (None, "") and known:
-                    keys[name] = known[0]
+        for classes in (*(classes for classes, _ in _LEVELS), _NEAR):  # the nearest devices decide
+            for group in self._components([device.id for device in devices], classes):
+                known = [keys[name] for name in group if keys[name] != (None, "")]
+                for name in group:
+                    if keys[name] == (None, "") and known:
+                        keys[name] = known[0]
         grouped: dict[tuple[int | None, str], list[Device]] = {}
         for device in devices:
             grouped.setdefault(keys[device.id], []).append(device)
@@ -112,7 +115,8 @@ class MatrixGroups:
         return list(groups.values())
 
     def _cards(self, known: Mapping[str, Device], names: Sequence[str]) -> tuple[Card, ...]:
-        return self._maker.cards([Endpoint((known[name],)) for name in names])
+        chains = {name: (self._links[name],) for name in names if name in self._links}
+        return self._maker.cards([Endpoint((known[name],), chains.get(name, ())) for name in names])
 
 
 def is_only_labelled(device: Device, machine: Machine) -> bool:

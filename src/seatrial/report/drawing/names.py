@@ -42,6 +42,17 @@ def several(names: Sequence[str]) -> str:
     return _run(spelled) or f"{spelled[0]}, {spelled[1]} and {len(spelled) - 2} more"
 
 
+def runs(names: Sequence[str]) -> str:
+    """All names in their order, consecutive ones as a run: "GPU0 to GPU6, GPU8"."""
+    groups: list[list[str]] = []
+    for name in map(clean, names):
+        if groups and _run([groups[-1][-1], name]) is not None:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    return ", ".join(f"{group[0]} to {group[-1]}" if len(group) > 2 else ", ".join(group) for group in groups)
+
+
 def _run(names: Sequence[str]) -> str | None:
     matches = [_NUMBERED.match(name) for name in names]
     parts = [(match[1], int(match[2])) for match in matches if match is not None]

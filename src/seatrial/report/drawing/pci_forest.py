@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from seatrial.model.host_links import links_above
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.cards import ENDPOINTS, CardMaker, Endpoint, gather, merge_functions
 from seatrial.report.drawing.names import clean, model_name
@@ -51,11 +52,7 @@ class PciForest:
         for device in machine.devices:
             if device.kind in _IO:
                 self._children.setdefault(device.parent, []).append(device)
-        self._links = {
-            link.b: link
-            for link in reversed(machine.links)
-            if link.kind not in PEER_KINDS and (end := machine.device(link.b)) is not None and end.parent == link.a
-        }
+        self._links = links_above(machine)
         self._endpoints = [device for device in machine.devices if device.kind in ENDPOINTS]
         self._is_bridge = {device.id for device in machine.devices if device.kind is DeviceKind.BRIDGE}
         self._drawn: set[str] = set()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from seatrial.report.drawing.geometry import LABEL_SIZE, PAD, Box, Picture, Stroke, Text, label, moved, set_text
-from seatrial.report.drawing.names import clean
+from seatrial.report.drawing.names import clean, runs
 from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
-from seatrial.report.drawing.text_width import fit, text_width
+from seatrial.report.drawing.text_width import text_width, wrap
 
 PEER_DROP = 34.0
 _LEVEL = 17.0
@@ -45,13 +45,13 @@ def _add_bank(
     ends = [(gpus[name], text) for name, text in bank.counts if name in gpus]
     lines = bank.lines
     if not can_join:
-        lines += (Line(f"connected to {len(bank.counts)} GPUs: {', '.join(clean(n) for n, _ in bank.counts)}"),)
+        lines += (Line(f"connected to {len(bank.counts)} GPUs: {runs([name for name, _ in bank.counts])}"),)
     boxes = [picture.boxes[number] for number, _ in ends]
     first = min((box.x for box in boxes), default=left)
     last = max((box.right for box in boxes), default=left)
     is_stacked = len({box.x for box in boxes}) < len(boxes)
     width = max(last - first + (9.0 if is_stacked else 0.0) if can_join else 0.0, 330.0)
-    texts, height = set_text(bank.title, lines, width - 2 * PAD, line_lines=3)
+    texts, height = set_text(bank.title, lines, width - 2 * PAD)
     squares = _SQUARE + 6.0 if bank.switches > 1 else 0.0
     box = Box(first if can_join else left, low + PEER_DROP, width, height + squares + 1.6 * PAD, "bank", bank.hint,
               devices=bank.devices, assumed=bank.assumed)  # fmt: skip
@@ -78,7 +78,8 @@ def _join_bank(picture: Picture, bank: Box, ends: Sequence[tuple[int, str]], *, 
     labels = {text for _, text in ends}
     for column in columns.values():
         column.sort(key=lambda end: -picture.boxes[end[0]].y)
-        for place, (number, text) in enumerate(column):
+        is_free = _is_free_below(picture, picture.boxes[column[0][0]], bank.y)
+        for place, (number, text) in enumerate(column, start=0 if is_free else 1):
             box = picture.boxes[number]
             x = box.middle if place == 0 else box.right + 3.5 * place
             points = [(x, box.bottom), (x, bank.y)] if place == 0 else [
@@ -86,7 +87,16 @@ def _join_bank(picture: Picture, bank: Box, ends: Sequence[tuple[int, str]], *, 
             hint = f"{', '.join(box.devices)} to {bank.hint}" + (f", {text}" if text else "")
             picture.join(*points, kind="peer", width=2.0, hint=hint, assumed=assumed)
             if text and len(labels) > 1 and len(column) == 1:
-                picture.labels.append(label(x + 5, bank.y - 10, text, box.width / 2 - 4, anchor="start"))
+                picture.labels.append(label(x + 5, bank.y - 10, text, anchor="start"))
+
+
+def _is_free_below(picture: Picture, box: Box, bottom: float) -> bool:
+    """Whether a line can run down from the middle of a box."""
+    return not any(
+        other.x < box.middle < other.right and box.bottom <= other.y < bottom
+        for other in picture.boxes
+        if not other.is_frame
+    )
 
 
 def _chips(picture: Picture, peers: Peers, y: float, left: float) -> dict[str, Box]:
@@ -96,13 +106,16 @@ def _chips(picture: Picture, peers: Peers, y: float, left: float) -> dict[str, B
     picture.labels.append(Text(left, y, title, 12.0, bold=True))
     right = max((box.right for box in picture.boxes), default=left + 400)
     pitch = max(min((right - left) / max(1, len(names)), 140.0), _CHIP_WIDTH * 0.66)
+    width = min(_CHIP_WIDTH, pitch - 6.0)
+    lines = {name: wrap(clean(name), width - 8.0, 11.0) for name in names}
+    height = _CHIP_HEIGHT + 14.0 * (max(map(len, lines.values()), default=1) - 1)
     nodes: dict[str, Box] = {}
     for place, name in enumerate(names):
-        width = min(_CHIP_WIDTH, pitch - 6.0)
-        text = fit(clean(name), width - 8.0, 11.0)
-        x = left + place * pitch
-        box = Box(x, y + 12.0, width, _CHIP_HEIGHT, "chip", clean(name))
-        box.texts = (Text(box.middle, box.y + 16.0, text, 11.0, anchor="middle"),)
+        box = Box(left + place * pitch, y + 12.0, width, height, "chip", clean(name))
+        box.texts = tuple(
+            Text(box.middle, box.y + 16.0 + 14.0 * number, text, 11.0, anchor="middle")
+            for number, text in enumerate(lines[name])
+        )
         picture.add(box)
         nodes[name] = box
     return nodes
@@ -115,6 +128,10 @@ def _add_arcs(picture: Picture, peers: Peers, nodes: Mapping[str, Box], floor: f
     spans = sorted({abs(order[e.a] - order[e.b]) for e in edges})
     same = peers.note != ""
     starts = _starts(edges, nodes, order)
+    for name, box in nodes.items():  # a foot, where a line leads down from the box to the arcs
+        ends = [x for (here, _), x in starts.items() if here == name]
+        if floor - box.bottom > 1 and len(ends) > 1:
+            picture.join((min(ends), floor), (max(ends), floor), kind="peer")
     deepest = floor
     for edge in sorted(edges, key=lambda e: -abs(order[e.a] - order[e.b])):
         depth = 20.0 + _LEVEL * spans.index(abs(order[edge.a] - order[edge.b]))
@@ -131,11 +148,11 @@ def _add_arcs(picture: Picture, peers: Peers, nodes: Mapping[str, Box], floor: f
         shown = details if not is_plain else "" if same else number
         if shown:
             tone = {Grade.LOW: Tone.WARNING, Grade.POOR: Tone.ALARM}.get(edge.grade, Tone.PLAIN)
-            picture.labels.append(label((x1 + x2) / 2, floor + depth + 3.5, shown, 200.0, tone))
+            picture.labels.append(label((x1 + x2) / 2, floor + depth + 3.5, shown, tone))
         deepest = max(deepest, floor + depth)
     if peers.note:
         first = min((box.x for box in nodes.values()), default=0.0)
-        picture.labels.append(label(first, deepest + 18.0, peers.note, 400.0, anchor="start"))
+        picture.labels.append(label(first, deepest + 18.0, peers.note, anchor="start"))
 
 
 def _starts(

@@ -12,7 +12,7 @@ from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text
 from seatrial.report.drawing.names import clean
 from seatrial.report.drawing.planning import MARGIN
 from seatrial.report.drawing.scene import Tone
-from seatrial.report.drawing.text_width import fit, text_width
+from seatrial.report.drawing.text_width import text_width
 from seatrial.report.units import arrow_meaning, count, show, show_range
 
 _WIDEST = 1900.0
@@ -63,7 +63,8 @@ def _labels(rates: PeerRates, side: float) -> Iterator[str]:
         return
     for at, device in enumerate(rates.devices):
         name = clean(device.label)
-        yield text(-6, (at + 0.5) * side + 4, fit(name, _LABEL_ROOM, _LABEL), "tick", "end")
+        row = name if text_width(name, _LABEL) <= _LABEL_ROOM else str(device.number)
+        yield text(-6, (at + 0.5) * side + 4, row, "tick", "end")
         short = name if text_width(name, _LABEL) <= side - 3 else str(device.number)
         if text_width(short, _LABEL) <= side - 2:
             yield text((at + 0.5) * side, -6, short, "tick")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from seatrial.analysis.direct_links import DirectLinks, direct_links
+from seatrial.analysis.link_faults import Missing, link_faults
+from seatrial.analysis.rules.gpu_links import observed
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.names import clean, several
 from seatrial.report.drawing.pci_forest import PEER_KINDS
@@ -14,8 +17,6 @@ from seatrial.report.units import count, show, show_percent, show_range
 
 _NAMES = {"nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 _CLASSES = {"NV": "nvlink", "XGMI": "xgmi", "C2C": "c2c"}
-_MOST_LINKS = 18
-"""The most links from a GPU to others: NVLink 4 and 5 (H100, B200) have 18, XGMI fewer. More need switches."""
 _MOST_EDGES = 36
 
 Pair = tuple[str, str]
@@ -37,11 +38,11 @@ def peers_of(machine: Machine, *, has_measured: bool = False) -> Peers | None:
         return Peers(name, bank=_bank(name, switches, pairs, gpus))
     if not pairs:
         return None
-    dense = _even(pairs, gpus)
-    if dense is not None and (len(_members(pairs)) - 1) * dense > _MOST_LINKS:
-        return Peers(name, bank=_inferred_bank(name, dense, pairs, gpus))
+    known = direct_links(machine)
+    if known.is_switched:
+        return Peers(name, bank=_inferred_bank(name, known))
     if len(pairs) > _MOST_EDGES:
-        return Peers(name, bank=_mesh(name, dense, pairs, gpus))
+        return Peers(name, bank=_mesh(name, _even(pairs, gpus), pairs, gpus))
     edges = tuple(_edge(pair, links_between, links, has_measured) for pair, links_between in pairs.items())
     counts = {edge.count for edge in edges}
     only = counts.pop() if len(counts) == 1 else None
@@ -50,8 +51,8 @@ def peers_of(machine: Machine, *, has_measured: bool = False) -> Peers | None:
 
 
 def notes_of(machine: Machine) -> dict[str, list[Line]]:
-    """Device -> lines on its links to CPUs (NVLink-C2C, NVLink on POWER)."""
-    notes: dict[str, list[Line]] = {}
+    """Device -> lines on its links to CPUs (NVLink-C2C, NVLink on POWER), and on links that it misses."""
+    notes = _missing_notes(machine)
     for link in machine.links:
         ends = [machine.device(end) for end in (link.a, link.b)]
         if link.kind not in PEER_KINDS or None in ends:
@@ -66,6 +67,28 @@ def notes_of(machine: Machine) -> dict[str, list[Line]]:
             low = rate.grade in (Grade.LOW, Grade.POOR)
             speed = f": {rate.text}" if rate.text else ""
             notes.setdefault(gpus[0].id, []).append(Line(text + speed, Tone.WARNING if low else Tone.PLAIN))
+    return notes
+
+
+def warnings_of(machine: Machine) -> tuple[Line, ...]:
+    """Statements on direct links that are missing between GPUs."""
+    links = direct_links(machine)
+    return tuple(
+        Line(observed(links, fault), Tone.ALARM if fault.is_certain else Tone.WARNING) for fault in link_faults(links)
+    )
+
+
+def _missing_notes(machine: Machine) -> dict[str, list[Line]]:
+    links = direct_links(machine)
+    notes: dict[str, list[Line]] = {}
+    for fault in link_faults(links):
+        tone = Tone.ALARM if fault.is_certain else Tone.WARNING
+        if fault.missing is Missing.ALL:
+            notes |= {gpu: [Line(f"no {links.name}", tone)] for gpu in fault.gpus}
+        elif fault.missing is Missing.SOME and links.is_counted:
+            notes |= {
+                gpu: [Line(f"{number} of {count(fault.usual, links.name)}", tone)] for gpu, number in fault.gpus.items()
+            }
     return notes
 
 
@@ -159,7 +182,7 @@ def _bank(name: str, switches: Sequence[Device], pairs: Mapping[Pair, int | None
     if not pairs:
         line = Line(f"{name}s unknown: drawn as if each GPU were connected", Tone.MUTED)
     elif even is not None:
-        line = Line(_every_pair(even))
+        line = Line(_every_pair(even, len(members), len(gpus)))
     else:
         line = Line("pairs of GPUs differ in their links", Tone.WARNING)
     label = count(even, "link") if even else ""
@@ -169,15 +192,23 @@ def _bank(name: str, switches: Sequence[Device], pairs: Mapping[Pair, int | None
     )
 
 
-def _inferred_bank(name: str, each: int, pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:
-    members = _members(pairs)
-    counts = tuple((gpu.id, count(each, "link")) for gpu in gpus if gpu.id in members)
+def _inferred_bank(name: str, links: DirectLinks) -> Bank:
+    totals = links.totals
+    counts = tuple((gpu, count(total, "link") if links.is_counted else "") for gpu, total in totals.items())
+    even = {links.pairs.get(pair, 0) for pair in combinations(totals, 2)}
+    each = even.pop() if len(even) == 1 else None
+    if each:
+        what = Line(_every_pair(each, len(totals), len(links.gpus)))
+    else:
+        low, high = min(totals.values()), max(totals.values())
+        numbers = count(high, "link") if low == high else f"{low} to {count(high, 'link')}"
+        what = Line(f"{numbers} from each GPU; pairs differ", Tone.WARNING)
     lines = (
-        Line(_every_pair(each)),
+        what,
         Line("switches not reported, but a GPU has too few links to connect to the others directly", Tone.MUTED),
     )
     return Bank("NVSwitches" if name == "NVLink" else f"{name} switches", lines, counts, assumed=True,
-                hint=f"{name} switches, inferred: {_every_pair(each)}")  # fmt: skip
+                hint=f"{name} switches, inferred: {what.text}")  # fmt: skip
 
 
 def _mesh(name: str, even: int | None, pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:
@@ -209,8 +240,9 @@ def _edge(pair: Pair, number: int | None, links: Sequence[Link], has_measured: b
     return PeerEdge(*pair, number, rate.grade, rate.text)
 
 
-def _every_pair(each: int) -> str:
-    return f"{count(each, 'link')} between every pair of GPUs"
+def _every_pair(each: int, linked: int, gpus: int) -> str:
+    which = "GPUs" if linked == gpus else f"{linked} of the {gpus} GPUs"
+    return f"{count(each, 'link')} between every pair of {which}"
 
 
 def _switch_title(switches: Sequence[Device]) -> str:

@@ -103,7 +103,7 @@ class PlaceLayout:
         return low
 
     def _hub(self, hub: Hub, x: float, y: float, width: float, start: tuple[float | None, float]) -> float:
-        texts, height = set_text(hub.title, hub.lines, width - 2 * PAD, line_lines=6)
+        texts, height = set_text(hub.title, hub.lines, width - 2 * PAD)
         box = Box(
             x, y, width, height + 1.4 * PAD, "hub", hub.hint, moved(texts, x + PAD, y + 0.6 * PAD), hub.devices,
             assumed=hub.assumed, low=hub.rate.is_low,
@@ -151,15 +151,13 @@ class PlaceLayout:
         return at - CARD_GAP
 
     def _height(self, card: Card) -> float:
-        _, height = set_text(
-            card.title, (*card.lines, *card.rate.lines()), self.shape.column - RAIL - 2 * PAD, line_lines=3
-        )
+        _, height = set_text(card.title, (*card.lines, *card.rate.lines()), self.shape.column - RAIL - 2 * PAD)
         return height + 1.4 * PAD
 
     def _card(self, card: Card, x: float, y: float, ends: list[tuple[float, Card]]) -> float:
         """Draw one card; append the end of its link to `ends`. Returns its lower edge."""
         width = self.shape.column - RAIL
-        texts, height = set_text(card.title, (*card.lines, *card.rate.lines()), width - 2 * PAD, line_lines=6)
+        texts, height = set_text(card.title, (*card.lines, *card.rate.lines()), width - 2 * PAD)
         left = x + RAIL
         box = Box(
             left, y, width, height + 1.4 * PAD, card.kind, card.hint, moved(texts, left + PAD, y + 0.6 * PAD),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 _REGULAR = (
     "32 40 46 84 64 95 78 27 39 39 50 84 32 36 32 34 64 64 64 64 64 64 64 64 64 64 34 34 84 84 84 53 "
     "100 68 69 70 77 63 58 77 75 29 29 66 56 86 75 79 60 79 69 63 61 73 68 99 69 61 69 39 34 39 84 50 "
@@ -45,37 +44,30 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     return ems * size
 
 
-def fit(text: str, room: float, size: float, *, bold: bool = False) -> str:
-    """`text`, cut and ended by an ellipsis if it is wider than `room`."""
-    if text_width(text, size, bold=bold) <= room:
-        return text
-    kept = ""
-    left = room - text_width(ELLIPSIS, size, bold=bold)
-    for character in text:
-        left -= text_width(character, size, bold=bold)
-        if left < 0:
-            break
-        kept += character
-    return kept.rstrip() + ELLIPSIS if kept.strip() else ELLIPSIS
-
-
-def wrap(text: str, room: float, size: float, *, bold: bool = False, lines: int = 2) -> list[str]:
-    """`text` in at most `lines` lines no wider than `room`; the last line is cut if the text is longer.
-
-    A number is not separated from its unit.
-    """
-    pieces = [piece for piece in _BREAKS.findall(_QUANTITY.sub(_NO_BREAK, text)) if piece]
+def wrap(text: str, room: float, size: float, *, bold: bool = False) -> list[str]:
+    """`text` in lines no wider than `room`, whole: a word that is wider is divided. A number is not separated from its
+    unit."""
     wrapped: list[str] = []
     current = ""
-    while pieces:
-        longer = current + pieces[0]
-        if not current or text_width(longer.rstrip(), size, bold=bold) <= room:
-            current = longer
-            pieces.pop(0)
-            continue
-        if len(wrapped) == lines - 1:
-            break
-        wrapped.append(current.rstrip())
-        current = ""
-    rest = (current + "".join(pieces)).rstrip()
-    return [fit(line.replace(_NO_BREAK, " "), room, size, bold=bold) for line in (*wrapped, rest) if line]
+    for piece in _BREAKS.findall(_QUANTITY.sub(_NO_BREAK, text)):
+        if current and text_width((current + piece).rstrip(), size, bold=bold) > room:
+            wrapped.append(current)
+            current = ""
+        *full, current = _divided(current + piece, room, size, bold=bold)
+        wrapped += full
+    return [line for each in (*wrapped, current) if (line := each.rstrip().replace(_NO_BREAK, " "))]
+
+
+def _divided(word: str, room: float, size: float, *, bold: bool) -> list[str]:
+    """A word in pieces no wider than `room`, of one character at least."""
+    if text_width(word.rstrip(), size, bold=bold) <= room:
+        return [word]
+    pieces: list[str] = []
+    start, width = 0, 0.0
+    for place, character in enumerate(word):
+        wide = text_width(character, size, bold=bold)
+        if place > start and width + wide > room:
+            pieces.append(word[start:place])
+            start, width = place, 0.0
+        width += wide
+    return [*pieces, word[start:]]

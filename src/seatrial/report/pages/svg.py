@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Svg:
-    """An inline `<svg>` element. Its author has escaped all text in it."""
+    """An inline `<svg>` element. Its author has escaped all text in it. `is_picture`: not a sentence in its place."""
 
     text: str
+    is_picture: bool = True
 
     def __html__(self) -> str:
         """The text for templates with autoescaping."""

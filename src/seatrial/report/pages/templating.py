@@ -65,6 +65,6 @@ class Verbatim:
 
 def _with_code(text: str) -> Markup:
     """Text in which `backticks` become code; everything else is escaped."""
-    pieces = _CODE.split(text)
+    pieces = _CODE.split(str(_printable(text)))
     marked = [Markup("<code>{}</code>").format(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces)]
     return Markup("").join(marked)

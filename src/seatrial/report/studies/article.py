@@ -67,6 +67,7 @@ def article(
 
 def alarm(compared: Sequence[Compared]) -> str:
     """A warning beside the result: unintended differences, which may be its cause."""
+    compared = [one for one in compared if one.comparisons or not one.lost]  # without a result, it is of no interest
     number = sum(len(one.unintended) for one in compared)
     if not number:
         return ""

@@ -8,7 +8,7 @@ from seatrial.model.benchmark import Better
 from seatrial.model.parameter import Value
 from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult
 from seatrial.report.studies.verdicts import varying
-from seatrial.report.units import bare_name, count, label, setting_number, show_percent
+from seatrial.report.units import bare_name, count, label, setting_number, show_percent, workers_text
 
 FEWEST_FOR_A_FIT = 5
 _LAWS = {"amdahl": "Amdahl's law", "gustafson": "Gustafson's law"}
@@ -27,9 +27,7 @@ def failed(result: ScalingResult) -> list[ScalingPoint]:
 
 def workers(result: ScalingResult, number: float) -> str:
     """A number of workers with its name: "16 threads", "1 node"."""
-    name = bare_name(result.along)
-    spelled = setting_number(result.along, number)
-    return f"{spelled} {name.removesuffix('s') if number == 1 else name}"
+    return workers_text(result.along, number)
 
 
 def scaling_headline(result: ScalingResult) -> str:

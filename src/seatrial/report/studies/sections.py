@@ -64,6 +64,8 @@ _TIME = (
     "blocks compensate for it) or only one does, and whether the first repeats differ from the others."
 )
 
+_LEFT_OUT = "What the comparison was to include, and why it does not. It is in no table and no verdict."
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -84,7 +86,13 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
         return []
     comparisons = [comparison for one in compared for comparison in one.comparisons]
     names = subjects(compared)
-    sections = [Section("fairness", "Is it a fair comparison?", "fairness", _fairness(compared))]
+    left_out = list(dict.fromkeys(text for one in compared for text in one.lost))
+    sections: list[Section] = []
+    if left_out:
+        context = {"about": _LEFT_OUT, "lines": left_out, "charts": []}
+        sections.append(Section("left-out", "Not compared", "charts", context))
+    if comparisons or (not left_out and any(one.differences for one in compared)):
+        sections.append(Section("fairness", "Is it a fair comparison?", "fairness", _fairness(compared)))
     if not comparisons:
         return sections
     sections.append(Section("verdicts", "Verdicts", "verdicts", _verdicts(compared)))

@@ -67,7 +67,7 @@ def headline(compared: Sequence[Compared]) -> str:
     """The result in one line: the only verdict, or the number of each."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
     if not comparisons:
-        return "Nothing could be compared: no figure was measured on both sides"
+        return "Nothing was compared: no figure was measured on two sides"
     if len(comparisons) == 1:
         return verdict_sentence(comparisons[0])
     counts = Counter(one.verdict for one in comparisons)

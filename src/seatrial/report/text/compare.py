@@ -70,7 +70,7 @@ def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
     blocks += _compared(result.compared, style)
     blocks += [_scaling(one, style) for one in result.scaling]
     blocks += [_best_of(one, style) for one in result.best_of]
-    if not (result.compared or result.scaling or result.best_of):
+    if not (any(one.comparisons for one in result.compared) or result.scaling or result.best_of):
         blocks.append(results_text(result.results, style))  # the study compares nothing
     else:
         blocks.append(_without_figures(result, style))
@@ -82,7 +82,17 @@ def _compared(compared: Sequence[Compared], style: Style) -> list[str]:
         return []
     title = _title(headline(compared), style)
     where = [_breakdown(one, style) for one in breakdowns_of(compared)]
-    return [title, _fairness(compared, style), _verdicts(compared, style), *where, _design(compared, style)]
+    left_out = _left_out(compared, style)
+    is_empty = not any(one.comparisons for one in compared)
+    if is_empty and not where and (left_out or not any(one.differences for one in compared)):
+        return [title, left_out]
+    return [title, left_out, _fairness(compared, style), _verdicts(compared, style), *where, _design(compared, style)]
+
+
+def _left_out(compared: Sequence[Compared], style: Style) -> str:
+    """What was not compared, and why."""
+    texts = dict.fromkeys(text for one in compared for text in one.lost)
+    return "\n".join(line for text in texts for line in _wrapped(style, _plain(f"not compared: {text}"), ""))
 
 
 def _without_figures(result: StudyResult, style: Style) -> str:

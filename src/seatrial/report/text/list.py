@@ -26,6 +26,7 @@ def list_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
     lines.append(f"compilers: {', '.join(document['compilers']) or 'none'}")
     lines += _mpis(document["mpis"], style)
     lines += _environments(document["environments"], style)
+    lines += _blas(document["blas"], style)
     return "\n".join(lines)
 
 
@@ -68,4 +69,22 @@ def _environments(environments: Sequence[Mapping[str, Any]], style: Style) -> It
             else f"needs {environment['need']}",
         )
         for environment in of_site
+    )
+
+
+def _blas(libraries: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
+    """A line for each library: its name for `blas`, its version and kernels, its path, and what is known of them."""
+    if not libraries:
+        yield "BLAS libraries: none"
+        return
+    yield "BLAS libraries (blas; the first is the default):"
+    yield style.table(
+        (
+            "-" if library["name"] == library["library"] else library["name"],
+            (library["version"] or library["family"]).partition("  ")[0].split(" NO_")[0].split(" DYNAMIC")[0],
+            f"kernels of {library['kernels'] or 'unknown'}",
+            library["library"],
+            f"from {library['found']}; {library['remark']}",
+        )
+        for library in libraries
     )

@@ -59,6 +59,7 @@ def machine_text(machine: Machine, peers: Sequence[PeerRates] = (), style: Style
         _block("Measured", _measured(machine, style), style),
         _block("Links measured, per direction", links_text(machine, style), style),
         *(_block(peers_title(rates), peers_text(rates), style) for rates in peers if len(rates.devices) <= _MOST_PEERS),
+        _block("Platform", _platform(machine, style), style),
         _block("Settings", _settings(machine, style), style),
         _block("Sources disagree", _disagreements(machine.disagreements()), style, "warning"),
         _block("Could not be read", _sentences(machine.unread, style), style, "warning"),
@@ -93,6 +94,13 @@ def _header(machine: Machine, style: Style) -> str:
     lines = [f"{name}: {', '.join(part for part in what if part)}".rstrip()]
     lines += style.wrapped(", ".join(clean(part) for part in system if part), "  ")
     return "\n".join(lines)
+
+
+def _platform(machine: Machine, style: Style) -> list[str]:
+    """Hypervisors and containers with their evidence."""
+    rows = [(sign.kind, "hypervisor", sign.evidence) for sign in machine.platform.virtualization]
+    rows += [(sign.kind, "container", sign.evidence) for sign in machine.platform.container]
+    return [line for kind, what, text in rows for line in style.wrapped(clean(f"{kind} ({what}): {text}"), "  ")]
 
 
 def _tree(folds: Sequence[Fold], style: Style) -> list[str]:

@@ -103,10 +103,15 @@ def _about(names: Sequence[str], affinity: Mapping[str, Affinity]) -> dict[str, 
     """Device -> its CPUs and its NUMA node; "" holds the headings. Empty columns are left out."""
     known = {name: affinity.get(name) for name in names}
     cpus = {name: "" if entry is None or not entry.cpus else cpu_list(entry.cpus) for name, entry in known.items()}
-    numa = {name: "" if entry is None or entry.numa is None else str(entry.numa) for name, entry in known.items()}
+    numa = {name: "" if entry is None else _nodes(entry) for name, entry in known.items()}
     filled = [(head, of) for head, of in (("CPUs", cpus), ("NUMA", numa)) if any(of.values())]
     rows = {name: [_cut(of[name] or UNKNOWN) for _, of in filled] for name in names}
     return {"": [head for head, _ in filled], **rows}
+
+
+def _nodes(affinity: Affinity) -> str:
+    """The NUMA node, or the nodes if there are several."""
+    return str(affinity.numa) if affinity.numa is not None else cpu_list(affinity.numa_nodes or ())
 
 
 def _legend(

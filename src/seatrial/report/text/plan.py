@@ -21,7 +21,8 @@ def plan_text(plan: PlannedStudy, style: Style = PLAIN) -> str:
     """The output of `seatrial plan` without a trailing newline."""
     study = plan.study
     head = [style.paint(clean(study.name), "heading"), *_wrapped(style, study.question)]
-    blocks = [head, _axes(plan, style), _experiments(plan, style), _refused(plan, style), _time(plan, style)]
+    blocks = [head, _axes(plan, style), _experiments(plan, style), _refused(plan, style)]
+    blocks += [_linked(plan, style), _time(plan, style)]
     blocks.append(_analysis(plan, style))
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -76,6 +77,17 @@ def _refused(plan: PlannedStudy, style: Style) -> list[str]:
     return lines
 
 
+def _linked(plan: PlannedStudy, style: Style) -> list[str]:
+    """Which installed program is linked with which MPI library."""
+    if not plan.linked:
+        return []
+    rows = []
+    for one in plan.linked:
+        library = one.path or f"{one.library}, which the loader does not find"
+        rows.append((one.benchmark, one.program, "linked with", clean(one.mpi or "an unknown MPI"), clean(library)))
+    return [style.paint("Installed programs and their MPI library", "heading"), style.table(rows)]
+
+
 def _time(plan: PlannedStudy, style: Style) -> list[str]:
     lines = [style.paint("Time", "heading")]
     budget = show(plan.study.repeat.budget_s, "s")
@@ -117,6 +129,10 @@ def _analysis(plan: PlannedStudy, style: Style) -> list[str]:
                 lines += _wrapped(style, f"figures of {name}: {', '.join(figures)}")
         else:
             lines += _wrapped(style, f"no comparison: fewer than two values of {clean(along)} can run here.")
+        for same in plan.same[:_MOST_LINES]:
+            shown = _short([_value(along, value) for value in same.values])
+            text = f"{same.benchmark}: {shown} are one experiment on this machine"
+            lines += _wrapped(style, f"not compared: {text}.")
     if study.scaling is not None:
         lines += _wrapped(style, f"{study.scaling.kind} scaling along {clean(study.scaling.along)}.")
     if study.best_of is not None:

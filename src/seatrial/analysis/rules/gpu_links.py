@@ -1,0 +1,182 @@
+"""Rules about direct links between GPUs (NVLink, XGMI): missing ones, and boards whose pairs differ by design."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+
+from seatrial.analysis.direct_links import DirectLinks, Pair, direct_links
+from seatrial.analysis.link_faults import LinkFault, Missing, link_faults
+from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.devices import spans
+from seatrial.analysis.rules.words import listed
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.spelling import count
+
+_NUMBERED = re.compile(r"(?:GPU|gpu-?)([0-9]{1,4})\Z")
+_MOST_EVIDENCE = 16
+
+
+def links_missing(case: Case) -> Iterator[Finding]:
+    """Fires if GPUs, or pairs of them, have fewer direct links than the rest of their board; all are one finding.
+
+    An error if no hidden GPU and no known board explains it, else a warning.
+    """
+    links = direct_links(case.machine)
+    faults = link_faults(links)
+    if not faults:
+        return
+    certain = any(fault.is_certain for fault in faults)
+    causes = [_cause(links, fault) for fault in faults]
+    yield Finding(
+        rule="gpu-link-missing",
+        severity=Severity.ERROR if certain else Severity.WARNING,
+        devices=tuple(gpu for gpu in links.gpus if any(gpu in fault.gpus for fault in faults)),
+        observation=" ".join(observed(links, fault) for fault in faults),
+        diagnosis=" ".join(dict.fromkeys(causes)),
+        remedy=_remedy(links, faults),
+        evidence=listed(_evidence(links, faults), most=_MOST_EVIDENCE),
+    )
+
+
+def links_uneven(case: Case) -> Iterator[Finding]:
+    """Fires if pairs of GPUs have different numbers of links by design (DGX-1: a hybrid cube mesh)."""
+    links = direct_links(case.machine)
+    if len(links.linked) < 2 or links.is_switched:  # through switches any GPU reaches any other at its own total
+        return
+    if any(fault.is_certain for fault in link_faults(links)):
+        return
+    numbers = {pair: links.between(*pair) for pair in combinations(links.gpus, 2)}
+    counts = Counter(number for number in numbers.values() if number is not None)
+    if len(counts) < 2:
+        return
+    unlinked = [gpu for gpu in links.gpus if gpu not in links.totals]
+    counted = listed(f"{number} with {_links(links, each)}" for each, number in sorted(counts.items(), reverse=True))
+    best = max(links.pairs, key=lambda pair: links.pairs[pair] or 1)
+    yield Finding(
+        rule="gpu-links-uneven",
+        severity=Severity.INFO,
+        devices=links.gpus,
+        observation=f"GPU pairs have different numbers of direct links: of {count(sum(counts.values()), 'pair')}, "
+        f"{counted}."
+        + (f" {spans(unlinked)} {'has' if len(unlinked) == 1 else 'have'} no direct link." if unlinked else ""),
+        diagnosis="The rate between two GPUs depends on the pair; pairs without a direct link communicate over PCIe, "
+        "or through a third GPU if the links can forward (XGMI). "
+        "This is normal for boards without a switch between the GPUs.",
+        remedy=f"Choose GPUs by their links: for two, {best[0]} and {best[1]}; "
+        "place ranks that communicate most on linked GPUs (see `--ranks`), and view the matrix with "
+        "`nvidia-smi topo -m` or `rocm-smi --showtopo`",
+        evidence=listed((f"{a} - {b}: {_links(links, each or 1)}" for (a, b), each in links.pairs.items()), most=12),
+    )
+
+
+def observed(links: DirectLinks, fault: LinkFault) -> str:
+    """What is missing, and what the other GPUs have, as sentences."""
+    if fault.missing is Missing.BETWEEN_GROUPS:
+        groups = "; ".join(spans(group) for group in links.groups() if len(group) > 1)
+        return f"The GPUs form {fault.usual} groups without {_noun(links)}s between them: {groups}."
+    if fault.missing is Missing.PAIRS:
+        rest = f"the other pairs of these GPUs' board have {_number(links, fault.usual)}"
+        if len(fault.pairs) == 1:
+            ((a, b),) = fault.pairs
+            return f"{a} and {b} have {_none_or(links, fault.pairs[a, b])} between them; {rest}."
+        ends = listed(f"{a} - {b}: {_links(links, number)}" for (a, b), number in fault.pairs.items())
+        return f"{len(fault.pairs)} GPU pairs have fewer {_noun(links)}s ({ends}); {rest}."
+    verb = "has" if len(fault.gpus) == 1 else "have"
+    others = [gpu for gpu in links.gpus if gpu not in fault.gpus]
+    each = " each" if len(others) > 1 else ""
+    usual = f"; {spans(others)} have {_number(links, fault.usual)}{each}" if others else ""
+    if fault.missing is Missing.ALL:
+        pairs = len(links.gpus) * (len(links.gpus) - 1) // 2
+        of_all = f"{len(fault.pairs)} of {count(pairs, 'GPU pair')}"
+        return f"{spans(fault.gpus)} {verb} no {_noun(links)}{usual}. {of_all} have none."
+    few = sorted(set(fault.gpus.values()))
+    if not links.is_counted:
+        return f"{spans(fault.gpus)} {verb} links to fewer GPUs than the others ({fault.usual})."
+    number = _number(links, few[0]) if len(few) == 1 else f"{few[0]} to {_number(links, few[-1])}"
+    each = " each" if len(fault.gpus) > 1 and len(few) == 1 else ""
+    return f"{spans(fault.gpus)} {verb} {number}{each}; the other GPUs have {fault.usual}."
+
+
+def _cause(links: DirectLinks, fault: LinkFault) -> str:
+    slow = "Copies and collectives that include them use PCIe or fewer links, and every rank waits for the slowest."
+    unknown = "The numbers of links do not show the cause."
+    if fault.missing is Missing.BETWEEN_GROUPS:
+        return (
+            f"Copies between the groups use PCIe. {unknown} It is intended where the fabric was divided into "
+            "partitions, one for each virtual machine or user; else links between boards may be down."
+        )
+    if fault.missing is Missing.ALL and links.name == "NVLink":
+        may = (
+            "A fabric manager that is not running or failed, a fabric partition without these GPUs, MIG mode, or "
+            "links that failed to train would each look like this."
+            if links.is_switched
+            else "Links that failed to train or are disabled, MIG mode, or a bridge that is missing or not seated "
+            "would each look like this."
+        )
+    else:
+        may = "A link may be down, disabled or failed to train, or a bridge may not be seated."
+    if fault.is_certain:
+        return f"{slow} {unknown} {may}"
+    hidden = (
+        "It is not a fault where these GPUs are another product (a display card) or a bridge was never installed."
+        if fault.missing is Missing.ALL
+        else "It is not a fault if the GPU at the other end is hidden from this process (a container, a batch system)."
+    )
+    return f"{slow} {unknown} {may} {hidden}"
+
+
+def _remedy(links: DirectLinks, faults: Iterable[LinkFault]) -> str:
+    affected = [gpu for gpu in links.gpus if any(gpu in fault.gpus for fault in faults)]
+    if links.name != "NVLink":
+        return (
+            "See all links with `rocm-smi --showtopo` and their errors with `rocm-smi --showxgmierr`, and search the "
+            "kernel's messages (`dmesg | grep -i xgmi`); then reset the GPUs or check the bridge"
+        )
+    numbers = [match[1] for gpu in affected if (match := _NUMBERED.match(gpu)) is not None]
+    one = f" -i {','.join(numbers)}" if 0 < len(numbers) == len(affected) <= 4 and affected != list(links.gpus) else ""
+    steps = [f"List the state of each link with `nvidia-smi nvlink -s{one}` and its errors with `nvidia-smi nvlink -e`"]
+    if links.is_switched:
+        steps.append(
+            f"the fabric's state with `nvidia-smi -q{one}` (Fabric, and MIG Mode), and the fabric manager with "
+            "`systemctl status nvidia-fabricmanager`"
+        )
+    elif any(fault.missing is Missing.ALL for fault in faults):
+        steps.append(f"MIG Mode with `nvidia-smi -q{one}`, and the products with `nvidia-smi -L`")
+    steps.append("Xid 74 (NVLink error) in `dmesg`")
+    return ", ".join(steps[:-1]) + f", and {steps[-1]}; then reset the GPUs, or have the board checked"
+
+
+def _evidence(links: DirectLinks, faults: Iterable[LinkFault]) -> Iterator[str]:
+    pairs: dict[Pair, int] = {}
+    for fault in faults:
+        if fault.missing is Missing.PAIRS:
+            pairs |= fault.pairs
+    yield from (f"{a} - {b}: {_links(links, number)}" for (a, b), number in pairs.items())
+    totals: Mapping[str, int] = links.totals
+    for gpu in links.gpus:
+        if links.is_counted or gpu not in totals:
+            yield f"{gpu}: {_links(links, totals.get(gpu, 0))}"
+        else:
+            yield f"{gpu}: linked to {count(sum(gpu in pair for pair in links.pairs), 'GPU')}"
+
+
+def _number(links: DirectLinks, number: int) -> str:
+    """As "18 NVLinks", "4 XGMI links"; without a number if it is unknown."""
+    return count(number, _noun(links)) if links.is_counted else f"{_noun(links)}s"
+
+
+def _none_or(links: DirectLinks, number: int) -> str:
+    return f"no {_noun(links)}" if number == 0 else _number(links, number)
+
+
+def _noun(links: DirectLinks) -> str:
+    return links.name if links.name.endswith("Link") else f"{links.name} link"
+
+
+def _links(links: DirectLinks, number: int) -> str:
+    if number == 0:
+        return "none"
+    return count(number, "direct link") if links.is_counted else "direct links"

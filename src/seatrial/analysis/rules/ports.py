@@ -1,0 +1,162 @@
+"""Rules about the ports of adapters: InfiniBand width, rate beside like adapters, and PCIe below the port's rate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from seatrial.analysis.rules.case import Case, cite
+from seatrial.analysis.rules.devices import fabric_adapters, is_virtual, spans
+from seatrial.analysis.rules.words import listed
+from seatrial.model.fact import Fact
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.host_links import narrowest, way_up
+from seatrial.model.machine import Device, Machine
+from seatrial.model.spelling import show, show_percent
+
+_RATE = re.compile(r"(port\d+_)?rate\Z")
+_FULL_WIDTH = 4
+_SPLIT = frozenset({"HDR", "NDR", "XDR"})
+"""Of these speeds, two lanes are a product (HDR100, NDR200), not a fault."""
+_LESS = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    """An active port; `number` is "" for the first."""
+
+    adapter: Device
+    number: str
+    rate: float
+    fact: Fact
+
+    @property
+    def name(self) -> str:
+        """Such as mlx5_0, or mlx5_0 port 2."""
+        return f"{self.adapter.id} port {self.number}" if self.number else self.adapter.id
+
+    def said(self, fact: str) -> str | None:
+        """The text of a fact about this port."""
+        return self.adapter.facts.text(f"port{self.number}_{fact}" if self.number else fact)
+
+
+def port_narrow(case: Case) -> Iterator[Finding]:
+    """Fires if an active InfiniBand port runs on fewer lanes than its kind of link has."""
+    narrow: dict[tuple[int, float], list[_Port]] = {}
+    for port in _ports(case.machine):
+        width = port.said("link_width")
+        if (port.said("link_layer") or "").lower() != "infiniband" or width is None or not width.isdecimal():
+            continue
+        is_split = int(width) == 2 and (port.said("link_speed") or "") in _SPLIT
+        if 0 < int(width) < _FULL_WIDTH and not is_split:
+            narrow.setdefault((int(width), port.rate), []).append(port)
+    for (lanes, rate), ports in narrow.items():
+        yield Finding(
+            rule="fabric-port-narrow",
+            severity=Severity.WARNING,
+            devices=tuple(dict.fromkeys(port.adapter.id for port in ports)),
+            observation=f"The link of {spans(port.name for port in ports)} is {lanes}X wide: {show(rate, 'B/s')} "
+            f"instead of {show(rate * _FULL_WIDTH / lanes, 'B/s')} with {_FULL_WIDTH}X.",
+            diagnosis="InfiniBand links have four lanes; with a bad cable or contact, they train with fewer. The rate "
+            "is lower by the same share, and errors on the remaining lanes are likely.",
+            remedy="Look for errors with `perfquery` or `ibqueryerrors`, reseat or replace the cable at both ends, and "
+            "check the width with `ibstat` and `iblinkinfo`",
+            evidence=listed(cite(f"{port.name} rate", port.fact) for port in ports) + f", {lanes}X",
+            loss=1 - lanes / _FULL_WIDTH,
+        )
+
+
+def port_below_siblings(case: Case) -> Iterator[Finding]:
+    """Fires if an active port is slower than that of another adapter of exactly the same model."""
+    like: dict[tuple[str, str], list[_Port]] = {}
+    for port in _ports(case.machine):
+        model = port.adapter.facts.text("board_id")
+        if model is not None:
+            like.setdefault((model, port.said("link_layer") or ""), []).append(port)
+    for (model, _), ports in like.items():
+        best = max(port.rate for port in ports)
+        slow = [port for port in ports if port.rate < _LESS * best]
+        if not slow:
+            continue
+        worst = min(slow, key=lambda port: port.rate)
+        fast = [port.name for port in ports if port not in slow]
+        yield Finding(
+            rule="fabric-port-slower",
+            severity=Severity.WARNING,
+            devices=tuple(dict.fromkeys(port.adapter.id for port in slow)),
+            observation=f"{spans(port.name for port in slow)} {'runs' if len(slow) == 1 else 'run'} at "
+            f"{show(worst.rate, 'B/s')}; adapters of the same model ({model}) at {show(best, 'B/s')}: {spans(fast)}.",
+            diagnosis="Possible causes: a cable or switch port of an older generation, a split port, a setting, or a "
+            "link that trained slower after errors. It may be planned, for example a port for storage.",
+            remedy="Compare both ends with `iblinkinfo` or `ethtool INTERFACE`, and swap the cable with that of a fast "
+            "port; if it is planned, keep it out of the list of adapters for messages",
+            evidence=listed(cite(f"{port.name} rate", port.fact) for port in ports),
+        )
+
+
+def pcie_below_port(case: Case) -> Iterator[Finding]:
+    """Fires if the PCIe link of an adapter carries less than one of its active ports."""
+    machine = case.machine
+    if is_virtual(machine):
+        return
+    low: dict[tuple[float, float], list[_Port]] = {}
+    for port in _ports(machine):
+        carried = _host_rate(machine, port.adapter)
+        if carried is not None and carried < _LESS * port.rate:
+            low.setdefault((carried, port.rate), []).append(port)
+    for (carried, rate), ports in low.items():
+        facts = ports[0].adapter.facts
+        lanes, speed = facts.integer("pcie_lanes"), facts.number("pcie_GTps")
+        width = f" ({lanes} lanes at {speed:g} GT/s)" if lanes and speed else ""
+        yield Finding(
+            rule="pcie-below-port",
+            severity=Severity.WARNING,
+            devices=tuple(dict.fromkeys(port.adapter.id for port in ports)),
+            observation=f"The port of {spans(port.name for port in ports)} runs at {show(rate, 'B/s')}, but PCIe "
+            f"carries {show(carried, 'B/s')} per direction to it{width}.",
+            diagnosis=f"Messages reach at most {show_percent(carried / rate)} of the port's rate, less the headers of "
+            "PCIe, unless the card has a second PCIe link (Socket Direct).",
+            remedy="If the card supports more lanes or a higher speed (see `sudo lspci -vv`, LnkCap), move it to a "
+            "slot that has them; else plan with the rate of PCIe",
+            evidence=listed(cite(f"{port.name} rate", port.fact) for port in ports)
+            + f"; {_cited_links(machine, ports[0].adapter)}",
+            loss=1 - carried / rate,
+        )
+
+
+def _ports(machine: Machine) -> Sequence[_Port]:
+    """The ports with a known rate that are active: the rate of others is that of an untrained link."""
+    found = []
+    for adapter in fabric_adapters(machine):
+        for name in adapter.facts:
+            match = _RATE.match(name)
+            fact = adapter.facts.best(name)
+            if match is None or fact is None:
+                continue
+            number = (match[1] or "").removeprefix("port").removesuffix("_")
+            rate = adapter.facts.number(name)
+            port = _Port(adapter, number, rate or 0.0, fact)
+            if rate and (port.said("state") or "").lower() in ("active", "up"):
+                found.append(port)
+    return found
+
+
+def _host_rate(machine: Machine, adapter: Device) -> float | None:
+    """B/s per direction between the adapter and the processor: the lowest trained rate of the links on the way, or
+    capable rate if unknown; bridges may be idle, so their capability counts."""
+    own, *above = way_up(machine, adapter) or (None,)
+    if own is None:
+        return None
+    rate = own.trained_Bps or own.capable_Bps
+    higher = narrowest([link for link in above if link is not None])
+    rates = [value for value in (rate, higher.capable_Bps if higher is not None else None) if value]
+    return min(rates) if rate else None
+
+
+def _cited_links(machine: Machine, adapter: Device) -> str:
+    return listed(
+        f"{link.a} - {link.b}: {show(link.trained_Bps or link.capable_Bps, 'B/s')} ({link.source})"
+        for link in way_up(machine, adapter)
+        if link.trained_Bps or link.capable_Bps
+    )

@@ -1,0 +1,90 @@
+"""Private copies of what is run: the bytes that were checked in a cache, in a folder of this process alone.
+
+What is run is so what was checked, also if a launcher starts it by its path on another node, whatever happens to the
+cache meanwhile. The folder is in the own cache, which nodes share, and is removed when the process ends; those of
+killed processes are removed by later ones.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import platform
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from seatrial.environments.cache import check_folder, make_folder, own_cache
+from seatrial.store.claim import kernel_and_namespace, process_start
+
+_FOLDER = "running"
+_LEFTOVER_S = 30 * 86400.0
+
+_folders: dict[tuple[int, Path], Path] = {}
+_copies: dict[tuple[int, Path, Path, str], Path] = {}
+_origins: dict[str, str] = {}
+
+
+def private_copy(data: bytes, origin: Path) -> Path:
+    """A file of this process with this content, which was read from `origin`; the same one each time. `origin` itself
+    if the own cache cannot be written: then nobody but its owner can change it either. Raises CacheError."""
+    key = (os.getpid(), own_cache().path, origin, hashlib.sha256(data).hexdigest())
+    made = _copies.get(key)
+    if made is not None and made.exists():
+        return made
+    try:
+        folder = _private_folder() / secrets.token_hex(4)
+        folder.mkdir(mode=0o700)
+        made = folder / origin.name
+        with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o500), "wb") as stream:
+            stream.write(data)
+    except OSError:
+        return origin
+    _copies[key] = made
+    _origins[str(made)] = str(origin)
+    return made
+
+
+def origins(command: Iterable[str]) -> list[str]:
+    """A command as it is recorded: with the files of the cache in place of their copies."""
+    return [_origins.get(word, word) for word in command]
+
+
+def _private_folder() -> Path:
+    top = own_cache().path / _FOLDER
+    key = (os.getpid(), top)
+    if key not in _folders or not _folders[key].exists():
+        make_folder(top)
+        check_folder(top)
+        _sweep(top)
+        name = f"{platform.node()}-{kernel_and_namespace()}-{os.getpid()}-{process_start(os.getpid())}"
+        folder = top / f"{name}-{secrets.token_hex(4)}"
+        folder.mkdir(mode=0o700)
+        _folders[key] = folder
+    return _folders[key]
+
+
+def _sweep(top: Path) -> None:
+    """Remove the folders of dead processes; of other hosts only what is very old."""
+    with suppress(OSError):
+        for path in top.iterdir():
+            match = re.fullmatch(r".*-([0-9a-f]{8})-([0-9]+)-([0-9]+)-[0-9a-f]{8}", path.name)
+            if match and match[1] == kernel_and_namespace():
+                is_over = process_start(int(match[2])) != int(match[3])
+            else:
+                is_over = time.time() - path.lstat().st_mtime > _LEFTOVER_S
+            if is_over:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+@atexit.register
+def _remove() -> None:
+    """Not by a forked child, which has the folders of its parent."""
+    for (pid, _), folder in _folders.items():
+        if pid == os.getpid():
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,176 @@
+"""Memory in hwloc XML: modules, memory-side caches, CXL and DAX devices, and rates of NUMA nodes.
+
+Formats: hwloc, "Heterogeneous Memory" and "Comparing memory node attributes" (hwloc.h, hwloc/memattrs.h;
+topology-linux.c). A NUMA node has a subtype: DRAM, HBM, MCDRAM, SPM (specific-purpose memory), NVM, GPUMemory,
+CXL-DRAM. hwloc 1 writes subtypes as an info "Type". A memory-side cache is an object of type MemCache around its node;
+on Xeon Phi, an L3 cache with the subtype MemorySideCache around a cluster, in front of its DRAM but not of its MCDRAM.
+Bandwidths are in MiB/s and latencies in ns. They come from the firmware (ACPI HMAT) or from a file that the user gave
+hwloc: the XML does not say which, so they are stated, not measured by seatrial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from seatrial.machine.readers.hwloc_infos import info_number, info_size, read_infos
+from seatrial.machine.readers.memory_locators import read_places
+from seatrial.machine.readers.scalars import write_cpu_list
+from seatrial.machine.readers.xml import Document, Element
+from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, merge_facts
+from seatrial.model.fact import FactKind, Facts
+from seatrial.model.machine import DeviceKind
+from seatrial.model.units import Unit
+
+_ATTRIBUTES: Mapping[str, tuple[str, float, Unit, bool]] = {
+    "Bandwidth": ("memory_bandwidth", float(1 << 20), "B/s", True),
+    "ReadBandwidth": ("memory_read_bandwidth", float(1 << 20), "B/s", True),
+    "WriteBandwidth": ("memory_write_bandwidth", float(1 << 20), "B/s", True),
+    "Latency": ("memory_latency", 1e-9, "s", False),
+    "ReadLatency": ("memory_read_latency", 1e-9, "s", False),
+    "WriteLatency": ("memory_write_latency", 1e-9, "s", False),
+}
+"""Name in hwloc -> the fact, its scale to SI, its unit, whether more is better."""
+
+_FAST_KINDS = frozenset({"HBM", "MCDRAM"})
+_MOST_VALUES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class SideCache:
+    """A memory-side cache: bytes, ways, and whether it is around a cluster (Xeon Phi) rather than around its nodes."""
+
+    size: int | None
+    ways: int | None
+    is_around_cluster: bool
+
+
+def subtype_of(element: Element) -> str:
+    """The subtype of an object, "" for none."""
+    return element.attributes.get("subtype") or read_infos(element).get("Type", "")
+
+
+def side_cache(element: Element) -> SideCache | None:
+    """The memory-side cache that an object is, or None."""
+    is_memory_cache = element.attributes.get("type") == "MemCache"
+    if not is_memory_cache and subtype_of(element) != "MemorySideCache":
+        return None
+    size, ways = (info_number(element.attributes.get(name)) for name in ("cache_size", "cache_associativity"))
+    return SideCache(size or None, ways or None, not is_memory_cache)
+
+
+def say_memory_kind(book: FactBook, element: Element, caches: Sequence[SideCache], source: str) -> None:
+    """Add the kind of a NUMA node's memory, and the memory-side cache in front of it."""
+    kind = subtype_of(element)
+    book.say("memory_kind", kind[:40], source)
+    own = [cache for cache in caches if not (cache.is_around_cluster and kind in _FAST_KINDS)]
+    largest = max(own, key=lambda cache: cache.size or 0, default=None)
+    if largest is not None:
+        _say_cache(book, largest, source)
+
+
+def _say_cache(book: FactBook, cache: SideCache, source: str) -> None:
+    book.say("memory_side_cache", cache.size, source, "B")
+    book.say("memory_side_cache_ways", cache.ways, source, "1")
+
+
+def cache_facts(caches: Mapping[int, SideCache], source: str) -> Mapping[int, Facts]:
+    """NUMA node -> the facts about the memory-side cache in front of it."""
+    found: dict[int, Facts] = {}
+    for node, cache in caches.items():
+        book = FactBook()
+        _say_cache(book, cache, source)
+        found[node] = book.facts()
+    return found
+
+
+def memory_module(element: Element, source: str) -> MemoryModule:
+    """A module; hwloc omits empty slots, speeds and the number of slots."""
+    infos = {name: value.strip() for name, value in read_infos(element).items()}
+    return MemoryModule(
+        locator=infos.get("DeviceLocation", ""),
+        bank=infos.get("BankLocation", ""),
+        size_bytes=info_size(infos.get("Size")),
+        memory_type=infos.get("Type") or None,
+        rank=info_number(infos.get("Rank")) or None,
+        manufacturer=infos.get("Vendor") or None,
+        part_number=infos.get("PartNumber") or None,
+        source=f"{source} (MemoryModule)",
+    )
+
+
+def placed_modules(modules: Sequence[MemoryModule]) -> tuple[MemoryModule, ...]:
+    """The modules with the socket and channel that their names state."""
+    places = read_places([(m.locator, m.bank, bool(m.size_bytes)) for m in modules])
+    return tuple(
+        replace(module, socket=place.socket, channel=place.channel)
+        for module, place in zip(modules, places, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value of an attribute, and the CPUs that it is for (None: all, or those of another object)."""
+
+    value: int
+    cpus: frozenset[int] | None
+
+
+def memory_rates(
+    document: Document,
+    nodes: Mapping[int, int],
+    parts: Sequence[CpuPart],
+    mask: Callable[[Element, str], frozenset[int]],
+    source: str,
+) -> Mapping[int, Facts]:
+    """NUMA node -> the rates stated for it. `nodes`: gp_index -> node; `mask` reads a CPU mask of an element. Raises
+    ParseError for a damaged value.
+
+    Of several initiators, the CPUs of the node itself count, else those with the best value.
+    """
+    own = {part.os_index: part.cpus for part in parts if part.kind is DeviceKind.NUMA}
+    books: dict[int, FactBook] = {}
+    for element in (child for child in document.root.children if child.tag == "memattr"):
+        attribute = _ATTRIBUTES.get(element.attributes.get("name", ""))
+        if attribute is None:
+            continue
+        name, scale, unit, is_more_better = attribute
+        for node, values in _values(document, element, nodes, mask).items():
+            near = [value for value in values if value.cpus is not None and value.cpus == own.get(node)] or values
+            best = (max if is_more_better else min)(near, key=lambda entry: entry.value)
+            where = f", from CPUs {write_cpu_list(best.cpus)}" if best.cpus else ""
+            book = books.setdefault(node, FactBook())
+            stated = f"{source} (memory attribute {element.attributes['name']}{where})"
+            book.say(name, best.value * scale, stated, unit, kind=FactKind.ASSERTED)
+    return {node: book.facts() for node, book in books.items()}
+
+
+def _values(
+    document: Document,
+    element: Element,
+    nodes: Mapping[int, int],
+    mask: Callable[[Element, str], frozenset[int]],
+) -> dict[int, list[_Value]]:
+    found: dict[int, list[_Value]] = {}
+    entries = [child for child in element.children if child.tag == "memattr_value"]
+    if len(entries) > _MOST_VALUES:
+        raise document.error(element, f"more than {_MOST_VALUES} values of a memory attribute")
+    for entry in entries:
+        attributes = entry.attributes
+        if attributes.get("target_obj_type") != "NUMANode":
+            continue
+        target, value = info_number(attributes.get("target_obj_gp_index")), info_number(attributes.get("value"))
+        if value is None:
+            raise document.error(entry, "the value of a memory attribute is not a number")
+        if target is None or target not in nodes:
+            raise document.error(entry, "a memory attribute of an object that is not a NUMA node of the file")
+        text = attributes.get("initiator_cpuset")
+        if value:  # 0 is unknown
+            found.setdefault(nodes[target], []).append(_Value(value, None if text is None else mask(entry, text)))
+    return found
+
+
+def with_rates(part: CpuPart, rates: Mapping[int, Facts]) -> CpuPart:
+    """A NUMA node with its stated rates."""
+    facts = rates.get(part.os_index) if part.kind is DeviceKind.NUMA and part.os_index is not None else None
+    return part if facts is None else replace(part, facts=merge_facts(part.facts, facts))

@@ -1,0 +1,208 @@
+"""Check parsed JSON against a shape (`json_shape`): types, required keys, and the keywords of the schema.
+
+Files may be damaged or hostile, even if their checksum is right. What passes has the types that the shape declares, so
+the code that uses it needs no checks of its own. Keys that the shape does not have are ignored: a later version may add
+some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
+
+from seatrial.model.json_shape import Keywords, fields
+from seatrial.model.strict_json import LARGEST
+
+_Check = Callable[[Any], None]
+
+_NAMES: Mapping[type, str] = {str: "text", bool: "true or false", int: "an integer", float: "a number"}
+_ANY = (Any, object)
+_LONGEST_SHOWN = 60
+
+
+class ShapeError(ValueError):
+    """A value has not the declared type; the message has its place, such as `devices[3].numa`."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        self.place = ""
+        super().__init__(why)
+
+    def within(self, place: str) -> ShapeError:
+        """The same error, from one level up."""
+        dot = "." if self.place and not self.place.startswith("[") else ""
+        self.place = f"{place}{dot}{self.place}"
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.place or 'it'} {self.why}"
+
+
+def check_shape(of_shape: type, value: object) -> None:
+    """Raises ShapeError for the first part of `value` that is not as the shape declares."""
+    _object(of_shape)(value)
+
+
+@cache
+def checks_of(of_shape: type) -> Mapping[str, Callable[[Any], None]]:
+    """Key -> the check of its value, which raises ShapeError, for each key that the shape has."""
+    return {name: _check(hint) for name, hint, _ in fields(of_shape)}
+
+
+@cache
+def _object(of_shape: type) -> _Check:
+    """The check of an object; it is made once for each shape."""
+    parts = [(name, _check(hint), is_required) for name, hint, is_required in fields(of_shape)]
+
+    def check(value: Any) -> None:
+        if type(value) is not dict:
+            raise _wrong(value, "an object")
+        for name, check_part, is_required in parts:
+            if name in value:
+                try:
+                    check_part(value[name])
+                except ShapeError as error:
+                    raise error.within(name) from None
+            elif is_required:
+                raise ShapeError(f"has no {name!r}")
+
+    return check
+
+
+def _check(hint: Any) -> _Check:
+    kind, of = get_origin(hint) or hint, get_args(hint)
+    if kind is Annotated:
+        return _with_keywords(_check(of[0]), hint)
+    if kind in _ANY:
+        return _nothing
+    if kind in (Union, UnionType):
+        return _either([part for part in of if part is not NoneType], may_be_null=NoneType in of)
+    if kind is Literal:
+        return _one_of(tuple(value.value if isinstance(value, Enum) else value for value in of))
+    if kind in (list, tuple):
+        return _items(_check(of[0]), len(of) if kind is tuple else None)
+    if kind is dict:
+        return _values(_check(of[1]))
+    if is_typeddict(kind):
+        return lambda value: _object(kind)(value)  # made when it is used: a shape may contain itself
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _one_of(tuple(one.value for one in kind))
+    return _number(kind) if kind in (int, float) else _exactly(kind)
+
+
+def _nothing(value: Any) -> None:
+    return None
+
+
+def _exactly(kind: type) -> _Check:
+    def check(value: Any) -> None:
+        if type(value) is not kind:
+            raise _wrong(value, _NAMES[kind])
+
+    return check
+
+
+def _number(kind: type) -> _Check:
+    kinds = (int,) if kind is int else (int, float)
+
+    def check(value: Any) -> None:
+        if type(value) not in kinds or not -LARGEST <= value <= LARGEST:
+            raise _wrong(value, _NAMES[kind])
+
+    return check
+
+
+def _one_of(values: tuple[Any, ...]) -> _Check:
+    def check(value: Any) -> None:
+        if not any(type(value) is type(one) and value == one for one in values):
+            raise _wrong(value, "one of " + ", ".join(map(repr, values)))
+
+    return check
+
+
+def _either(kinds: list[Any], *, may_be_null: bool) -> _Check:
+    checks = [_check(kind) for kind in kinds]
+    if len(checks) == 1 and may_be_null:
+        only = checks[0]
+        return lambda value: None if value is None else only(value)
+
+    def check(value: Any) -> None:
+        if value is None and may_be_null:
+            return
+        for one in checks:
+            try:
+                return one(value)
+            except ShapeError as error:
+                last = error
+        if last.place:
+            raise last
+        raise _wrong(value, " or ".join(_NAMES.get(get_origin(kind) or kind, "an allowed value") for kind in kinds))
+
+    return check
+
+
+def _items(item: _Check, length: int | None) -> _Check:
+    def check(value: Any) -> None:
+        if type(value) is not list or length not in (None, len(value)):
+            raise _wrong(value, "a list" if length is None else f"a list of {length}")
+        for position, one in enumerate(value):
+            try:
+                item(one)
+            except ShapeError as error:
+                raise error.within(f"[{position}]") from None
+
+    return check
+
+
+def _values(item: _Check) -> _Check:
+    def check(value: Any) -> None:
+        if type(value) is not dict:
+            raise _wrong(value, "an object")
+        for name, one in value.items():
+            try:
+                item(one)
+            except ShapeError as error:
+                raise error.within(name if name.isidentifier() and name.isascii() else _short(name)) from None
+
+    return check
+
+
+_LIMITS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "minimum": (lambda value, limit: value >= limit, "at least {}"),
+    "exclusiveMinimum": (lambda value, limit: value > limit, "above {}"),
+    "maximum": (lambda value, limit: value <= limit, "at most {}"),
+    "minLength": (lambda value, limit: len(value) >= limit, "text of {} characters or more"),
+    "minItems": (lambda value, limit: len(value) >= limit, "a list of {} or more"),
+}
+
+
+def _with_keywords(inner: _Check, hint: Any) -> _Check:
+    keywords = {k: v for note in hint.__metadata__ if isinstance(note, Keywords) for k, v in note.keywords.items()}
+    rules = [(*_LIMITS[name], limit) for name, limit in keywords.items() if name in _LIMITS]
+    if not rules:
+        return inner
+
+    def check(value: Any) -> None:
+        inner(value)
+        for holds, meaning, limit in rules:
+            if value is not None and not holds(value, limit):
+                raise _wrong(value, meaning.format(limit))
+
+    return check
+
+
+def _wrong(value: Any, expected: str) -> ShapeError:
+    return ShapeError(f"is {_short(value)}, not {expected}")
+
+
+def _short(value: Any) -> str:
+    """A value for a message: short, and printable. A large one is described by its type."""
+    if isinstance(value, list | dict):
+        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return "a very large number"
+    shown = ascii(value) if isinstance(value, str) else str(value)
+    return shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "..."

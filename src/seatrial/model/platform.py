@@ -1,0 +1,21 @@
+"""What a machine is inside of: hypervisors and containers, each with the evidence for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A hypervisor or container runtime (`kind`: "kvm", "docker"), and what shows it."""
+
+    kind: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """All layers around the machine; empty if there are none or none is known."""
+
+    virtualization: tuple[Sign, ...] = ()
+    container: tuple[Sign, ...] = ()

@@ -1,0 +1,138 @@
+"""The shape of a record's line, checked before it is used: a right checksum does not make it a record of ours."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from seatrial.model.json_check import ShapeError, check_shape
+from seatrial.model.json_shape import Count, Keywords, NonNegative, Text
+from seatrial.model.outcome import Stage, State
+from seatrial.model.strict_json import require_plain
+
+RECORD_VERSION = 1
+MOST_SAMPLES = 4 << 20
+"""Of one record: more than fit in the largest record of a program."""
+_MOST_EQUAL = 10_000
+"""Samples with the same index. More are refused: a short line must not stand for millions of samples."""
+
+
+class NotesJson(TypedDict):
+    """Notes of the program that are used elsewhere than on the page; all others are only displayed."""
+
+    mpi_version: NotRequired[str]
+    blas_version: NotRequired[str]
+    blas_core: NotRequired[str]
+
+
+class SourceJson(TypedDict):
+    """The file that a repeat was imported from."""
+
+    sha256: NotRequired[str]
+    kind: NotRequired[str]
+
+
+class SeenJson(TypedDict):
+    """What was observed around a repeat; other keys are only displayed."""
+
+    affinity: NotRequired[list[list[Count]]]
+    libs: NotRequired[dict[str, str]]
+    added_libs: NotRequired[list[str]]
+    hosts: NotRequired[list[str]]
+    host: NotRequired[str]
+    command: NotRequired[list[str] | str]
+    variables: NotRequired[dict[str, str | None]]
+    notes: NotRequired[NotesJson]
+    source: NotRequired[SourceJson]
+    block: NotRequired[str]
+    study: NotRequired[str]
+    again: NotRequired[str | bool]
+    together: NotRequired[Count]
+    budget_s: NotRequired[NonNegative]
+    load_1m: NotRequired[float | None]
+    steal_s: NotRequired[float | None]
+    steal_share: NotRequired[float | None]
+    program_s: NotRequired[float | None]
+    launch_s: NotRequired[float | None]
+
+
+Point = dict[str, str | bool | float]
+
+
+class GroupJson(TypedDict):
+    """Samples by column; the cells are checked by `check_cells`."""
+
+    series: str
+    point: Point
+    rank: int
+    n: Count
+    i: object
+    elapsed_s: object
+    work: dict[str, object]
+    extra: dict[str, object]
+
+
+class RecordJson(TypedDict):
+    """One line of a record file, without its checksum."""
+
+    v: Literal[1]
+    experiment: Text
+    repeat: Annotated[int, Keywords(minimum=0, maximum=2**53)]
+    order: Annotated[int, Keywords(minimum=0, maximum=2**53)]
+    t0: Annotated[float, Keywords(minimum=-1e12, maximum=1e12)]
+    wall_s: NonNegative
+    outcome: State
+    reason: str
+    evidence: str
+    stage: Stage | Literal[""] | None
+    check: str
+    seen: SeenJson
+    samples: list[GroupJson]
+    checks: dict[str, float | None]
+
+
+def check_record(document: Any) -> None:
+    """Raises ValueError for the first part of a parsed line that is not as the shape declares."""
+    check_shape(RecordJson, document)
+    require_plain(document["seen"])
+    left = MOST_SAMPLES
+    for number, group in enumerate(document["samples"]):
+        try:
+            left -= group["n"]
+            _check_group(group, left)
+        except ShapeError as error:
+            raise error.within(f"samples[{number}]") from None
+
+
+def _check_group(group: GroupJson, left: int) -> None:
+    n = group["n"]
+    if left < 0 or (n > _MOST_EQUAL and type(group["i"]) is dict):
+        raise ShapeError(f"claims {n} samples")
+    _check_cells(group["i"], n, "i", _WHOLE)
+    _check_cells(group["elapsed_s"], n, "elapsed_s", _NUMBER_OR_NULL)
+    for name, column in group["work"].items():
+        _check_cells(column, n, name, _NUMBER_OR_NULL)
+    for name, column in group["extra"].items():
+        _check_cells(column, n, name, None)
+
+
+_WHOLE: frozenset[type] = frozenset({int})
+_NUMBER_OR_NULL: frozenset[type] = frozenset({int, float, type(None)})
+_REAL = {float}
+
+
+def _check_cells(column: Any, n: int, name: str, kinds: frozenset[type] | None) -> None:
+    """`kinds`: the types of the cells; None: any, each as it would be in `seen`."""
+    if type(column) is dict and "all" in column:
+        cells = [column["all"]]
+    elif type(column) is list and len(column) == n:
+        cells = column
+    else:
+        raise ShapeError(f"has no column {name[:60]!r} of {n} cells")
+    found = set(map(type, cells))
+    if kinds is not None and not found <= kinds:
+        raise ShapeError(f"has a cell in {name[:60]!r} that is not {'an integer' if kinds is _WHOLE else 'a number'}")
+    if found == _REAL and isfinite(sum(cells)):  # the sum of finite numbers may be infinite, but not the reverse
+        return
+    if found:
+        require_plain(cells)

@@ -1,0 +1,1 @@
+"""Starts other programs, all through one guard process, so that none outlives seatrial."""

@@ -1,0 +1,66 @@
+"""Standard streams that are closed, full, or a pipe without a reader, with every command."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from imports.result_texts import stream
+
+pytestmark = pytest.mark.real
+
+HWLOC = Path(__file__).parents[1] / "data" / "machine" / "hwloc-v2.xml"
+STUDY = "study: small\nquestion: Which?\nbenchmarks: {cpu.peak: {cores: one}}\n"
+COMMANDS = {
+    "--help": 0,
+    "compare results others": 0,
+    "discover --from hwloc-xml=machine.xml --format json": 0,
+    "import stream=stream.txt": 0,
+    "list --references": 0,
+    "plan study.yaml": 0,
+    "profile --tables nowhere": 2,
+    "report results -o page.html": 0,
+    "run nonsense": 2,
+}
+"""Command -> its exit status with streams that work."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("streams")
+    for name, text in (("stream.txt", stream()), ("study.yaml", STUDY), ("machine.xml", HWLOC.read_text())):
+        (made / name).write_text(text)
+    (made / "other.txt").write_text(stream(rates_MBps=(30000.0, 31000.0, 32000.0, 33000.0)))
+    for file, results in (("stream.txt", "results"), ("other.txt", "others")):
+        assert answer(made, f"import stream={file} --results {results}", "").returncode == 0
+    return made
+
+
+def answer(folder: Path, command: str, redirections: str) -> subprocess.CompletedProcess[str]:
+    line = f"set -o pipefail; {shlex.quote(sys.executable)} -m seatrial {command} {redirections}"
+    return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_output_that_cannot_be_written_is_one_error(command: str, folder: Path) -> None:
+    status = COMMANDS[command]
+    for redirection, why in ((">&-", "Bad file descriptor"), (">/dev/full", "No space left")):
+        done = answer(folder, command, redirection)
+        assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+        if status == 0:
+            assert done.returncode == 3 and done.stderr.count("cannot be written") == 1 and why in done.stderr
+        else:
+            assert done.returncode == status and "cannot be written" not in done.stderr
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_a_reader_that_stops_and_missing_streams_keep_the_exit_status(command: str, folder: Path) -> None:
+    status = COMMANDS[command]
+    piped = answer(folder, command, "| true")
+    assert piped.returncode == status and "Traceback" not in piped.stderr and "Error" not in piped.stderr
+    for redirection, expected in (("2>/dev/full", status), ("<&- 2>&- >&-", status or 3)):
+        done = answer(folder, command, redirection)
+        assert done.returncode == expected and done.stderr == ""
