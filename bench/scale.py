@@ -1,4 +1,7 @@
-"""Time of large inputs: a plan of 2,000 experiments, a comparison of 1,000,000 samples, a screening of 10,000 nodes.
+"""Time and memory of large inputs.
+
+A plan of 2,000 experiments, a comparison of 1,000,000 samples, a screening of 10,000 nodes; a comparison of 2 x 150,000
+repeats, the page of 150,000, and resuming 300,000; the page of 5,000 experiments of 60 repeats.
 
 The records are synthetic, with noise from a seeded generator. The script times complete commands, including start-up.
 
@@ -9,12 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common import live_machine, provenance, ready, write
@@ -26,10 +30,12 @@ from seatrial.model.machine_document import machine_document, machine_identity
 from seatrial.model.outcome import Outcome
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
+from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
 EXPERIMENTS, SAMPLES, NODES = 2_000, 1_000_000, 10_000
+SIDE, SWEPT, OF_SWEPT = 150_000, 5_000, 60
 REPEATS = 50
 
 
@@ -48,30 +54,12 @@ def main() -> None:
     nodes = int(NODES * options.share)
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
-        study = folder / "study.yaml"
-        study.write_text(json.dumps(large_study(int(EXPERIMENTS * options.share))), encoding="utf-8")
-        for side, factor in (("a", 1.0), ("b", 1.03)):
-            many_samples(folder / side, machine, factor, rng, int(SAMPLES * options.share))
-        many_nodes(folder / "nodes", machine, rng, nodes)
-        commands = {
-            "plan": ["plan", str(study), "--format", "json"],
-            "compare": ["compare", str(folder / "a"), str(folder / "b"), "--format", "json"],
-            "report": ["report", str(folder / "a"), "-o", str(folder / "a.html")],
-            "screen": ["compare", str(folder / "nodes"), "--along", "node", "--format", "json"],
-        }
-        times: dict[str, list[float]] = {name: [] for name in commands}
-        answers: dict[str, str] = {}
+        commands = prepared(folder, machine, rng, options.share)
+        found: dict[str, list[Run]] = {name: [] for name in commands}
         for _ in range(options.rounds):
             for name, command in commands.items():
-                start = time.perf_counter()
-                done = subprocess.run(
-                    [sys.executable, "-m", "seatrial", *command], capture_output=True, text=True, check=False
-                )
-                times[name].append(time.perf_counter() - start)
-                if done.returncode != 0:
-                    raise SystemExit(f"{name}: exit {done.returncode}\n{done.stderr[-2000:]}")
-                answers[name] = done.stdout
-        outliers = json.loads(answers["screen"])["outliers"]
+                found[name].append(timed(command, folder / "answer"))
+        answers = {name: runs[-1].answer for name, runs in found.items()}
         write(
             "scale",
             {
@@ -80,13 +68,101 @@ def main() -> None:
                 "samples": int(SAMPLES * options.share),
                 "verdicts": sorted({c["verdict"] for c in json.loads(answers["compare"])["comparisons"]}),
                 "nodes": nodes,
-                "named": sorted({entry["what"] for entry in outliers}),
+                "named": sorted({entry["what"] for entry in json.loads(answers["screen"])["outliers"]}),
                 "planted": node_name(nodes // 2),
-                "best_s": {name: round(min(found), 2) for name, found in times.items()},
-                "all_s": {name: [round(value, 2) for value in found] for name, found in times.items()},
+                "repeats": int(SIDE * options.share),
+                "resumed": int(2 * SIDE * options.share),
+                "experiments": int(SWEPT * options.share),
+                "best_s": {name: round(min(run.wall_s for run in runs), 2) for name, runs in found.items()},
+                "all_s": {name: [round(run.wall_s, 2) for run in runs] for name, runs in found.items()},
+                "most_MB": {name: round(max(run.most_bytes for run in runs) / 1e6) for name, runs in found.items()},
             },
             options.output,
         )
+
+
+def prepared(folder: Path, machine: Machine, rng: random.Random, share: float) -> dict[str, list[str]]:
+    """Write the results folders; name -> words of the command."""
+    study = folder / "study.yaml"
+    study.write_text(json.dumps(large_study(int(EXPERIMENTS * share))), encoding="utf-8")
+    for side, factor in (("a", 1.0), ("b", 1.03)):
+        many_samples(folder / side, machine, factor, rng, int(SAMPLES * share))
+    many_nodes(folder / "nodes", machine, rng, int(NODES * share))
+    measured = ["run", "cpu.peak", "--set", "cores=one", "--set", "precision=fp64", "--budget", "2s", "--results"]
+    timed([*measured, str(folder / "real")], folder / "answer")
+    for side, factor in (("many-a", 1.0), ("many-b", 1.03)):
+        many_repeats(folder / side, folder / "real", rng, [factor], int(SIDE * share))
+    many_repeats(folder / "resumed", folder / "real", rng, [1.0], int(2 * SIDE * share))
+    many_repeats(folder / "swept", folder / "real", rng, [1.0] * int(SWEPT * share), OF_SWEPT)
+    return {
+        "plan": ["plan", str(study), "--format", "json"],
+        "compare": ["compare", str(folder / "a"), str(folder / "b"), "--format", "json"],
+        "report": ["report", str(folder / "a"), "-o", str(folder / "a.html")],
+        "screen": ["compare", str(folder / "nodes"), "--along", "node", "--format", "json"],
+        "compare_repeats": ["compare", str(folder / "many-a"), str(folder / "many-b"), "--format", "json"],
+        "report_repeats": ["report", str(folder / "many-a"), "-o", str(folder / "many.html")],
+        "resume_repeats": [*measured, str(folder / "resumed"), "--format", "json"],
+        "report_experiments": ["report", str(folder / "swept"), "-o", str(folder / "swept.html")],
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a command: its time, its largest resident memory, and what it printed."""
+
+    wall_s: float
+    most_bytes: int
+    answer: str
+
+
+def timed(words: list[str], output: Path) -> Run:
+    """Run a command of seatrial. Raises SystemExit if it fails."""
+    with output.open("w+") as answer, output.with_suffix(".err").open("w+") as errors:
+        start = time.perf_counter()
+        program = subprocess.Popen([sys.executable, "-m", "seatrial", *words], stdout=answer, stderr=errors)
+        _, status, usage = os.wait4(program.pid, 0)
+        wall_s = time.perf_counter() - start
+        program.returncode = os.waitstatus_to_exitcode(status)
+        answer.seek(0)
+        errors.seek(0)
+        if program.returncode != 0:
+            raise SystemExit(f"{words}: exit {program.returncode}\n{errors.read()[-2000:]}")
+        return Run(wall_s, usage.ru_maxrss * 1024, answer.read())
+
+
+def many_repeats(path: Path, real: Path, rng: random.Random, factors: list[float], repeats: int) -> None:
+    """Write this many repeats for each factor on the times, each an experiment, as variations of a measured repeat."""
+    contents = read_contents(ResultsFolder.existing(real))
+    (experiment,) = contents.experiments.values()
+    original = contents.records[experiment.id][0]
+    folder = ResultsFolder.create(path)
+    for key, document in contents.machines.items():
+        folder.put("machines", key, document)
+    for key, document in contents.environments.items():
+        folder.put("environments", key, document)
+    writer = RecordWriter(folder, "made-up")
+    samples = tuple(original.samples)[:10]
+    for number, factor in enumerate(factors):
+        label = {} if len(factors) == 1 else {"label": f"point-{number}"}
+        own = replace(experiment, parameters={**experiment.parameters, **label})
+        folder.put("experiments", own.id, own.document())
+        for repeat in range(repeats):
+            level = factor * max(0.98, rng.gauss(1.0, 0.005))
+            varied = tuple(replace(one, elapsed_s=one.elapsed_s * level * rng.gauss(1.0, 0.002)) for one in samples)
+            seen = {**original.seen, "block": f"made-up:{repeat}"}
+            order = number * repeats + repeat
+            writer.append(
+                replace(
+                    original,
+                    experiment=own.id,
+                    repeat=repeat,
+                    order=order,
+                    t0=original.t0 + order,
+                    samples=varied,
+                    seen=seen,
+                )
+            )
+    writer.close()
 
 
 def large_study(experiments: int) -> dict[str, object]:

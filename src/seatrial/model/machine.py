@@ -153,6 +153,9 @@ class Machine:
     """What could not be read and why, one sentence each."""
     _by_id: Mapping[str, Device] = field(init=False, repr=False, compare=False)
     _pus: Mapping[int, Device] = field(init=False, repr=False, compare=False)
+    _fma_units: dict[int, FmaUnit | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _one_per_core: list[tuple[int, ...]] = field(init=False, repr=False, compare=False, default_factory=list)
+    """Derived once: every repeat of many asks for these."""
 
     def __post_init__(self) -> None:
         """Index the devices once: a large machine has thousands, and rules look up each CPU."""
@@ -200,6 +203,11 @@ class Machine:
 
     def cpus_one_per_core(self) -> tuple[int, ...]:
         """The first allowed CPU of each core, in core order, to pin one thread per core."""
+        if not self._one_per_core:
+            self._one_per_core.append(self._find_one_per_core())
+        return self._one_per_core[0]
+
+    def _find_one_per_core(self) -> tuple[int, ...]:
         pus = self.pus()
         seen_cores: set[str | None] = set()
         chosen: list[int] = []
@@ -219,6 +227,11 @@ class Machine:
 
         Cores of one package may differ (big and little cores), so the core is looked up first.
         """
+        if cpu not in self._fma_units:
+            self._fma_units[cpu] = self._find_fma_unit(cpu)
+        return self._fma_units[cpu]
+
+    def _find_fma_unit(self, cpu: int) -> FmaUnit | None:
         for device in self._above(cpu):
             facts = device.facts
             pipes, bits = facts.integer("fma_pipes"), facts.integer("fma_vector_bits")

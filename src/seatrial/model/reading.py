@@ -20,6 +20,8 @@ from seatrial.model.protocol import UNREADABLE
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample, point_key
 
+PointKey = tuple[tuple[str, Value], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -43,12 +45,11 @@ def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Se
     turns that into `invalid`.
     """
     found: list[Reading] = []
+    by_series: dict[str, Mapping[PointKey, list[Sample]]] = {}
     for figure in benchmark.figures:
-        groups: dict[tuple[tuple[str, Value], ...], list[Sample]] = {}
-        for sample in samples:
-            if sample.series == figure.series:
-                groups.setdefault(point_key(sample.point), []).append(sample)
-        for group in groups.values():
+        if figure.series not in by_series:
+            by_series[figure.series] = _by_point(figure.series, samples)
+        for group in by_series[figure.series].values():
             values = [figure.value(sample) for sample in group]
             if not all(map(isfinite, values)):
                 raise ValueError(f"{figure.name} is not a finite number")
@@ -65,6 +66,20 @@ def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Se
                 )
             )
     return found
+
+
+def _by_point(series: str, samples: Sequence[Sample]) -> Mapping[PointKey, list[Sample]]:
+    """The samples of a series by point, in order of appearance."""
+    groups: dict[PointKey, list[Sample]] = {}
+    point: Mapping[str, Value] | None = None
+    group: list[Sample] = []
+    for sample in samples:
+        if sample.series == series:
+            if sample.point is not point:  # samples of one column share it
+                point = sample.point
+                group = groups.setdefault(point_key(point), [])
+            group.append(sample)
+    return groups
 
 
 def recorded_readings(benchmark: Benchmark, machine: Machine, params: Params, record: RepeatRecord) -> list[Reading]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -31,7 +32,6 @@ _LONGEST_SHARED_B = 1 << 16
 _TAIL = len(crc_tail(b""))
 _KEY = b'":'
 """What ends a key, and is nowhere else in JSON without spaces but in a text with a quotation mark."""
-_SPACES = (b'" ', b'"\t', b'"\r')
 
 _Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _Whole = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
@@ -67,8 +67,13 @@ class _Same(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     all: _Number | None
 
 
-class _SameScalar(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    all: str | bool | _Number | None
+_Cell = str | bool | _Number | list[str | bool | _Number | list[str | bool | _Number | None] | None] | None
+
+
+class _SameCell(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A column of equal values."""
+
+    all: _Cell
 
 
 class _Columns(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -81,7 +86,7 @@ class _Columns(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     i: list[_Whole]
     elapsed_s: list[_Number | None] | _Same
     work: dict[str, list[_Number | None] | _Same]
-    extra: dict[str, list[str | bool | _Number | None] | _SameScalar]
+    extra: dict[str, list[_Cell] | _SameCell]
 
 
 _N_GROUP_KEYS = len(_Columns.__struct_fields__)
@@ -95,6 +100,11 @@ class Seen(Mapping[str, Any]):
     def __init__(self, names: Mapping[str, int], values: tuple[Any, ...]) -> None:
         self._names = names
         self._values = values
+
+    @property
+    def names(self) -> Mapping[str, int]:
+        """Name -> place of its value."""
+        return self._names
 
     def __getitem__(self, name: str) -> Any:
         return self._values[self._names[name]]
@@ -130,6 +140,8 @@ class LineDecoder:
         self._names: dict[tuple[str, ...], Mapping[str, int]] = {}
         self._outcomes: dict[tuple[str, ...], Outcome] = {}
         self._checks: Mapping[str, Callable[[Any], None]] = checks_of(SeenJson)
+        self._latest: _Common | None = None
+        self._before: dict[str, msgspec.Raw] = {}
 
     def decode(self, line: bytes, file: RecordFile, offset: int) -> RepeatRecord:
         """The record in the line at this offset of a file. Raises ProtocolError if the checksum or the form is
@@ -144,13 +156,15 @@ class LineDecoder:
     def _record(self, found: _Line, line: bytes, file: RecordFile, offset: int) -> RepeatRecord:
         """Raises ValueError if the line is not of the usual form."""
         seen, packed = bytes(found.seen), bytes(found.samples)
-        n_keys = _N_KEYS + len(found.checks) + seen.count(_KEY) + packed.count(_KEY)
-        if line.count(_KEY) != n_keys or any(space in line for space in _SPACES):
-            raise ValueError("a key is there twice, or there are spaces")
-        n = self._n_samples(packed)
         start = line.index(b',"samples":') + len(b',"samples":')
-        if not line.startswith(packed, start):
+        if not line.startswith(packed, start):  # that name is in `seen`, too
             start = line.rindex(packed)
+        around = line[:start] + line[start + len(packed) :]
+        if around.count(_KEY) != _N_KEYS + len(found.checks) + seen.count(_KEY):
+            raise ValueError("a key is there twice")
+        if b'" ' in around or b'" ' in packed or b"\t" in line or b"\r" in line:
+            raise ValueError("there are spaces")  # they hide keys from being counted
+        n = self._n_samples(packed)
         return RepeatRecord(
             self._word(found.experiment),
             found.repeat,
@@ -191,22 +205,36 @@ class LineDecoder:
         return known
 
     def _seen(self, text: bytes) -> Seen:
-        shared, values, length = self._shared, [], 1
+        """Raises ValueError if the text is not of the usual form."""
+        latest = self._latest
+        if latest is not None and text.endswith(latest.end):
+            found = self._mapping.decode(text[: -len(latest.end)] + b"}")
+            if tuple(found) == latest.first:
+                return Seen(latest.names, (*self._values(found, len(text) - len(latest.end) + 1), *latest.values))
         found = self._mapping.decode(text)
-        for name, raw in found.items():
-            part = bytes(raw)
-            value = shared.get((name, part))
-            values.append(self._checked(name, part) if value is None else value)
-            length += len(name) + len(part) + 4  # two quotation marks, a colon, and a comma or the last brace
-        if length != len(text):
-            raise ValueError("a key is there twice, or is not plain")
+        values = self._values(found, len(text))
         order = tuple(found)
         names = self._names.get(order)
         if names is None:
             names = {name: place for place, name in enumerate(order)}
             if len(self._names) < _MOST_SHARED:
                 self._names[order] = names
-        return Seen(names, tuple(values))
+        seen = Seen(names, tuple(values))
+        self._latest = _common_end(text, found, seen, self._before)
+        self._before = found
+        return seen
+
+    def _values(self, found: dict[str, msgspec.Raw], expected_length: int) -> list[Any]:
+        """The values in an object of this length."""
+        shared, values, length = self._shared, [], 1
+        for name, raw in found.items():
+            part = bytes(raw)
+            value = shared.get((name, part))
+            values.append(self._checked(name, part) if value is None else value)
+            length += len(name) + len(part) + 4  # two quotation marks, a colon, and a comma or the last brace
+        if length != expected_length:
+            raise ValueError("a key is there twice, or is not plain")
+        return values
 
     def _checked(self, name: str, text: bytes) -> Any:
         """The value of what was observed under a name; it has the declared type."""
@@ -243,6 +271,34 @@ class LineDecoder:
         if len(self._words) >= _MOST_SHARED:
             self._words.clear()
         return self._words.setdefault(word, word)
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What the objects of two records in a row end with: its text, its values, and the names before it."""
+
+    end: bytes
+    values: tuple[Any, ...]
+    first: tuple[str, ...]
+    names: Mapping[str, int]
+
+
+def _common_end(
+    text: bytes, found: dict[str, msgspec.Raw], seen: Seen, before: dict[str, msgspec.Raw]
+) -> _Common | None:
+    """The values at the end of this object that the one before has as well; None if there are none."""
+    if tuple(found) != tuple(before):
+        return None
+    n, length = 0, 1
+    for (name, raw), other in zip(reversed(found.items()), reversed(before.values()), strict=True):
+        if bytes(raw) != bytes(other) or n + 1 == len(found):
+            break
+        n += 1
+        length += len(name) + len(bytes(raw)) + 4
+    if not n:
+        return None
+    values = tuple(seen.values())
+    return _Common(text[-length:], values[-n:], tuple(found)[:-n], seen.names)
 
 
 def _keep(table: dict[Any, Any], key: Any, value: Any) -> None:

@@ -101,6 +101,8 @@ class StoredSamples(Sequence[Sample]):
         return self._read()[index]
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, StoredSamples) and (self._checksum, self._length) != (other._checksum, other._length):
+            return False  # one writer writes equal samples as equal text
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
