@@ -98,7 +98,7 @@ def test_the_record_states_its_source_and_date(tmp_path: Path, put: Any, do_impo
         "version": "5.10",
     }
     assert record.t0 == 1_700_000_000
-    assert str(tmp_path) not in json.dumps(record.seen)
+    assert str(tmp_path) not in json.dumps(dict(record.seen))
     assert "nontemporal" in record.seen["parameters_not_told"]
 
 
