@@ -67,6 +67,21 @@ def test_a_switch_with_gpu_adapter_and_virtual_functions() -> None:
     assert "above 1 functions" in " ".join(survey.unread)
 
 
+def test_a_port_that_describes_the_link_below_again_has_its_rates() -> None:
+    port = (
+        "40:01.0 PCI bridge: Advanced Micro Devices Starship Root Port\n"
+        + CONTROL
+        + "\tBus: primary=40, secondary=41, subordinate=41, sec-latency=0\n"
+        + "\tCapabilities: [58] Express (v2) Root Port (Slot+), MSI 00\n"
+        + LINK
+    )
+    card = GPU + EXPRESS + LINK.replace("Speed 16GT/s, Width x16", "Speed 8GT/s, Width x8")
+    machine = assemble([read_lspci_vv((port + "\n" + card).encode())])
+    links = {link.b: (link.capable_Bps, link.trained_Bps) for link in machine.links}
+    assert len(links) == 2 and len(set(links.values())) == 1, "one link, one rate"
+    assert all(capable and capable < 8e9 for capable, _ in links.values())
+
+
 def test_access_control_that_redirects_peers_is_a_fact_of_bridges() -> None:
     parts = by_address(read_lspci_vv((DATA / "switch-vv.md").read_bytes()))
     redirects = {

@@ -14,6 +14,7 @@ from seatrial.machine.io_tree import build_io_tree
 from seatrial.machine.limits import machine_limits
 from seatrial.machine.memory_population import judge_memory, memory_devices
 from seatrial.machine.paths import pci_paths
+from seatrial.machine.pcie import with_one_rate_per_link
 from seatrial.machine.peers import Peers
 from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey, merge_facts
@@ -54,6 +55,7 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
         sources=tuple(survey.source for survey in surveys if _has_content(survey)),
         unread=(*(sentence for survey in surveys for sentence in survey.unread), *parts.unread),
     )
+    machine = replace(machine, links=with_one_rate_per_link(machine))
     return replace(machine, limits=machine_limits(machine))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from seatrial.machine.survey import LinkRate, PciPart
+from seatrial.model.host_links import faces_down
 from seatrial.model.limit import Basis, Limit, pcie_bandwidth
-from seatrial.model.machine import Device, DeviceKind, Link, NamedLimit
+from seatrial.model.machine import Device, DeviceKind, Link, Machine, NamedLimit
 
 KIND = "pcie"
 HOST = "host"
@@ -30,6 +32,29 @@ def join_links(placed: Sequence[tuple[Device, PciPart]], pci: Mapping[str, PciPa
         if capable is not None or trained_Bps is not None:
             links.append(Link(above, device.id, KIND, _rate(capable), trained_Bps, part.source))
     return tuple(links)
+
+
+def with_one_rate_per_link(machine: Machine) -> tuple[Link, ...]:
+    """The links of a machine. A port that faces down describes the link below it once more, with its own capability
+    only: its entry gets the rates of that link, which know both ends."""
+    below: dict[str, list[Link]] = {}
+    for link in machine.links:
+        if link.kind == KIND:
+            below.setdefault(link.a, []).append(link)
+
+    def corrected(link: Link) -> Link:
+        end = machine.device(link.b)
+        own = below.get(link.b, ())
+        if not own or link.kind != KIND or end is None or not faces_down(machine, end):
+            return link
+        trained = {one.trained_Bps for one in own}
+        return replace(
+            link,
+            capable_Bps=min((one.capable_Bps for one in own if one.capable_Bps), default=link.capable_Bps),
+            trained_Bps=own[0].trained_Bps if len(trained) == 1 else link.trained_Bps,
+        )
+
+    return tuple(map(corrected, machine.links))
 
 
 def _slower(function: LinkRate | None, port: LinkRate | None) -> LinkRate | None:
