@@ -234,8 +234,13 @@ int main(int argc, char** argv) {
   const double io_s = strtod(argv[4], NULL) > 0 ? seconds_of(argv[4], 0.01) : 0;
   if (gethostname(self.host, sizeof self.host - 1) != 0 ||
       !join(self.lock_path, self.node, self.host, ".collector") ||
-      !join(self.marker, self.folder, self.host, ".collecting") || !take_lock(&self))
+      !join(self.marker, self.folder, self.host, ".collecting"))
     return 1;
+  if (!take_lock(&self)) {
+    if (access(self.node, F_OK) != 0)
+      mark(&self, false); /* removed meanwhile: nothing is left to deliver */
+    return 1;
+  }
   mark(&self, true);
   self.next_copy_ns = now_ns() + (int64_t)(self.every_s * 1e9);
   seatrial_begin_samples(&self.samples, self.node, self.folder, self.host, io_s);
