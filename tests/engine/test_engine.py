@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,6 +107,24 @@ def test_a_failure_after_good_repeats_is_tried_again(
     assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == {ready.experiment.id}
     assert records(folder, ready)[-1].outcome.is_ok
     assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == frozenset()
+
+
+def test_a_clock_that_is_set_back_does_not_hide_the_newest_repeats(
+    live_machine: Machine, folder: ResultsFolder, ready: Ready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import seatrial.engine.repeat as repeat
+
+    now = time.time()
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: now + 86_400)  # and set right after this failure
+        patch.setattr(repeat, "command_of", lambda item, directory: ["/nowhere/program"])
+        run_experiments([ready], live_machine, folder, LEAST, Silent())
+    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == {ready.experiment.id}
+    made = records(folder, ready)
+    assert not made[0].outcome.is_ok and made[0].t0 > made[-1].t0 and made[-1].outcome.is_ok
+    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == frozenset()
+    run_experiments([ready], live_machine, folder, LEAST, Silent(), again=True)
+    assert len(records(folder, ready)) == 1 + 2 * MINIMUM_REPEATS
 
 
 def test_every_block_holds_each_experiment_once_in_an_order_that_varies(

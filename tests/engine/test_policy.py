@@ -11,7 +11,7 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
-from seatrial.engine.group import FigureKey, Group, Member, paired
+from seatrial.engine.group import FigureKey, Group, Latest, Member, paired
 from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.policy import Alone, Compared, Pool, Pooled
 from seatrial.engine.ready import Ready
@@ -19,7 +19,6 @@ from seatrial.environments.build import Built
 from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome
 from seatrial.model.protocol import Hello
-from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.stats.sequential import LOOKS
 from seatrial.stats.stopping import StoppingRule
@@ -33,7 +32,7 @@ PROGRAM = NativeProgram(PEAK.program, Built(Path(), "", (), Hello("peak", "", ""
 class MadeUp:
     """An ok repeat without a record."""
 
-    t0: float
+    repeat: int
     wall_s: float
     block: str | None
     values: Mapping[FigureKey, float]
@@ -45,10 +44,8 @@ def member(values: Sequence[float], wall_s: float = 0.5, first_block: int = 0) -
     point = plan_points(["cpu.peak"], {}, MACHINE)[0]
     ready = Ready(point, Experiment("cpu.peak", {}, "", "", ""), PROGRAM)
     made = Member(ready, MACHINE)
-    made.ok_repeats = [
-        MadeUp(float(n), wall_s, f"block:{n + first_block}", {FMA: value}) for n, value in enumerate(values)
-    ]
-    made.latest = RepeatRecord("x", 0, 0, 0.0, wall_s, Outcome.ok(), seen={"budget_s": 60.0})
+    made.ok_repeats = [MadeUp(n, wall_s, f"block:{n + first_block}", {FMA: value}) for n, value in enumerate(values)]
+    made.latest = Latest(0, Outcome.ok(), 60.0)
     return made
 
 

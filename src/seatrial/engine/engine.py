@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from seatrial.engine.events import Listener, Progress
-from seatrial.engine.group import Group, Member, can_take_turns
+from seatrial.engine.group import Group, Member, Recorded, can_take_turns
 from seatrial.engine.host_lock import ClaimWait, HostLock
 from seatrial.engine.lock_file import Holder
 from seatrial.engine.policy import Alone, Compared, Policy
@@ -29,8 +29,8 @@ from seatrial.model.record import RepeatRecord
 from seatrial.probes.variables import performance_variables
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.claim import Claim, abandoned, claim_next, claimed_elsewhere, settle
-from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.record_heads import RecordHead, read_heads
 from seatrial.store.record_watch import RecordWatch
 from seatrial.store.writer import RecordWriter
 
@@ -123,7 +123,9 @@ class _Run:
 
     def run(self, work: Sequence[Work], lock: HostLock, *, again: bool) -> frozenset[str]:
         self.watch = RecordWatch(self.folder, own=self.writer.path.name)
-        known = read_contents(self.folder).records
+        known = read_heads(
+            self.folder, {ready.experiment.id for item in work for group in item.groups for ready in group}
+        )
         self.entries = [
             self._resume(group, item, known, again=again) for item in work for group in item.groups if len(group)
         ]
@@ -198,7 +200,7 @@ class _Run:
                 entry.update()
 
     def _resume(
-        self, group: Sequence[Ready], work: Work, known: Mapping[str, Sequence[RepeatRecord]], *, again: bool
+        self, group: Sequence[Ready], work: Work, known: Mapping[str, Sequence[RecordHead]], *, again: bool
     ) -> _Entry:
         """A group with its recorded repeats, finished if they suffice. A member whose latest repeat is not ok is tried
         again."""
@@ -211,7 +213,7 @@ class _Run:
             entry.update()
         return entry
 
-    def _recall(self, ready: Ready, records: Sequence[RepeatRecord], work: Work, again: bool) -> Member:
+    def _recall(self, ready: Ready, records: Sequence[RecordHead], work: Work, again: bool) -> Member:
         """An experiment with its recorded repeats, and those that a killed run finished but did not record."""
         member = Member(ready, self.machine)
         self.numbers.setdefault(ready.experiment.id, set())
@@ -220,7 +222,7 @@ class _Run:
         self._recover(member)
         return member
 
-    def _add(self, member: Member, record: RepeatRecord, policy: Policy, study: str, again: bool) -> None:
+    def _add(self, member: Member, record: Recorded, policy: Policy, study: str, again: bool) -> None:
         """Add a recorded repeat of an earlier or another process."""
         member.add(record)
         self.numbers[record.experiment].add(record.repeat)
@@ -234,7 +236,7 @@ class _Run:
         if not claims:
             return
         self._refresh()  # their processes may have recorded them, and so may others that recovered them
-        known = {record.repeat: record for record in read_contents(self.folder).records.get(ready.experiment.id, ())}
+        known = {head.repeat: head for head in read_heads(self.folder, {ready.experiment.id})[ready.experiment.id]}
         for left in claims:
             recorded = known.get(left.repeat)
             if recorded is None:

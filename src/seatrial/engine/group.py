@@ -17,9 +17,13 @@ from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
 from seatrial.stats.stopping import LOOKS
 from seatrial.stats.turns import pair_of_block
+from seatrial.store.record_heads import RecordHead
 
 FigureKey = tuple[str, tuple[tuple[str, Value], ...]]
 """A figure's name and its sweep coordinates in the program's record."""
+
+Recorded = RepeatRecord | RecordHead
+"""A repeat that was made now, or the head of a stored one."""
 
 _MOST_TOGETHER = 4
 
@@ -27,7 +31,7 @@ _MOST_TOGETHER = 4
 class OkRepeat(Protocol):
     """What a policy needs of an ok repeat. `block` is None in records older than blocks."""
 
-    t0: float
+    repeat: int
     wall_s: float
     block: str | None
 
@@ -43,10 +47,10 @@ class OkRepeat(Protocol):
 class RecordedRepeat:
     """An ok repeat whose figures are read when they are needed: of many repeats, the policies use the first ones."""
 
-    __slots__ = ("_machine", "_ready", "_record", "_values", "block", "t0", "wall_s")
+    __slots__ = ("_machine", "_ready", "_record", "_values", "block", "repeat", "wall_s")
 
-    def __init__(self, record: RepeatRecord, ready: Ready, machine: Machine) -> None:
-        self.t0 = record.t0
+    def __init__(self, record: Recorded, ready: Ready, machine: Machine) -> None:
+        self.repeat = record.repeat
         self.wall_s = record.wall_s
         self.block: str | None = record.seen.get("block")
         self._record = record
@@ -65,8 +69,10 @@ class RecordedRepeat:
         return self._figures()[1]
 
     def read(self) -> None:
-        """Read the figures now. Raises ProtocolError if they cannot be computed."""
-        point, record = self._ready.point, self._record
+        """Read the figures now. Raises ProtocolError if they cannot be computed, StoreError if the record cannot be
+        read."""
+        point = self._ready.point
+        record = self._record.full() if isinstance(self._record, RecordHead) else self._record
         found = recorded_readings(point.benchmark, self._machine, point.parameters, record)
         values = {(r.figure.name, point_key(r.point)): r.value for r in found}
         in_turns = record.seen.get("together")
@@ -82,9 +88,20 @@ class RecordedRepeat:
         return self._values or ({}, {})
 
 
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The latest repeat of an experiment: its number, its outcome, and the budget that it was made with, in seconds."""
+
+    repeat: int
+    outcome: Outcome
+    budget_s: float | None
+
+
 @dataclass(slots=True)
 class Member:
-    """An experiment of a group. The first `left_out` of its ok repeats, in order of time, do not count."""
+    """An experiment of a group. The first `left_out` of its ok repeats do not count.
+
+    Repeats are claimed one after another, so their numbers give their order, even if a clock is set back."""
 
     ready: Ready
     machine: Machine
@@ -93,31 +110,31 @@ class Member:
     left_out: int = 0
     made: int = 0
     has_failed: bool = False
-    latest: RepeatRecord | None = None
+    latest: Latest | None = None
 
-    def add(self, record: RepeatRecord) -> None:
+    def add(self, record: Recorded) -> None:
         """Add a record."""
         self.taken.add(record.repeat)
-        if self.latest is None or record.t0 >= self.latest.t0:
-            self.latest = record
+        if self.latest is None or record.repeat >= self.latest.repeat:
+            self.latest = Latest(record.repeat, record.outcome, record.seen.get("budget_s"))
         if record.outcome.is_ok:
             repeat = RecordedRepeat(record, self.ready, self.machine)
             if len(self.ok_repeats) < LOOKS[-1]:
                 try:
                     repeat.read()
                 except ProtocolError as error:
-                    if self.latest is record:  # it is tried again
-                        self.latest = replace(record, outcome=Outcome.invalid("samples", error.message))
+                    if self.latest.repeat == record.repeat:  # it is tried again
+                        self.latest = replace(self.latest, outcome=Outcome.invalid("samples", error.message))
                     return
-            insort(self.ok_repeats, repeat, key=lambda repeat: repeat.t0)
+            insort(self.ok_repeats, repeat, key=lambda repeat: repeat.repeat)
 
     @property
     def counted(self) -> list[OkRepeat]:
-        """The ok repeats that count, in order of time."""
+        """The ok repeats that count, in order."""
         return self.ok_repeats[self.left_out :]
 
     def figures(self) -> dict[FigureKey, list[float]]:
-        """Figure -> its values in the counted repeats up to the last planned look, in order of time."""
+        """Figure -> its values in the counted repeats up to the last planned look, in order."""
         counted = self.ok_repeats[self.left_out : self.left_out + LOOKS[-1]]
         keys = counted[0].values.keys() if counted else ()
         return {key: [repeat.values[key] for repeat in counted if key in repeat.values] for key in keys}
@@ -171,7 +188,7 @@ def can_take_turns(members: Sequence[Member]) -> bool:
 
 
 def blocks_of(baseline: Member, candidate: Member) -> list[tuple[OkRepeat, OkRepeat]]:
-    """(baseline, candidate) in each block that has both, in order of time."""
+    """(baseline, candidate) in each block that has both, in order."""
     of_baseline = {repeat.block: repeat for repeat in baseline.counted if repeat.block}
     return [
         (of_baseline[repeat.block], repeat)
@@ -181,7 +198,7 @@ def blocks_of(baseline: Member, candidate: Member) -> list[tuple[OkRepeat, OkRep
 
 
 def paired(baseline: Member, candidate: Member, key: FigureKey) -> list[tuple[float, float]]:
-    """(baseline, candidate) values of one figure in each block that has both, in order of time."""
+    """(baseline, candidate) values of one figure in each block that has both, in order."""
     blocks = blocks_of(baseline, candidate)
     return [
         pair_of_block(first.values[key], second.values[key], first.turns.get(key, ()), second.turns.get(key, ()))

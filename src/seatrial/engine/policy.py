@@ -59,7 +59,7 @@ class Alone:
     def _has_enough(self, member: Member) -> bool:
         budget_s = self.rule.budget_s
         if not member.made and member.latest is not None:
-            budget_s = float(member.latest.seen.get("budget_s", budget_s))
+            budget_s = budget_s if member.latest.budget_s is None else member.latest.budget_s
         rule = replace(self.rule, budget_s=budget_s)
         return _stops(rule, member, member.spent_s, member.next_s)
 

@@ -12,6 +12,7 @@ from typing import Any
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Listener
+from seatrial.engine.group import Recorded
 from seatrial.engine.host_lock import HostLock
 from seatrial.engine.policy import Alone
 from seatrial.engine.prepare import prepared_points
@@ -29,8 +30,8 @@ from seatrial.plan.points import Point
 from seatrial.plan.study_points import same_sides
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.claim import claim_next
-from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.record_heads import read_heads
 from seatrial.store.record_watch import RecordWatch
 from seatrial.store.writer import RecordWriter
 
@@ -192,7 +193,9 @@ def _record_refusals(folder: ResultsFolder, refused: Sequence[Refused]) -> None:
     if not refused:
         return
     watch, host = RecordWatch(folder), platform.node()
-    known = {key: list(records) for key, records in read_contents(folder).records.items()}
+    known: dict[str, list[Recorded]] = {
+        key: list(heads) for key, heads in read_heads(folder, {item.experiment.id for item in refused}).items()
+    }
 
     def numbers(experiment: str) -> set[int]:
         for record in watch.new():

@@ -26,8 +26,8 @@ from seatrial.model.machine_document import machine_identity
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.claim import claim_next
-from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.record_heads import read_heads
 from seatrial.store.record_watch import RecordWatch
 from seatrial.store.writer import RecordWriter
 
@@ -66,7 +66,7 @@ def measure_point(
     with _folder(folder) as kept:
         keep_point(ready, machine, kept)
         host, key, watch = platform.node(), ready.experiment.id, RecordWatch(kept)
-        known = {record.repeat for record in read_contents(kept).records.get(key, ())}
+        known = {head.repeat for head in read_heads(kept, {key})[key]}
         claimed = claim_next(kept, host, key, lambda: watch.numbers(key, known), {"order": 0, "t0": time.time()})
         writer = RecordWriter(kept, host)
         try:

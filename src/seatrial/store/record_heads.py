@@ -1,0 +1,139 @@
+"""The heads of records: what decides which repeats are still missing.
+
+A folder may have hundreds of thousands of records, of which a run needs few in full. The line of a head has a right
+checksum and the fields below; the rest of it is checked when the record is read in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import Annotated, Any
+
+import msgspec
+
+from seatrial.errors import ProtocolError, StoreError
+from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.model.record import RepeatRecord, crc_tail, decode
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.stored_samples import PartReader, RecordFile
+
+_TAIL = len(crc_tail(b""))
+_USUAL = b'{"v":1,"experiment":"'
+_MOST_OUTCOMES = 20_000
+"""Outcomes kept for sharing."""
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+class _Seen(msgspec.Struct, gc=False):
+    """The part of `seen` that a run uses; named as there."""
+
+    block: str | None = None
+    study: str | None = None
+    budget_s: float | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    """The fields of a line that are decoded."""
+
+    experiment: str
+    repeat: _Count
+    t0: float
+    wall_s: float
+    outcome: State
+    reason: str
+    evidence: str
+    stage: Stage | None
+    check: str
+    seen: _Seen
+
+
+class RecordHead:
+    """A record without its samples and most of what was observed. Fields and units as in `RepeatRecord`."""
+
+    __slots__ = ("_file", "_length", "_line", "_offset", "outcome", "repeat", "t0", "wall_s")
+
+    def __init__(self, line: _Line, outcome: Outcome, file: RecordFile, offset: int, length: int) -> None:
+        self.repeat = line.repeat
+        self.t0 = line.t0
+        self.wall_s = line.wall_s
+        self.outcome = outcome
+        self._line = line
+        self._file = file
+        self._offset = offset
+        self._length = length
+
+    @property
+    def experiment(self) -> str:
+        """The key of its experiment."""
+        return self._line.experiment
+
+    @property
+    def seen(self) -> Mapping[str, Any]:
+        """Its block, study and budget, if they were recorded."""
+        return {name: value for name in _SEEN if (value := getattr(self._line.seen, name)) is not None}
+
+    def full(self) -> RepeatRecord:
+        """The whole record. Raises ProtocolError if the rest of its line is not as it should be or has changed,
+        StoreError if the file cannot be read."""
+        reader = self._file.reader
+        record = decode(reader.part(self._file, self._offset, self._length))
+        if (record.experiment, record.repeat) != (self.experiment, self.repeat):
+            raise ProtocolError(f"{reader.path(self._file)} changed while it was read")
+        return record
+
+
+_SEEN = _Seen.__struct_fields__
+
+
+class _Reader:
+    """Reads the heads of some experiments from the files of a folder."""
+
+    def __init__(self, folder: ResultsFolder, experiments: Collection[str]) -> None:
+        self.found: dict[str, dict[int, RecordHead]] = {key: {} for key in experiments}
+        self._folder = folder
+        self._reader = PartReader(folder.path)
+        self._decoder = msgspec.json.Decoder(_Line)
+        self._outcomes: dict[tuple[str, ...], Outcome] = {}
+
+    def read(self, name: str) -> None:
+        """Add the heads in a file. Raises StoreError."""
+        file, decode_line, found = RecordFile(name, self._reader), self._decoder.decode, self.found
+        for offset, line in self._folder.record_lines(name):
+            if line is None or not self._may_be_wanted(line):
+                continue
+            if line[-_TAIL:] != crc_tail(memoryview(line)[:-_TAIL]):
+                continue
+            try:
+                head = decode_line(line)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                continue
+            own = found.get(head.experiment)
+            if own is not None and head.repeat not in own:
+                own[head.repeat] = RecordHead(head, self._outcome(head), file, offset, len(line))
+
+    def _may_be_wanted(self, line: bytes) -> bool:
+        """False if the line, written as usual, names another experiment."""
+        if not line.startswith(_USUAL):
+            return True
+        return line[len(_USUAL) : line.find(b'"', len(_USUAL))].decode("ascii", "replace") in self.found
+
+    def _outcome(self, line: _Line) -> Outcome:
+        key = (line.outcome, line.reason, line.evidence, line.stage or "", line.check)
+        known = self._outcomes.get(key)
+        if known is None:
+            known = Outcome(line.outcome, line.reason, line.evidence, line.stage, line.check)
+            if len(self._outcomes) < _MOST_OUTCOMES:
+                self._outcomes[key] = known
+        return known
+
+
+def read_heads(folder: ResultsFolder, experiments: Collection[str]) -> dict[str, list[RecordHead]]:
+    """The heads of the records of these experiments in order of repeat, the first one of each repeat. Damaged lines and
+    files are left out: reading the whole folder reports them."""
+    reader = _Reader(folder, experiments)
+    with suppress(StoreError):
+        for name in folder.record_files():
+            with suppress(StoreError):
+                reader.read(name)
+    return {key: [own[repeat] for repeat in sorted(own)] for key, own in reader.found.items()}
