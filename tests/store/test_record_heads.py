@@ -43,7 +43,8 @@ def test_heads_have_what_a_run_needs_and_lead_to_the_whole_record(folder: Result
         (1, 101.0, 0.5, Outcome.ok()),
         (2, 102.0, 0.5, failed),
     ]
-    assert heads[MINE][0].seen == {"block": "w:0", "study": "s", "budget_s": 2}
+    seen = heads[MINE][0].seen
+    assert [seen.get(name) for name in ("block", "study", "budget_s", "load_1m")] == ["w:0", "s", 2.0, None]
     assert heads[MINE][0].full() == record(0)
 
 

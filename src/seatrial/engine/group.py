@@ -88,7 +88,7 @@ class RecordedRepeat:
         return self._values or ({}, {})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Latest:
     """The latest repeat of an experiment: its number, its outcome, and the budget that it was made with, in seconds."""
 
@@ -126,6 +126,12 @@ class Member:
                     if self.latest.repeat == record.repeat:  # it is tried again
                         self.latest = replace(self.latest, outcome=Outcome.invalid("samples", error.message))
                     return
+            self._insert(repeat)
+
+    def _insert(self, repeat: OkRepeat) -> None:
+        if not self.ok_repeats or self.ok_repeats[-1].repeat < repeat.repeat:
+            self.ok_repeats.append(repeat)
+        else:
             insort(self.ok_repeats, repeat, key=lambda repeat: repeat.repeat)
 
     @property
@@ -146,10 +152,11 @@ class Member:
 
     @property
     def next_s(self) -> float:
-        """The expected time of the next repeat, in seconds."""
-        if not self.ok_repeats:
+        """The expected time of the next repeat, in seconds: the mean of the last ones."""
+        last = self.ok_repeats[-LOOKS[-1] :]
+        if not last:
             return self.ready.point.estimate_s or 0.0
-        return sum(repeat.wall_s for repeat in self.ok_repeats) / len(self.ok_repeats)
+        return sum(repeat.wall_s for repeat in last) / len(last)
 
 
 @dataclass(slots=True)

@@ -6,8 +6,9 @@ checksum and the fields below; the rest of it is checked when the record is read
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+import gc
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -25,12 +26,16 @@ _MOST_OUTCOMES = 20_000
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
-class _Seen(msgspec.Struct, gc=False):
+class SeenHead(msgspec.Struct, gc=False):
     """The part of `seen` that a run uses; named as there."""
 
     block: str | None = None
     study: str | None = None
     budget_s: float | None = None
+
+    def get(self, name: str) -> Any:
+        """What was observed under this name; None for any other."""
+        return getattr(self, name, None)
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -45,19 +50,20 @@ class _Line(msgspec.Struct, gc=False):
     evidence: str
     stage: Stage | None
     check: str
-    seen: _Seen
+    seen: SeenHead
 
 
 class RecordHead:
     """A record without its samples and most of what was observed. Fields and units as in `RepeatRecord`."""
 
-    __slots__ = ("_file", "_length", "_line", "_offset", "outcome", "repeat", "t0", "wall_s")
+    __slots__ = ("_file", "_length", "_line", "_offset", "outcome", "repeat", "seen", "t0", "wall_s")
 
     def __init__(self, line: _Line, outcome: Outcome, file: RecordFile, offset: int, length: int) -> None:
         self.repeat = line.repeat
         self.t0 = line.t0
         self.wall_s = line.wall_s
         self.outcome = outcome
+        self.seen = line.seen
         self._line = line
         self._file = file
         self._offset = offset
@@ -68,11 +74,6 @@ class RecordHead:
         """The key of its experiment."""
         return self._line.experiment
 
-    @property
-    def seen(self) -> Mapping[str, Any]:
-        """Its block, study and budget, if they were recorded."""
-        return {name: value for name in _SEEN if (value := getattr(self._line.seen, name)) is not None}
-
     def full(self) -> RepeatRecord:
         """The whole record. Raises ProtocolError if the rest of its line is not as it should be or has changed,
         StoreError if the file cannot be read."""
@@ -81,9 +82,6 @@ class RecordHead:
         if (record.experiment, record.repeat) != (self.experiment, self.repeat):
             raise ProtocolError(f"{reader.path(self._file)} changed while it was read")
         return record
-
-
-_SEEN = _Seen.__struct_fields__
 
 
 class _Reader:
@@ -128,11 +126,23 @@ class _Reader:
         return known
 
 
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Without searches for cycles, which visit all that was read so far and find none: a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def read_heads(folder: ResultsFolder, experiments: Collection[str]) -> dict[str, list[RecordHead]]:
     """The heads of the records of these experiments in order of repeat, the first one of each repeat. Damaged lines and
     files are left out: reading the whole folder reports them."""
     reader = _Reader(folder, experiments)
-    with suppress(StoreError):
+    with _no_collections(), suppress(StoreError):
         for name in folder.record_files():
             with suppress(StoreError):
                 reader.read(name)
