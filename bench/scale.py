@@ -1,7 +1,7 @@
 """Time and memory of large inputs.
 
 A plan of 2,000 experiments, a comparison of 1,000,000 samples, a screening of 10,000 nodes; a comparison of 2 x 150,000
-repeats, the page of 150,000, and resuming 300,000; the page of 5,000 experiments of 60 repeats.
+repeats, the page of 150,000, resuming 300,000 and starting to add to them; the page of 5,000 experiments of 60 repeats.
 
 The records are synthetic, with noise from a seeded generator. The script times complete commands, including start-up.
 
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,7 @@ def main() -> None:
         for _ in range(options.rounds):
             for name, command in commands.items():
                 found[name].append(timed(command, folder / "answer"))
+            found.setdefault("resume_start", []).append(started([*measured_into(folder / "resumed"), "--again"]))
         answers = {name: runs[-1].answer for name, runs in found.items()}
         write(
             "scale",
@@ -88,8 +90,7 @@ def prepared(folder: Path, machine: Machine, rng: random.Random, share: float) -
     for side, factor in (("a", 1.0), ("b", 1.03)):
         many_samples(folder / side, machine, factor, rng, int(SAMPLES * share))
     many_nodes(folder / "nodes", machine, rng, int(NODES * share))
-    measured = ["run", "cpu.peak", "--set", "cores=one", "--set", "precision=fp64", "--budget", "2s", "--results"]
-    timed([*measured, str(folder / "real")], folder / "answer")
+    timed(measured_into(folder / "real"), folder / "answer")
     for side, factor in (("many-a", 1.0), ("many-b", 1.03)):
         many_repeats(folder / side, folder / "real", rng, [factor], int(SIDE * share))
     many_repeats(folder / "resumed", folder / "real", rng, [1.0], int(2 * SIDE * share))
@@ -101,9 +102,15 @@ def prepared(folder: Path, machine: Machine, rng: random.Random, share: float) -
         "screen": ["compare", str(folder / "nodes"), "--along", "node", "--format", "json"],
         "compare_repeats": ["compare", str(folder / "many-a"), str(folder / "many-b"), "--format", "json"],
         "report_repeats": ["report", str(folder / "many-a"), "-o", str(folder / "many.html")],
-        "resume_repeats": [*measured, str(folder / "resumed"), "--format", "json"],
+        "resume_repeats": [*measured_into(folder / "resumed"), "--format", "json"],
         "report_experiments": ["report", str(folder / "swept"), "-o", str(folder / "swept.html")],
     }
+
+
+def measured_into(results: Path) -> list[str]:
+    """The words of a run of one experiment."""
+    words = ["run", "cpu.peak", "--set", "cores=one", "--set", "precision=fp64", "--budget", "2s"]
+    return [*words, "--results", str(results)]
 
 
 @dataclass(frozen=True)
@@ -128,6 +135,23 @@ def timed(words: list[str], output: Path) -> Run:
         if program.returncode != 0:
             raise SystemExit(f"{words}: exit {program.returncode}\n{errors.read()[-2000:]}")
         return Run(wall_s, usage.ru_maxrss * 1024, answer.read())
+
+
+def started(words: list[str]) -> Run:
+    """Start a run, up to its first repeat, and end it."""
+    artefacts = Path(words[words.index("--results") + 1]) / "artefacts"
+    start = time.perf_counter()
+    program = subprocess.Popen(
+        [sys.executable, "-m", "seatrial", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while not any(artefacts.glob("*/[0-9]*")) and program.poll() is None:
+        time.sleep(0.005)
+    wall_s = time.perf_counter() - start
+    if program.poll() is not None:
+        raise SystemExit(f"{words}: ended before its first repeat, with status {program.returncode}")
+    program.send_signal(signal.SIGINT)
+    _, _, usage = os.wait4(program.pid, 0)
+    return Run(wall_s, usage.ru_maxrss * 1024, "")
 
 
 def many_repeats(path: Path, real: Path, rng: random.Random, factors: list[float], repeats: int) -> None:
