@@ -116,8 +116,11 @@ def _number(kind: type) -> _Check:
 
 
 def _one_of(values: tuple[Any, ...]) -> _Check:
+    allowed = {(type(one), one) for one in values}
+    kinds = {type(one) for one in values}
+
     def check(value: Any) -> None:
-        if not any(type(value) is type(one) and value == one for one in values):
+        if type(value) not in kinds or (type(value), value) not in allowed:
             raise _wrong(value, "one of " + ", ".join(map(repr, values)))
 
     return check
@@ -128,20 +131,45 @@ def _either(kinds: list[Any], *, may_be_null: bool) -> _Check:
     if len(checks) == 1 and may_be_null:
         only = checks[0]
         return lambda value: None if value is None else only(value)
+    fitting: dict[type, list[_Check]] = {}
+    for kind, check_kind in zip(kinds, checks, strict=True):
+        for json_type in _json_types(kind):
+            fitting.setdefault(json_type, []).append(check_kind)
 
     def check(value: Any) -> None:
         if value is None and may_be_null:
             return
-        for one in checks:
+        failed = None
+        for one in fitting.get(type(value), ()):
             try:
                 return one(value)
             except ShapeError as error:
-                last = error
-        if last.place:
-            raise last
+                failed = error
+        if failed is not None and failed.place:
+            raise failed
         raise _wrong(value, " or ".join(_NAMES.get(get_origin(kind) or kind, "an allowed value") for kind in kinds))
 
     return check
+
+
+def _json_types(hint: Any) -> tuple[type, ...]:
+    """The types of parsed JSON that a hint may accept."""
+    kind, of = get_origin(hint) or hint, get_args(hint)
+    if kind is Annotated:
+        return _json_types(of[0])
+    if kind in (Union, UnionType):
+        return tuple(one for part in of for one in _json_types(part))
+    if kind is Literal:
+        return tuple({type(value.value if isinstance(value, Enum) else value) for value in of})
+    if kind in _ANY:
+        return (dict, list, str, bool, int, float, NoneType)
+    if kind is tuple:
+        return (list,)
+    if is_typeddict(kind):
+        return (dict,)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return tuple({type(one.value) for one in kind})
+    return (int, float) if kind is float else (kind,)
 
 
 def _items(item: _Check, length: int | None) -> _Check:

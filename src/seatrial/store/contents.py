@@ -16,6 +16,7 @@ from seatrial.model.spelling import count
 from seatrial.model.study_document import KeptStudy, study_from_document
 from seatrial.model.trial import PerRepeat, RecordPlace
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
+from seatrial.store.kept_documents import KeptDocuments
 from seatrial.store.record_lines import LineDecoder
 from seatrial.store.stored_samples import PartReader, RecordFile
 
@@ -114,11 +115,12 @@ def _listed(names: Callable[[], Iterable[str]], damaged: list[str]) -> tuple[str
 
 def _machines(
     folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
-) -> dict[str, dict[str, Any]]:
+) -> Mapping[str, Mapping[str, Any]]:
     """Identity -> the most complete document of that machine: only root sees memory modules, only hwloc device
     names."""
     wanted = {experiment.machine for experiment in experiments.values()}
-    best: dict[str, dict[str, Any]] = {}
+    best = KeptDocuments()
+    completeness: dict[str, tuple[bool, int]] = {}
     for key in _listed(lambda: folder.keys("machines"), damaged):
         try:
             document = folder.get("machines", key)
@@ -132,8 +134,9 @@ def _machines(
         except ValueError as error:
             damaged.append(f"machines/{key}.json does not describe a machine: {error}")
             continue
-        if identity in wanted and (identity not in best or _completeness(document) > _completeness(best[identity])):
-            best[identity] = document
+        if isinstance(identity, str) and (identity not in best or _completeness(document) > completeness[identity]):
+            best.keep(identity, document)
+            completeness[identity] = _completeness(document)
     return best
 
 
