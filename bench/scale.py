@@ -138,13 +138,14 @@ def timed(words: list[str], output: Path) -> Run:
 
 
 def started(words: list[str]) -> Run:
-    """Start a run, up to its first repeat, and end it."""
+    """Run a command of seatrial until it starts its first repeat, and interrupt it."""
     artefacts = Path(words[words.index("--results") + 1]) / "artefacts"
+    left = set(artefacts.glob("*/[0-9]*"))
     start = time.perf_counter()
     program = subprocess.Popen(
         [sys.executable, "-m", "seatrial", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    while not any(artefacts.glob("*/[0-9]*")) and program.poll() is None:
+    while set(artefacts.glob("*/[0-9]*")) <= left and program.poll() is None:
         time.sleep(0.005)
     wall_s = time.perf_counter() - start
     if program.poll() is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from seatrial.errors import ProtocolError
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.record import RepeatRecord, crc_tail, encode
+from seatrial.model.record import RepeatRecord, crc_tail, decode, encode
 from seatrial.model.sample import Sample
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads
@@ -73,6 +74,21 @@ def test_a_line_in_another_form_is_read_too(folder: ResultsFolder) -> None:
     )
     write(folder, "one.jsonl", body + crc_tail(body) + b"\n")
     assert [head.repeat for head in read_heads(folder, {MINE, OTHER, "longer than those"})[MINE]] == [7]
+
+
+def test_what_the_whole_folder_accepts_has_a_head(folder: ResultsFolder) -> None:
+    """A repeat without one would be made again, under a number that is taken."""
+    tail = len(crc_tail(b"")) + 1
+    empty_stage = encode(record(0))[:-tail].replace(b'"stage":null', b'"stage":""')
+    null_block = encode(record(1))[:-tail].replace(b'"block":"w:1"', b'"other":null')
+    later_version = encode(record(2))[:-tail].replace(b'"v":1', b'"v":2')
+    lines = [body + crc_tail(body) for body in (empty_stage, null_block, later_version)]
+    write(folder, "one.jsonl", *(line + b"\n" for line in lines))
+    accepted = []
+    for line in lines:
+        with suppress(ProtocolError):
+            accepted.append(decode(line).repeat)
+    assert accepted == [0, 1] == [head.repeat for head in read_heads(folder, {MINE})[MINE]]
 
 
 def test_a_folder_without_records_has_no_heads(folder: ResultsFolder) -> None:

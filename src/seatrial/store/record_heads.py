@@ -1,7 +1,8 @@
 """The heads of records: what decides which repeats are still missing.
 
 A folder may have hundreds of thousands of records, of which a run needs few in full. The line of a head has a right
-checksum and the fields below; the rest of it is checked when the record is read in full.
+checksum and the fields below; the rest of it is checked when the record is read in full. Lines of another form than
+`encode` writes are decoded by `seatrial.model.record.decode`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -17,12 +18,11 @@ from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.record import RepeatRecord, crc_tail, decode
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.shared_outcomes import SharedOutcomes
 from seatrial.store.stored_samples import PartReader, RecordFile
 
 _TAIL = len(crc_tail(b""))
 _USUAL = b'{"v":1,"experiment":"'
-_MOST_OUTCOMES = 20_000
-"""Outcomes kept for sharing."""
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
@@ -41,6 +41,7 @@ class SeenHead(msgspec.Struct, gc=False):
 class _Line(msgspec.Struct, gc=False):
     """The fields of a line that are decoded."""
 
+    v: Literal[1]
     experiment: str
     repeat: _Count
     t0: float
@@ -56,23 +57,20 @@ class _Line(msgspec.Struct, gc=False):
 class RecordHead:
     """A record without its samples and most of what was observed. Fields and units as in `RepeatRecord`."""
 
-    __slots__ = ("_file", "_length", "_line", "_offset", "outcome", "repeat", "seen", "t0", "wall_s")
+    __slots__ = ("_file", "_length", "_offset", "experiment", "outcome", "repeat", "seen", "t0", "wall_s")
 
-    def __init__(self, line: _Line, outcome: Outcome, file: RecordFile, offset: int, length: int) -> None:
+    def __init__(
+        self, line: _Line | RepeatRecord, seen: SeenHead, outcome: Outcome, file: RecordFile, offset: int, length: int
+    ) -> None:
+        self.experiment = line.experiment
         self.repeat = line.repeat
         self.t0 = line.t0
         self.wall_s = line.wall_s
         self.outcome = outcome
-        self.seen = line.seen
-        self._line = line
+        self.seen = seen
         self._file = file
         self._offset = offset
         self._length = length
-
-    @property
-    def experiment(self) -> str:
-        """The key of its experiment."""
-        return self._line.experiment
 
     def full(self) -> RepeatRecord:
         """The whole record. Raises ProtocolError if the rest of its line is not as it should be or has changed,
@@ -92,23 +90,33 @@ class _Reader:
         self._folder = folder
         self._reader = PartReader(folder.path)
         self._decoder = msgspec.json.Decoder(_Line)
-        self._outcomes: dict[tuple[str, ...], Outcome] = {}
+        self._outcomes = SharedOutcomes()
 
     def read(self, name: str) -> None:
         """Add the heads in a file. Raises StoreError."""
-        file, decode_line, found = RecordFile(name, self._reader), self._decoder.decode, self.found
+        file, found = RecordFile(name, self._reader), self.found
         for offset, line in self._folder.record_lines(name):
             if line is None or not self._may_be_wanted(line):
                 continue
-            if line[-_TAIL:] != crc_tail(memoryview(line)[:-_TAIL]):
-                continue
             try:
-                head = decode_line(line)
-            except (msgspec.MsgspecError, ValueError, RecursionError):
+                head = self._head(line, file, offset)
+            except ProtocolError:
                 continue
             own = found.get(head.experiment)
             if own is not None and head.repeat not in own:
-                own[head.repeat] = RecordHead(head, self._outcome(head), file, offset, len(line))
+                own[head.repeat] = head
+
+    def _head(self, line: bytes, file: RecordFile, offset: int) -> RecordHead:
+        """Raises ProtocolError if the line is no record."""
+        if line[-_TAIL:] != crc_tail(memoryview(line)[:-_TAIL]):
+            raise ProtocolError("the checksum of a record is wrong")
+        try:
+            found = self._decoder.decode(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            record = decode(line)
+            seen = SeenHead(**{name: record.seen.get(name) for name in SeenHead.__struct_fields__})
+            return RecordHead(record, seen, record.outcome, file, offset, len(line))
+        return RecordHead(found, found.seen, self._outcomes.of(found), file, offset, len(line))
 
     def _may_be_wanted(self, line: bytes) -> bool:
         """False if the line, written as usual, names another experiment."""
@@ -116,19 +124,10 @@ class _Reader:
             return True
         return line[len(_USUAL) : line.find(b'"', len(_USUAL))].decode("ascii", "replace") in self.found
 
-    def _outcome(self, line: _Line) -> Outcome:
-        key = (line.outcome, line.reason, line.evidence, line.stage or "", line.check)
-        known = self._outcomes.get(key)
-        if known is None:
-            known = Outcome(line.outcome, line.reason, line.evidence, line.stage, line.check)
-            if len(self._outcomes) < _MOST_OUTCOMES:
-                self._outcomes[key] = known
-        return known
-
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Without searches for cycles, which visit all that was read so far and find none: a third of the time."""
+    """Without searches for cycles, which visit all that was read so far and find none: a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -20,10 +20,11 @@ import msgspec
 
 from seatrial.errors import ProtocolError
 from seatrial.model.json_check import checks_of
-from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.model.outcome import Stage, State
 from seatrial.model.record import RepeatRecord, crc_tail, decode
 from seatrial.model.record_shape import MOST_SAMPLES, SeenJson
 from seatrial.model.strict_json import LARGEST, parse_json
+from seatrial.store.shared_outcomes import SharedOutcomes
 from seatrial.store.stored_samples import RecordFile, StoredSamples
 
 _MOST_SHARED = 20_000
@@ -138,7 +139,7 @@ class LineDecoder:
         self._parts: dict[bytes, Any] = {}
         self._words: dict[str, str] = {}
         self._names: dict[tuple[str, ...], Mapping[str, int]] = {}
-        self._outcomes: dict[tuple[str, ...], Outcome] = {}
+        self._outcomes = SharedOutcomes()
         self._checks: Mapping[str, Callable[[Any], None]] = checks_of(SeenJson)
         self._latest: _Common | None = None
         self._before: dict[str, msgspec.Raw] = {}
@@ -171,7 +172,7 @@ class LineDecoder:
             found.order,
             found.t0,
             found.wall_s,
-            self._outcome(found),
+            self._outcomes.of(found),
             StoredSamples(file, offset + start, len(packed), zlib.crc32(packed), n) if n else (),
             found.checks,
             self._seen(seen),
@@ -194,15 +195,6 @@ class LineDecoder:
         if total > MOST_SAMPLES or packed.count(_KEY) != n_keys:
             raise ValueError("too many samples, or a key is there twice")
         return total
-
-    def _outcome(self, found: _Line) -> Outcome:
-        key = (found.outcome, found.reason, found.evidence, found.stage or "", found.check)
-        known = self._outcomes.get(key)
-        if known is None:
-            known = Outcome(found.outcome, found.reason, found.evidence, found.stage, found.check)
-            if len(self._outcomes) < _MOST_SHARED:
-                self._outcomes[key] = known
-        return known
 
     def _seen(self, text: bytes) -> Seen:
         """Raises ValueError if the text is not of the usual form."""
