@@ -19,9 +19,10 @@ from seatrial.model.figure_result import FigureResult, RepeatValue, RepeatValues
 from seatrial.model.parameter import Value
 from seatrial.model.spelling import count
 from seatrial.model.units import Unit
+from seatrial.stats.block_test import BlockTest
 from seatrial.stats.holm import holm
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.ratio import RatioInterval, independent_p_outside, independent_ratio, paired_p_outside, paired_ratio
+from seatrial.stats.ratio import RatioInterval, independent_p_outside, independent_ratio
 from seatrial.stats.sequential import ALPHA, LOOKS, replay
 from seatrial.stats.turns import pair_of_block
 from seatrial.stats.verdict import verdict
@@ -97,14 +98,15 @@ def _side_by_side(
     higher = match.better is Better.HIGHER
     rule = match.rule
     if rule is None:
-        plain, adjusted = paired_ratio(values, ALPHA), paired_ratio(values, ALPHA / family)
-        p = paired_p_outside(values, margin)
-        design = Design(len(values), (), Stopped.NOT_PLANNED, ALPHA)
+        test = BlockTest(values)
+        plain, adjusted, p = test.ratio(ALPHA), test.ratio(ALPHA / family), test.p_outside(margin)
+        design = Design(len(values), (), Stopped.NOT_PLANNED, ALPHA, test.statistic)
     else:
         seen = replay(values, margin, higher_is_better=higher, family=family, ends=rule.ends)
         blocks, values = blocks[: seen.blocks], values[: seen.blocks]
         plain, adjusted, p = seen.plain, seen.family, seen.p_outside
-        design = Design(seen.blocks, LOOKS, _stopped(seen.stopped_at_look, len(values), rule), seen.alpha)
+        stopped = _stopped(seen.stopped_at_look, len(values), rule)
+        design = Design(seen.blocks, LOOKS, stopped, seen.alpha, seen.statistic)
     return _comparison(
         match,
         _side(baseline, [first for first, _ in blocks]),

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seatrial.model.figure_result import FigureResult
+from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.ratio import RatioInterval, independent_ratio, paired_ratio
+from seatrial.stats.ratio import RatioInterval, independent_ratio
 
 Blocks = Mapping[tuple[str, int], str]
 """(experiment, repeat) -> the block in which the repeat was made. Missing: not interleaved."""
@@ -66,7 +67,7 @@ def point_ratio(
         return None
     pairs = pairs_of(baseline, candidate, blocks)
     if len(pairs) >= MINIMUM_REPEATS and 2 * len(pairs) >= min(map(len, sides)):
-        return PointRatio(paired_ratio(pairs, alpha), pairs)
+        return PointRatio(BlockTest(pairs).ratio(alpha), pairs)
     return PointRatio(independent_ratio(sides[0], sides[1], alpha), ())
 
 

@@ -31,6 +31,13 @@ class Stopped(StrEnum):
     NOT_PLANNED = "not planned"  # the repeats were not made for this comparison
 
 
+class Statistic(StrEnum):
+    """What the blocks of a comparison are tested with; see `seatrial.stats.block_test`."""
+
+    SIGNED_RANKS = "signed ranks"
+    POOLED_RANKS = "pooled ranks"
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a comparison. `name` is shown to the user ("nontemporal true", a folder, a reference).
@@ -58,13 +65,14 @@ class Design:
 
     `blocks` counts pairs measured in direct succession, in random order (0: the sides were measured separately).
     `looks` are the numbers of blocks at which it was, or would have been, tested. `alpha` is the error level of the
-    interval, before adjustment for the family.
+    interval, before adjustment for the family. `statistic` is what the blocks were tested with; None without blocks.
     """
 
     blocks: int
     looks: tuple[int, ...]
     stopped: Stopped
     alpha: float
+    statistic: Statistic | None = None
 
     @property
     def is_interleaved(self) -> bool:

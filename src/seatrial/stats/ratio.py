@@ -47,7 +47,7 @@ def paired_ratio(pairs: Sequence[tuple[float, float]], alpha: float) -> RatioInt
     most = signed_rank_critical(n, alpha) if n >= MINIMUM_REPEATS else None
     ranks = [*_middle(size), *_ends(most, size)]
     means = [total / 2.0 for total in ordered_sums(differences, differences, ranks, triangle=True)]
-    return _interval((means[0] + means[1]) / 2.0, means[2:])
+    return interval_of((means[0] + means[1]) / 2.0, means[2:])
 
 
 def independent_ratio(baseline: Sequence[float], candidate: Sequence[float], alpha: float) -> RatioInterval:
@@ -63,7 +63,7 @@ def independent_ratio(baseline: Sequence[float], candidate: Sequence[float], alp
     most = None
     if min(n, m) >= MINIMUM_REPEATS:
         most = critical(_independent_tail(minus_baseline, plus_candidate, shift), n * m // 2, alpha)
-    return _interval(shift, ordered_sums(minus_baseline, plus_candidate, _ends(most, n * m), triangle=False))
+    return interval_of(shift, ordered_sums(minus_baseline, plus_candidate, _ends(most, n * m), triangle=False))
 
 
 def paired_p_outside(pairs: Sequence[tuple[float, float]], margin: float) -> float | None:
@@ -88,7 +88,8 @@ def independent_p_outside(baseline: Sequence[float], candidate: Sequence[float],
     return min(1.0, 2.0 * tail(against))
 
 
-def _interval(estimate: float, ends: Sequence[float]) -> RatioInterval:
+def interval_of(estimate: float, ends: Sequence[float]) -> RatioInterval:
+    """The ratio and its interval, from logarithms; without `ends`, there is no interval."""
     return RatioInterval(_exp(estimate), _exp(ends[0]) if ends else None, _exp(ends[1]) if ends else None)
 
 
@@ -128,7 +129,7 @@ def _differences(pairs: Sequence[tuple[float, float]]) -> list[float]:
     negative."""
     if not pairs:
         raise ValueError("no blocks to compare")
-    return sorted(_log(candidate) - _log(baseline) for baseline, candidate in pairs)
+    return sorted(logarithm(candidate) - logarithm(baseline) for baseline, candidate in pairs)
 
 
 def _sides(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -136,10 +137,11 @@ def _sides(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[list[
     differences."""
     if not baseline or not candidate:
         raise ValueError("a side of the comparison has no values")
-    return sorted(-_log(value) for value in baseline), sorted(_log(value) for value in candidate)
+    return sorted(-logarithm(value) for value in baseline), sorted(logarithm(value) for value in candidate)
 
 
-def _log(value: float) -> float:
+def logarithm(value: float) -> float:
+    """Its natural logarithm. Raises ValueError for a value that is not positive and finite."""
     if not 0.0 < value < math.inf:
         raise ValueError(f"a ratio needs positive and finite values, not {value}")
     return math.log(value)

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seatrial.model.comparison import Verdict
+from seatrial.model.comparison import Statistic, Verdict
+from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.ratio import RatioInterval, paired_p_outside, paired_ratio
+from seatrial.stats.ratio import RatioInterval
 from seatrial.stats.verdict import verdict
 
 ALPHA = 0.05
@@ -42,7 +43,7 @@ class Replay:
     the verdict. Both are over the first `blocks`, and `plain` is within `family`. `alpha` is the error of this look or
     end before division by the family. `p_outside` is the p-value of "the ratio is within the margin", adjusted for the
     looks: at most ALPHA / family exactly if the verdict is that the sides differ; None below six blocks.
-    `stopped_at_look` is the look that decided, None for the end.
+    `stopped_at_look` is the look that decided, None for the end. `statistic` is what the blocks were tested with.
     """
 
     plain: RatioInterval
@@ -52,6 +53,7 @@ class Replay:
     alpha: float
     p_outside: float | None
     stopped_at_look: int | None
+    statistic: Statistic
 
 
 def end_alpha(ends: int = 1) -> float:
@@ -84,13 +86,16 @@ def replay(
     for look in LOOKS:
         if look > len(pairs):
             break
-        seen = paired_ratio(pairs[:look], LOOK_ALPHA / family)
+        test = BlockTest(pairs[:look])
+        seen = test.ratio(LOOK_ALPHA / family)
         decision = verdict(seen.low, seen.high, margin, higher_is_better)
         if decision is not Verdict.AMBIGUOUS:
-            return _result(pairs[:look], margin, seen, decision, LOOK_ALPHA, look)
+            return _result(test, look, margin, seen, decision, LOOK_ALPHA, look)
     alpha = end_alpha(ends)
-    seen = paired_ratio(pairs, alpha / family)
-    return _result(pairs, margin, seen, verdict(seen.low, seen.high, margin, higher_is_better), alpha, None)
+    test = BlockTest(pairs)
+    seen = test.ratio(alpha / family)
+    decision = verdict(seen.low, seen.high, margin, higher_is_better)
+    return _result(test, len(pairs), margin, seen, decision, alpha, None)
 
 
 def is_decided_now(pairs: Sequence[tuple[float, float]], margin: float, higher_is_better: bool, family: int) -> bool:
@@ -100,20 +105,22 @@ def is_decided_now(pairs: Sequence[tuple[float, float]], margin: float, higher_i
 
 
 def _result(
-    pairs: Sequence[tuple[float, float]],
+    test: BlockTest,
+    blocks: int,
     margin: float,
     family: RatioInterval,
     decision: Verdict,
     alpha: float,
     look: int | None,
 ) -> Replay:
-    p = paired_p_outside(pairs, margin)
+    p = test.p_outside(margin)
     return Replay(
-        plain=paired_ratio(pairs, ALPHA),
+        plain=test.ratio(ALPHA),
         family=family,
         verdict=decision,
-        blocks=len(pairs),
+        blocks=blocks,
         alpha=alpha,
         p_outside=None if p is None else min(1.0, p * ALPHA / alpha),
         stopped_at_look=look,
+        statistic=test.statistic,
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from seatrial.model.benchmark import Better
 from seatrial.model.best_of import BestOfResult, Contender
 from seatrial.model.breakdown import Breakdown, Moved, Part
-from seatrial.model.comparison import Comparison, Stopped, Verdict
+from seatrial.model.comparison import Comparison, Statistic, Stopped, Verdict
 from seatrial.model.difference import Difference
 from seatrial.model.json_shape import (
     ABSENT,
@@ -49,6 +49,7 @@ class DesignJson(TypedDict):
     looks: Annotated[list[Annotated[int, Keywords(minimum=1)]], From("design.looks")]
     stopped: Annotated[Stopped, From("design.stopped")]
     alpha: Annotated[float | None, NULL_UNLESS_FINITE, Keywords(exclusiveMinimum=0, maximum=1), From("design.alpha")]
+    statistic: NotRequired[Annotated[Statistic | None, From("design.statistic"), "null: the sides were measured apart"]]
     baseline_hosts: NotRequired[Annotated[list[str], From("baseline.hosts")]]
     candidate_hosts: NotRequired[Annotated[list[str], From("candidate.hosts")]]
 
