@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from engine.test_policy import MACHINE, member
 
-from seatrial.analysis.compare import Match, Measured, compared
+from seatrial.analysis.compare import compared
+from seatrial.analysis.match import Match, Measured
 from seatrial.engine.group import Group
 from seatrial.engine.policy import Compared
 from seatrial.engine.ready import Ready, Refused

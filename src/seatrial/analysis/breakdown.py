@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from statistics import fmean, variance
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from seatrial.analysis.measured import SideExperiment
 from seatrial.model.breakdown import COMPUTING, OTHER_CALLS, Breakdown, Moved, Part
-from seatrial.stats.holm import holm
-from seatrial.stats.student import student_tail
+from seatrial.model.record import RepeatRecord
+from seatrial.stats.max_t import adjusted_p
 
 MOST_PARTS = 12
 """Parts shown individually; the rest are combined."""
 
-_FEWEST = 3
 _COUNTERS = {
     "asked_read_B": "read, as requested by the program",
     "asked_written_B": "written, as requested by the program",
@@ -26,6 +23,16 @@ _COUNTERS = {
 _Key = tuple[str, int | None]
 _Repeat = dict[_Key, tuple[float, float]]
 """The time of one repeat: part -> (seconds, calls) per rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Profiles:
+    """The repeats of a side with complete profiles, with the block of each ("" if none), and the number of others."""
+
+    repeats: list[_Repeat]
+    blocks: list[str]
+    incomplete: int
+
 
 _WHOLE: _Key = ("wall", None)
 
@@ -39,13 +46,13 @@ def breakdown(baseline: SideExperiment, candidate: SideExperiment) -> Breakdown 
     """The breakdown of a pair; None if a side has no records of probes."""
     profiles = [_repeats(side) for side in (baseline, candidate)]
     moved = _moved(baseline, candidate)
-    sides = [repeats for repeats, _ in profiles]
+    sides = [profile.repeats for profile in profiles]
     has_mpi = all(sides)
     if not has_mpi and not moved:
         return None
     first, second = baseline.result.experiment, candidate.result.experiment
     shared = {n: v for n, v in first.parameters.items() if second.parameters.get(n) == v}
-    whole, parts = _parts(sides) if has_mpi else (None, [])
+    whole, parts = _parts(sides, _pairs(*profiles)) if has_mpi else (None, [])
     return Breakdown(
         benchmark=first.benchmark,
         parameters=shared,
@@ -53,25 +60,26 @@ def breakdown(baseline: SideExperiment, candidate: SideExperiment) -> Breakdown 
         candidate=candidate.name,
         whole=whole,
         parts=tuple(parts),
+        blocks=len(_pairs(*profiles)),
         moved=tuple(moved),
         repeats=(len(sides[0]), len(sides[1])),
-        incomplete=sum(number for _, number in profiles),
+        incomplete=sum(profile.incomplete for profile in profiles),
     )
 
 
-def _seen(side: SideExperiment, probe: str) -> list[Mapping[str, Any]]:
-    """The records of a probe for the repeats that succeeded."""
+def _ok_records(side: SideExperiment, probe: str) -> list[RepeatRecord]:
+    """The repeats that succeeded with records of a probe, in order."""
     records = side.contents.records.get(side.result.id, ())
-    return [
-        record.seen[probe] for record in records if record.outcome.is_ok and isinstance(record.seen.get(probe), dict)
-    ]
+    return [record for record in records if record.outcome.is_ok and isinstance(record.seen.get(probe), dict)]
 
 
-def _repeats(side: SideExperiment) -> tuple[list[_Repeat], int]:
-    """The repeats with complete profiles, and the number of others."""
+def _repeats(side: SideExperiment) -> _Profiles:
+    """The repeats with complete profiles."""
     found: list[_Repeat] = []
-    seen = _seen(side, "mpi")
-    for profile in seen:
+    blocks: list[str] = []
+    records = _ok_records(side, "mpi")
+    for record in records:
+        profile = record.seen["mpi"]
         ranks = profile["tables"]
         if not profile["complete"] or ranks != profile["ranks"]:
             continue
@@ -79,26 +87,36 @@ def _repeats(side: SideExperiment) -> tuple[list[_Repeat], int]:
         parts[_WHOLE] = (profile["wall_s"] / ranks, 0.0)
         parts[COMPUTING, None] = (max(0.0, profile["wall_s"] - profile["mpi_s"]) / ranks, 0.0)
         found.append(parts)
-    return found, len(seen) - len(found)
+        blocks.append(str(record.seen.get("block") or ""))
+    return _Profiles(found, blocks, len(records) - len(found))
 
 
-def _parts(sides: Sequence[Sequence[_Repeat]]) -> tuple[Part, list[Part]]:
-    """The whole, and its parts by the difference between the sides."""
+def _pairs(baseline: _Profiles, candidate: _Profiles) -> list[tuple[_Repeat, _Repeat]]:
+    """The repeats of both sides in each block that has both."""
+    of_baseline = {block: repeat for block, repeat in zip(baseline.blocks, baseline.repeats, strict=True) if block}
+    made = zip(candidate.blocks, candidate.repeats, strict=True)
+    return [(of_baseline[block], repeat) for block, repeat in made if block in of_baseline]
+
+
+def _parts(sides: Sequence[Sequence[_Repeat]], pairs: Sequence[tuple[_Repeat, _Repeat]]) -> tuple[Part, list[Part]]:
+    """The whole, and its parts by the difference between the sides.
+
+    All parts are tested together before the largest are chosen. What is combined was chosen by its size, so it is not
+    tested. Repeats that were measured apart are not tested: what the machine did in between is in none of them.
+    """
     keys = dict.fromkeys(key for side in sides for repeat in side for key in repeat)
     made = {key: _part(sides, [key], key) for key in keys}
     whole = made.pop(_WHOLE)
     ordered = sorted(made, key=lambda key: -abs(made[key].difference_s))
-    shown = [made[key] for key in ordered[:MOST_PARTS]]
+    p_values = adjusted_p([[_second(b, key) - _second(a, key) for a, b in pairs] for key in ordered])
+    shown = [replace(made[key], p_value=p) for key, p in zip(ordered[:MOST_PARTS], p_values[:MOST_PARTS], strict=True)]
     if ordered[MOST_PARTS:]:
         shown.append(_part(sides, ordered[MOST_PARTS:], (OTHER_CALLS, None)))
-    tests = [_p_value([_seconds(side, keys_of) for side in sides]) for keys_of in _keys_of(ordered)]
-    adjusted = holm(tests)
-    return whole, [replace(part, p_value=p) for part, p in zip(shown, adjusted, strict=True)]
+    return whole, shown
 
 
-def _keys_of(ordered: Sequence[_Key]) -> list[list[_Key]]:
-    alone = [[key] for key in ordered[:MOST_PARTS]]
-    return [*alone, list(ordered[MOST_PARTS:])] if ordered[MOST_PARTS:] else alone
+def _second(repeat: _Repeat, key: _Key) -> float:
+    return repeat.get(key, (0.0, 0.0))[0]
 
 
 def _seconds(side: Sequence[_Repeat], keys: Sequence[_Key]) -> list[float]:
@@ -111,21 +129,8 @@ def _part(sides: Sequence[Sequence[_Repeat]], keys: Sequence[_Key], named: _Key)
     return Part(named[0], named[1], seconds[0], seconds[1], counts[0], counts[1])
 
 
-def _p_value(sides: Sequence[Sequence[float]]) -> float | None:
-    """Two-sided p-value for equal means with unequal variances (B. L. Welch, Biometrika 34, 1947)."""
-    if min(map(len, sides)) < _FEWEST:
-        return None
-    shares = [variance(side) / len(side) for side in sides]
-    difference = abs(fmean(sides[1]) - fmean(sides[0]))
-    spread = sum(shares)
-    if spread <= 0:
-        return 1.0 if difference == 0 else 0.0
-    freedom = spread**2 / sum(share**2 / (len(side) - 1) for share, side in zip(shares, sides, strict=True))
-    return min(1.0, 2 * student_tail(difference / math.sqrt(spread), freedom))
-
-
 def _moved(baseline: SideExperiment, candidate: SideExperiment) -> list[Moved]:
-    sides = [_seen(side, "io") for side in (baseline, candidate)]
+    sides = [[record.seen["io"] for record in _ok_records(side, "io")] for side in (baseline, candidate)]
     if not all(sides):
         return []
     return [

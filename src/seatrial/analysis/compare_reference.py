@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seatrial.analysis.compare import Match, compared
+from seatrial.analysis.compare import compared
+from seatrial.analysis.match import Match
 from seatrial.analysis.measured import SideExperiment, measured
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from seatrial.analysis.compare import Match, Measured, Sequential
+from seatrial.analysis.match import Match, Measured, Sequential
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.parameter import Params, Value
 from seatrial.model.sample import point_key

@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 
 from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.breakdown import breakdowns
-from seatrial.analysis.compare import Sequential, compared
+from seatrial.analysis.compare import compared
 from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.experiment_figures import in_time
+from seatrial.analysis.match import Sequential
 from seatrial.analysis.measured import SideExperiment, blocks_of, matches
 from seatrial.analysis.results import all_results
 from seatrial.analysis.scaling import scaling
 from seatrial.model.comparison import Comparison
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.parameter import Value
+from seatrial.model.record import RepeatRecord
 from seatrial.model.spelling import label
 from seatrial.model.study import DEFAULT_MARGIN, RepeatPolicy, Study
 from seatrial.model.study_document import KeptStudy, StudyPoint
@@ -226,18 +228,21 @@ def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:
 
 
 def _rule(kept: KeptStudy, contents: Contents) -> Sequential:
-    """The stopping rule of the study: its number of budgets, and whether the last one is spent."""
+    """The stopping rule of the study: how often an end was set, and whether the last budget is spent."""
     study = kept.study
     ids = dict.fromkeys(point.experiment for point in kept.points)
     records = [
         record for key in ids for record in contents.records.get(key, ()) if record.seen.get("study") == study.name
     ]
-    budgets = {(record.seen.get("budget_s"), record.seen.get("again")) for record in records} or {
-        (study.repeat.budget_s, None)
-    }
+    allowed = {_allowed(record) for record in records}
     mean_s = sum(record.wall_s for record in records) / len(records) if records else 0.0
     spent = sum(record.wall_s for record in records) + 2 * mean_s
-    return Sequential(study.repeat.maximum, len(budgets), spent > study.repeat.budget_s)
+    return Sequential(study.repeat.maximum, max(1, len(allowed)), spent > study.repeat.budget_s)
+
+
+def _allowed(record: RepeatRecord) -> tuple[object, ...]:
+    """What a repeat was allowed by: a larger budget or maximum is a new end."""
+    return record.seen.get("budget_s"), record.seen.get("maximum"), record.seen.get("again")
 
 
 def _age(kept: KeptStudy, contents: Contents) -> tuple[float, float]:

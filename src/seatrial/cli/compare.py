@@ -15,7 +15,9 @@ from seatrial.model.study_result import Compared
 from seatrial.model.units import parse_quantity
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.studies.compare_page import compare_page
+from seatrial.report.studies.verdicts import is_apart, session_verdict
 from seatrial.report.text.compare import compare_text
+from seatrial.report.units import count
 
 
 def compare_command(
@@ -52,11 +54,20 @@ def _margin(text: str) -> float:
 
 def _status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
     """1 if a verdict fails; `--fail-on ambiguous` includes slower. A side without results fails as well: a gate must
-    not pass a program that died."""
+    not pass a program that died. Sides that were measured apart have no verdict: these fail if their sessions differ by
+    more than the margin in the wrong direction."""
     if fail_on is None:
         return 0
+    comparisons = [comparison for compared in found for comparison in compared.comparisons]
+    apart = [comparison for comparison in comparisons if is_apart(comparison)]
+    if apart:
+        message(
+            f"--fail-on: {len(apart)} of {count(len(comparisons), 'comparison')} without a verdict, because the sides "
+            "were measured apart; `seatrial run STUDY` with a `compare` section measures both side by side"
+        )
     if any(compared.lost or not compared.comparisons for compared in found):
         return 1
+    if any(session_verdict(comparison) is Verdict.SLOWER for comparison in apart):
+        return 1
     wrong = {Verdict.SLOWER: {Verdict.SLOWER}, Verdict.AMBIGUOUS: {Verdict.SLOWER, Verdict.AMBIGUOUS}}
-    verdicts = {comparison.verdict for compared in found for comparison in compared.comparisons}
-    return 1 if verdicts & wrong[fail_on] else 0
+    return 1 if {comparison.verdict for comparison in comparisons} & wrong[fail_on] else 0

@@ -354,6 +354,7 @@ class _Run:
             "t0": time.time(),
             "limit_s": limit_s,
             "budget_s": entry.policy.budget_s,
+            "maximum": entry.policy.most_repeats,
             "variables": performance_variables(variables_with(member.ready.variables)),
         }
         if entry.study:

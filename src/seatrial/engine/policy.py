@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from seatrial.engine.group import Group, Member, blocks_of, paired
+from seatrial.engine.group import FigureKey, Group, Member, blocks_of, paired
 from seatrial.model.benchmark import Better
-from seatrial.stats.sequential import LOOKS, is_decided_now
+from seatrial.stats.sequential import LOOKS, are_decided_now
 from seatrial.stats.stopping import StoppingRule
 
 
@@ -17,6 +17,10 @@ class Policy(Protocol):
     @property
     def budget_s(self) -> float:
         """The time budget in seconds, which is noted in the records."""
+
+    @property
+    def most_repeats(self) -> int:
+        """The maximum number of repeats, which is noted in the records."""
 
     @property
     def budget_source(self) -> object:
@@ -45,6 +49,11 @@ class Alone:
     def budget_s(self) -> float:
         """The budget of one experiment."""
         return self.rule.budget_s
+
+    @property
+    def most_repeats(self) -> int:
+        """The maximum of the rule."""
+        return self.rule.maximum
 
     @property
     def budget_source(self) -> object:
@@ -101,6 +110,11 @@ class Pooled:
         return self.pool.total_s
 
     @property
+    def most_repeats(self) -> int:
+        """The maximum of the study."""
+        return self.maximum
+
+    @property
     def budget_source(self) -> object:
         """The time of the study."""
         return self.pool
@@ -155,20 +169,22 @@ class Compared(Pooled):
         if len(blocks_of(baseline, candidate)) not in LOOKS:
             return False  # no look is due; figures are not read for nothing
         keys = [key for key in baseline.counted[0].values if not self.figures or key[0] in self.figures]
+        curves: dict[str, list[FigureKey]] = {}
+        for key in keys:
+            curves.setdefault(key[0], []).append(key)
         benchmark = baseline.ready.point.benchmark
-        points = {name: sum(key[0] == name for key in keys) for name, _ in keys}
         return bool(keys) and all(
-            self._is_conclusive(
-                paired(baseline, candidate, key), benchmark.figure(key[0]).better, self.family * points[key[0]]
-            )
-            for key in keys
+            self._is_conclusive([paired(baseline, candidate, key) for key in own], benchmark.figure(name).better)
+            for name, own in curves.items()
         )
 
-    def _is_conclusive(self, pairs: list[tuple[float, float]], better: Better, family: int) -> bool:
-        """Whether a planned look decides; without positive values there is no ratio, and no decision."""
-        if not all(value > 0 for pair in pairs for value in pair):
+    def _is_conclusive(self, points: list[list[tuple[float, float]]], better: Better) -> bool:
+        """Whether a planned look decides at every point of a curve; without positive values there is no ratio, and no
+        decision."""
+        if not all(value > 0 for pairs in points for pair in pairs for value in pair):
             return False
-        return is_decided_now(pairs, self.margin, higher_is_better=better is Better.HIGHER, family=family)
+        family = self.family * len(points)
+        return are_decided_now(points, self.margin, higher_is_better=better is Better.HIGHER, family=family)
 
 
 def _stops(rule: StoppingRule, member: Member, spent_s: float, next_s: float) -> bool:

@@ -31,7 +31,7 @@ from seatrial.probes.system import seen_between, snapshot
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
-_NOTED = ("budget_s", "variables", "block", "study", "together", "again", "beside")
+_NOTED = ("budget_s", "maximum", "variables", "block", "study", "together", "again", "beside")
 """Notes of the claim that are copied to the record."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0

@@ -19,8 +19,8 @@ class Part:
     up (None: of any size).
 
     Times are seconds per rank, the mean over ranks and repeats, so that parts add up to the whole; counts are calls per
-    rank. `p_value` is for "both sides are equal" (Welch's test, adjusted by Holm over the parts); None if there are too
-    few repeats.
+    rank. `p_value` is for "both sides are equal", adjusted for the number of parts (`seatrial.stats.max_t`); None with
+    fewer than six blocks, and for parts that were combined.
     """
 
     what: str
@@ -56,7 +56,8 @@ class Breakdown:
     """Two experiments of a comparison, part by part; the largest differences first.
 
     `parameters` are those that both share. `whole` is the wall time of a rank. `repeats` is their number on each side.
-    `incomplete` counts repeats that are left out because a rank is missing or ended without MPI_Finalize.
+    `incomplete` counts repeats that are left out because a rank is missing or ended without MPI_Finalize. `blocks` are
+    those with a complete repeat of each side: the parts are tested over these.
     """
 
     benchmark: str
@@ -68,3 +69,4 @@ class Breakdown:
     moved: tuple[Moved, ...] = ()
     repeats: tuple[int, int] = (0, 0)
     incomplete: int = 0
+    blocks: int = 0

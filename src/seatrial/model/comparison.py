@@ -66,6 +66,7 @@ class Design:
     `blocks` counts pairs measured in direct succession, in random order (0: the sides were measured separately).
     `looks` are the numbers of blocks at which it was, or would have been, tested. `alpha` is the error level of the
     interval, before adjustment for the family. `statistic` is what the blocks were tested with; None without blocks.
+    `sessions` is the number of alternating sessions of each side if they were measured apart, else None.
     """
 
     blocks: int
@@ -73,6 +74,7 @@ class Design:
     stopped: Stopped
     alpha: float
     statistic: Statistic | None = None
+    sessions: int | None = None
 
     @property
     def is_interleaved(self) -> bool:
@@ -88,7 +90,7 @@ class Comparison:
     direction: with blocks the Hodges-Lehmann estimate over pairs, else over all pairs of the two sides. `ci95` is for
     this comparison alone; `ci95_family` holds for all comparisons of the family at once and for all looks, and
     determines the verdict. Both are None if there are too few repeats, or none (a reference). `p_family` is the
-    Holm-adjusted p-value of "the ratio lies within the margin". `note` states what limits the verdict.
+    p-value of "the ratio lies within the margin", adjusted for the family. `note` states what limits the verdict.
     """
 
     benchmark: str

@@ -3,7 +3,7 @@
 Neither is best for all noise: pooled ranks find small differences between levels that are far apart, signed ranks those
 under a drift. The choice must not depend on which side looks better, or a test would be chosen for its result. So the
 estimated ratio is removed and each block loses its sides: they are assigned at random, a difference of 3 % is added to
-one side, and the statistic is used that shows it more clearly on average. Exchanging the sides cannot change the choice.
+one side, and the statistic is used that shows it more clearly on average. Exchanging the sides does not change it.
 (With the ratio left in, a true difference of 5 % looks like noise on levels: under a strong drift, 19 % of choices were
 wrong instead of 2 %. The error rates with it removed are simulated by bench/compare_simulation.py.)
 """

@@ -6,6 +6,8 @@ reached. The error of 5 % is divided among them; the sum of the shares bounds th
 dependence between the intervals (Bonferroni). Each share is divided by the number of comparisons in the family, so that
 the intervals hold for all of them at once.
 
+The points of a curve (the sizes of one benchmark) share their blocks, so they are judged together.
+
 Everything is computed from the blocks alone: the engine that decides whether to stop and a later reader get the same
 result.
 """
@@ -13,13 +15,16 @@ result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seatrial.model.comparison import Statistic, Verdict
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval
 from seatrial.stats.verdict import verdict
+
+Pairs = Sequence[tuple[float, float]]
+"""Blocks, each (baseline, candidate), in order of time."""
 
 ALPHA = 0.05
 """The probability that any interval that may decide a comparison of the family misses the true ratio."""
@@ -55,6 +60,21 @@ class Replay:
     stopped_at_look: int | None
     statistic: Statistic
 
+    @classmethod
+    def of(cls, test: BlockTest, blocks: int, margin: float, alpha: float) -> Replay:
+        """The result of a test of so many blocks, read once at this error, without a simultaneous interval yet."""
+        plain, p = test.ratio(ALPHA), test.p_outside(margin)
+        return cls(
+            plain=plain,
+            family=RatioInterval(plain.ratio, None, None),
+            verdict=Verdict.AMBIGUOUS,
+            blocks=blocks,
+            alpha=alpha,
+            p_outside=None if p is None else min(1.0, p * ALPHA / alpha),
+            stopped_at_look=None,
+            statistic=test.statistic,
+        )
+
 
 def end_alpha(ends: int = 1) -> float:
     """The error share of the `ends`-th end; all ends and looks together stay below ALPHA."""
@@ -73,54 +93,123 @@ def least_blocks(family: int, ends: int = 1) -> int:
 
 
 def replay(
-    pairs: Sequence[tuple[float, float]], margin: float, higher_is_better: bool, family: int, ends: int = 1
+    pairs: Pairs, margin: float, higher_is_better: bool, family: int, ends: int = 1, *, is_finished: bool = True
 ) -> Replay:
     """The result of these blocks, each (baseline, candidate), in order of time.
 
     It is that of the first conclusive look, else that of the end over all blocks. `family` is the number of comparisons
-    in the family. `ends` is 1 at the first end, 2 if a budget ended this comparison before and more time was added, and
-    so on. Raises ValueError without blocks, or for values that are not positive and finite.
+    in the family. `ends` is 1 at the first end, 2 if the budget or the maximum number of repeats ended this comparison
+    before and more was allowed, and so on. Without `is_finished`, there was no end yet: the result is that of the looks
+    alone. Raises ValueError without blocks, or for values that are not positive and finite.
     """
-    if family < 1:
-        raise ValueError(f"a family has at least one comparison, not {family}")
-    for look in LOOKS:
-        if look > len(pairs):
-            break
-        test = BlockTest(pairs[:look])
-        seen = test.ratio(LOOK_ALPHA / family)
-        decision = verdict(seen.low, seen.high, margin, higher_is_better)
-        if decision is not Verdict.AMBIGUOUS:
-            return _result(test, look, margin, seen, decision, LOOK_ALPHA, look)
-    alpha = end_alpha(ends)
-    test = BlockTest(pairs)
-    seen = test.ratio(alpha / family)
-    decision = verdict(seen.low, seen.high, margin, higher_is_better)
-    return _result(test, len(pairs), margin, seen, decision, alpha, None)
+    return replay_curve([pairs], margin, higher_is_better, family, ends, is_finished=is_finished)[0]
 
 
-def is_decided_now(pairs: Sequence[tuple[float, float]], margin: float, higher_is_better: bool, family: int) -> bool:
-    """Whether this comparison needs no more blocks: a planned look is due, and it or an earlier one is conclusive.
-    Comparisons that share blocks stop when this is true for all of them."""
-    return len(pairs) in LOOKS and replay(pairs, margin, higher_is_better, family).stopped_at_look is not None
-
-
-def _result(
-    test: BlockTest,
-    blocks: int,
+def replay_curve(
+    points: Sequence[Pairs],
     margin: float,
-    family: RatioInterval,
-    decision: Verdict,
+    higher_is_better: bool,
+    family: int,
+    ends: int = 1,
+    *,
+    is_finished: bool = True,
+) -> list[Replay]:
+    """The results at all points of a curve, whose blocks are the same. As `replay`; `family` counts all points.
+
+    The simultaneous interval of a point is the intersection of its own with the range of the whole curve, each with
+    half of the error. With too few blocks for intervals of so many points, it is the range alone: six blocks suffice
+    for the verdict that a candidate is slower at every size.
+    """
+    if family < len(points):
+        raise ValueError(f"a family has at least its own {len(points)} comparisons, not {family}")
+    found: dict[int, Replay] = {}
+    blocks = min(len(pairs) for pairs in points)
+    for look in LOOKS:
+        if look > blocks or len(found) == len(points):
+            break
+        now = _read([pairs[:look] for pairs in points], margin, higher_is_better, family, LOOK_ALPHA, look)
+        for place, result in enumerate(now):
+            if result.verdict is not Verdict.AMBIGUOUS:
+                found.setdefault(place, result)
+    if len(found) < len(points):
+        last = _read(points, margin, higher_is_better, family, end_alpha(ends), None, is_finished=is_finished)
+        for place, result in enumerate(last):
+            found.setdefault(place, result)
+    return [found[place] for place in range(len(points))]
+
+
+def are_decided_now(points: Sequence[Pairs], margin: float, higher_is_better: bool, family: int) -> bool:
+    """Whether the points of a curve need no more blocks: a planned look is due, and it or an earlier one is conclusive
+    for each. Comparisons that share blocks stop when this is true for all of them."""
+    if not all(len(pairs) in LOOKS for pairs in points):
+        return False
+    found = replay_curve(points, margin, higher_is_better, family)
+    return all(result.stopped_at_look is not None for result in found)
+
+
+def is_decided_now(pairs: Pairs, margin: float, higher_is_better: bool, family: int) -> bool:
+    """As `are_decided_now`, for a single comparison."""
+    return are_decided_now([pairs], margin, higher_is_better, family)
+
+
+def _read(
+    points: Sequence[Pairs],
+    margin: float,
+    higher_is_better: bool,
+    family: int,
     alpha: float,
     look: int | None,
-) -> Replay:
-    p = test.p_outside(margin)
-    return Replay(
-        plain=test.ratio(ALPHA),
-        family=family,
-        verdict=decision,
-        blocks=blocks,
-        alpha=alpha,
-        p_outside=None if p is None else min(1.0, p * ALPHA / alpha),
-        stopped_at_look=look,
-        statistic=test.statistic,
-    )
+    *,
+    is_finished: bool = True,
+) -> list[Replay]:
+    """The results of these blocks at one look or end, of error `alpha`. An unfinished comparison has no simultaneous
+    interval: one that is computed whenever somebody looks would be wrong too often."""
+    tests = [BlockTest(pairs) for pairs in points]
+    intervals = simultaneous(points, tests, alpha, family) if is_finished else [None] * len(points)
+    results = []
+    for pairs, test, ends in zip(points, tests, intervals, strict=True):
+        low, high = ends or (None, None)
+        result = Replay.of(test, len(pairs), margin, alpha)
+        results.append(
+            replace(
+                result,
+                family=RatioInterval(result.plain.ratio, low, high),
+                verdict=verdict(low, high, margin, higher_is_better),
+                p_outside=result.p_outside if is_finished else None,
+                stopped_at_look=look,
+            )
+        )
+    return results
+
+
+def simultaneous(
+    points: Sequence[Pairs], tests: Sequence[BlockTest], alpha: float, family: int
+) -> list[tuple[float, float] | None]:
+    """The simultaneous interval of each point of a curve, or None: of error `alpha` over a family of comparisons, of
+    which the points are a part. The method depends only on the numbers of blocks and points."""
+    if len(points) == 1:
+        return [_ends(tests[0].ratio(alpha / family))]
+    share = alpha * len(points) / family
+    if 2.0 ** (1 - min(map(len, points))) > alpha / 2.0 / family:
+        return [_range(tests, share)] * len(points)
+    whole = _range(tests, share / 2.0)
+    own = [_ends(test.ratio(alpha / 2.0 / family)) for test in tests]
+    return [_intersection(one, whole) for one in own]
+
+
+def _range(tests: Sequence[BlockTest], alpha: float) -> tuple[float, float] | None:
+    """The range that contains the ratios at all points of a curve at once: the hull of their intervals, each of the
+    whole error. It needs no correction for their number, since its lower end is too high only if that of the point with
+    the smallest true ratio is (the intersection-union principle: Berger, Technometrics 24, 1982)."""
+    intervals = [_ends(test.ratio(alpha)) for test in tests]
+    known = [ends for ends in intervals if ends is not None]
+    return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(tests) else None
+
+
+def _intersection(own: tuple[float, float] | None, whole: tuple[float, float] | None) -> tuple[float, float] | None:
+    """The part that both intervals share: the range contains at least a narrower interval of the same point."""
+    return own if own is None or whole is None else (max(own[0], whole[0]), min(own[1], whole[1]))
+
+
+def _ends(found: RatioInterval) -> tuple[float, float] | None:
+    return None if found.low is None or found.high is None else (found.low, found.high)

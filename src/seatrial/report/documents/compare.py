@@ -49,7 +49,10 @@ class DesignJson(TypedDict):
     looks: Annotated[list[Annotated[int, Keywords(minimum=1)]], From("design.looks")]
     stopped: Annotated[Stopped, From("design.stopped")]
     alpha: Annotated[float | None, NULL_UNLESS_FINITE, Keywords(exclusiveMinimum=0, maximum=1), From("design.alpha")]
-    statistic: NotRequired[Annotated[Statistic | None, From("design.statistic"), "null: the sides were measured apart"]]
+    statistic: NotRequired[Annotated[Statistic | None, From("design.statistic"), "null: measured apart"]]
+    sessions: NotRequired[
+        Annotated[int | None, From("design.sessions"), "of each side, in alternation; null: in blocks"]
+    ]
     baseline_hosts: NotRequired[Annotated[list[str], From("baseline.hosts")]]
     candidate_hosts: NotRequired[Annotated[list[str], From("candidate.hosts")]]
 

@@ -8,12 +8,13 @@ from seatrial.model.breakdown import Breakdown, Part
 from seatrial.model.study_result import Compared
 from seatrial.report.studies.verdicts import short
 from seatrial.report.units import count, label, show, show_percent
+from seatrial.stats.interval import MINIMUM_REPEATS
 
 BREAKDOWN_COLUMNS = ("part", "baseline", "candidate", "difference", "calls per rank", "time per call", "")
 BREAKDOWN_RULE = (
     "Seconds per rank for the whole run, including its start and end: the mean over ranks and repeats, so the parts "
-    "add up. A figure may measure only a part of the run. Beyond noise: by chance, repeats differ by this much in "
-    "fewer than 1 of 20 comparisons (Welch's test, Holm over the parts)."
+    "add up. A figure may measure only a part of the run. Beyond noise: if the sides were equal, any part would differ "
+    "by this much in fewer than 1 of 20 comparisons (sides exchanged within blocks, all parts tested together)."
 )
 _MOST_NAMED = 2
 _WORTH_NAMING = 0.1
@@ -39,8 +40,11 @@ def breakdown_sentence(breakdown: Breakdown) -> str:
         return "Only input and output were recorded"
     sure = [part for part in breakdown.parts if part.is_beyond_noise]
     if not sure:
-        few = min(breakdown.repeats)
-        return f"No conclusion with {count(few, 'repeat')} per side" if few < 3 else "No part differs beyond noise"
+        if breakdown.blocks >= MINIMUM_REPEATS:
+            return "No part differs beyond noise"
+        if not breakdown.blocks:
+            return "No conclusion: the sides were measured apart, and the parts can be tested in blocks only"
+        return f"No conclusion with {count(breakdown.blocks, 'block')}: at least {MINIMUM_REPEATS} are needed"
     difference = whole.difference_s
     same_way = [part for part in sure if part.difference_s * difference > 0]
     if not same_way:

@@ -12,6 +12,7 @@ from seatrial.model.study_result import Compared
 from seatrial.report.studies.effect import margin_words
 from seatrial.report.studies.verdicts import FEWEST_REPEATS, repeats_made
 from seatrial.report.units import count
+from seatrial.stats.sequential import ALPHA
 
 _MOST_NAMES = 4
 
@@ -19,7 +20,7 @@ _WHY = {
     Stopped.DECIDED: "the interval was conclusive at a planned look",
     Stopped.BUDGET: "the budget was spent",
     Stopped.MAXIMUM: "the maximum number of repeats was reached",
-    Stopped.UNFINISHED: "the run was interrupted (the same command continues it)",
+    Stopped.UNFINISHED: "the run was interrupted (the same command continues it); verdicts are read at planned looks",
     Stopped.NOT_PLANNED: "existing repeats were compared; their number was not planned for this",
 }
 
@@ -38,7 +39,14 @@ def design_lines(compared: Sequence[Compared]) -> list[DesignLine]:
     comparisons = [comparison for one in compared for comparison in one.comparisons]
     if not comparisons:
         return [DesignLine("Scope", text) for text in scopes(compared)]
-    lines = [_order(comparisons), _place(comparisons), _looks(comparisons), _stopped(comparisons), _margin(comparisons)]
+    lines = [
+        _order(comparisons),
+        _place(comparisons),
+        _looks(comparisons),
+        _stopped(comparisons),
+        _margin(comparisons),
+        _errors(comparisons),
+    ]
     lines += [DesignLine("Scope", text) for text in scopes(compared)]
     return [line for line in lines if line is not None]
 
@@ -75,7 +83,7 @@ def _order(comparisons: Sequence[Comparison]) -> DesignLine:
     if not apart:
         text = f"interleaved, {_numbers([one.design.blocks for one in together], 'block')} of one repeat per side in "
         return DesignLine("Order", text + "random order: drift of the machine affects both sides equally")
-    text = "not interleaved: the sides were measured separately, so drift of the machine may affect only one of them"
+    text = "not interleaved: the sides were measured apart, so a change of the machine may affect only one of them"
     if together:
         text = f"{apart} of {len(measured)} comparisons are {text}; the rest are interleaved in blocks"
     repeats = _numbers([repeats_made(one) for one in measured], "repeat")
@@ -138,6 +146,22 @@ def _margin(comparisons: Sequence[Comparison]) -> DesignLine:
     if few:
         text += f" {len(few)} of {len(comparisons)} have fewer than {FEWEST_REPEATS} repeats and therefore no interval."
     return DesignLine("Margin", text)
+
+
+def _errors(comparisons: Sequence[Comparison]) -> DesignLine | None:
+    """How often any verdict of the page is wrong."""
+    families = len({(one.benchmark, one.figure) for one in comparisons if one.ci95_family is not None})
+    if not families:
+        return None
+    share = f"{ALPHA * 100:.3g} %"
+    if families == 1:
+        return DesignLine("Errors", f"in at most {share} of such studies, any verdict is wrong")
+    most = ALPHA * families
+    page = f"in at most {most * 100:.3g} % of such studies" if most < 1 else "a wrong one among them must be expected"
+    text = (
+        f"the verdicts on one figure of one benchmark are a family, with any of them wrong in at most {share} of such "
+    )
+    return DesignLine("Errors", f"{text}studies; of all {families} families together, {page}")
 
 
 def _numbers(values: Iterable[int], noun: str) -> str:

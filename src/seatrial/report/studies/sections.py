@@ -36,6 +36,7 @@ from seatrial.report.studies.breakdown_words import (
     breakdowns_of,
     part_row,
 )
+from seatrial.report.studies.curves import spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.scaling_words import (
     crossing_words,
@@ -44,7 +45,7 @@ from seatrial.report.studies.scaling_words import (
     scaling_design,
     scaling_headline,
 )
-from seatrial.report.studies.verdicts import shared, statements, subjects
+from seatrial.report.studies.verdicts import shared, subjects
 from seatrial.report.units import NO_VALUE, arrow, label, show
 
 _MOST_UNFOLDED = 12
@@ -181,7 +182,7 @@ def _side(text: str | None) -> Cell:
 
 
 def _verdicts(compared: Sequence[Compared]) -> dict[str, Any]:
-    made = statements(compared)
+    made = spoken(compared)
     shown = made if len(made) <= _FEWEST_TO_FOLD else made[:_MOST_UNFOLDED]
     return {"shown": shown, "folded": made[len(shown) :]}
 

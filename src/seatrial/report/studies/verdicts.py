@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from seatrial.model.comparison import Comparison, Verdict
+from seatrial.model.benchmark import Better
+from seatrial.model.comparison import Comparison, Stopped, Verdict
 from seatrial.model.parameter import Value
 from seatrial.model.study_result import Compared
 from seatrial.report.studies.effect import (
@@ -16,10 +17,13 @@ from seatrial.report.studies.effect import (
     is_speed,
     margin_edges,
     margin_words,
+    signed_words,
     verdict_word,
     word_of,
 )
 from seatrial.report.units import count, label
+from seatrial.stats.sessions import LEAST_SESSIONS
+from seatrial.stats.verdict import verdict as verdict_of
 
 FEWEST_REPEATS = 6
 """With fewer, there is no 95 % interval of a median or a ratio."""
@@ -90,6 +94,8 @@ def verdict_sentence(comparison: Comparison) -> str:
             return f"{candidate} is {effect}{against}{_contradiction(comparison)}"
         case Verdict.SAME:
             return f"{candidate} and {base} are the same within {margin}: {effect}{_contradiction(comparison)}"
+    if is_apart(comparison):
+        return f"no verdict on {candidate} against {base}: {_apart_words(comparison)}"
     if _is_open(comparison):
         return f"no verdict on {candidate} against {base}: {effect}"
     return f"{candidate} against {base} is ambiguous: {effect}{_reach(comparison)}"
@@ -101,6 +107,13 @@ def more_repeats(comparison: Comparison) -> str:
         return ""
     if comparison.baseline.is_reference or comparison.candidate.is_reference:
         return "A published value has no interval: only the ratio is known, not a verdict."
+    if is_apart(comparison):
+        return (
+            "For a verdict, measure both sides in one study (`seatrial run STUDY` with a `compare` section), or in "
+            f"{LEAST_SESSIONS} sessions each, in alternation."
+        )
+    if comparison.design.stopped is Stopped.UNFINISHED:
+        return "The same command continues the study."
     noun = "block" if comparison.design.is_interleaved else "repeat per side"
     made = repeats_made(comparison)
     if _is_open(comparison):
@@ -127,6 +140,8 @@ def repeats_made(comparison: Comparison) -> int:
     """The number of repeats behind the interval: blocks, or the repeats of the smaller side."""
     if comparison.design.is_interleaved:
         return comparison.design.blocks
+    if comparison.design.sessions is not None and not is_apart(comparison):
+        return comparison.design.sessions
     return min(len(comparison.baseline.values), len(comparison.candidate.values))
 
 
@@ -163,6 +178,28 @@ def shared(everything: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
         return {}
     differ = set(varying(everything))
     return {name: value for name, value in everything[0].items() if name not in differ}
+
+
+def is_apart(comparison: Comparison) -> bool:
+    """Whether the sides were measured apart, in too few sessions for a verdict."""
+    sessions = comparison.design.sessions
+    return sessions is not None and sessions < LEAST_SESSIONS
+
+
+def session_verdict(comparison: Comparison) -> Verdict:
+    """What the interval of the measured sessions alone would say: it holds for these, not for the next ones."""
+    low, high = comparison.ci95 or (None, None)
+    return verdict_of(low, high, comparison.margin, higher_is_better=comparison.better is Better.HIGHER)
+
+
+def _apart_words(comparison: Comparison) -> str:
+    """The difference between the sessions that were measured: "these two sessions differ by +5.0 % [+4.1, +5.9]"."""
+    effect = effect_of(comparison)
+    sessions = comparison.design.sessions or 1
+    which = "these two sessions differ" if sessions == 1 else f"these {sessions} sessions per side differ"
+    if effect is None:
+        return f"{which}, without a ratio"
+    return f"{which} by {signed_words(effect.advantage, effect.plain, comparison.margin)}"
 
 
 def _is_open(comparison: Comparison) -> bool:

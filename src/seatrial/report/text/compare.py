@@ -27,6 +27,7 @@ from seatrial.report.studies.breakdown_words import (
     breakdowns_of,
     part_row,
 )
+from seatrial.report.studies.curves import spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.effect import interval_words, ratio_words
 from seatrial.report.studies.outcomes import outcome_counts
@@ -149,7 +150,7 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
     verdicts = statements(compared)
     if not verdicts:
         return ""
-    blocks = ["\n".join(_statement(statement, style)) for statement in verdicts]
+    blocks = ["\n".join(_statement(statement, style)) for statement in spoken(compared)]
     rows = [["figure", "baseline", "candidate", "ratio", "95 % interval", "95 % simultaneous", "verdict", "repeats"]]
     rows += [_row(statement, style) for statement in verdicts]
     foot = []

@@ -1,0 +1,35 @@
+"""Comparison of sides that were measured apart, in different runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.analysis.match import Match, Measured, comparison_of, side_of
+from seatrial.model.comparison import Comparison, Design, Stopped
+from seatrial.model.figure_result import RepeatValue, numbers
+from seatrial.stats.block_test import BlockTest
+from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.ratio import RatioInterval, independent_ratio
+from seatrial.stats.sequential import ALPHA
+from seatrial.stats.sessions import LEAST_SESSIONS, Timed, alternating_sessions
+
+
+def compare_apart(match: Match, baseline: Measured, candidate: Measured, margin: float, family: int) -> Comparison:
+    """The ratio with the interval of these sessions; a verdict only from enough alternating sessions."""
+    sides = (side_of(baseline, baseline.figure.repeats), side_of(candidate, candidate.figure.repeats))
+    sessions = alternating_sessions(_timed(baseline.figure.repeats), _timed(candidate.figure.repeats))
+    if len(sessions) >= LEAST_SESSIONS:
+        test = BlockTest(sessions)
+        design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, test.statistic, sessions=len(sessions))
+        plain, simultaneous, p = test.ratio(ALPHA), test.ratio(ALPHA / family), test.p_outside(margin)
+        return comparison_of(match, sides, plain, simultaneous, margin, family, design, p, sessions)
+    first, second = (numbers(side.values) for side in sides)
+    plain = independent_ratio(first, second, ALPHA)
+    if min(len(first), len(second)) < MINIMUM_REPEATS:
+        plain = RatioInterval(plain.ratio, None, None)
+    design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, sessions=max(1, len(sessions)))
+    return comparison_of(match, sides, plain, RatioInterval(plain.ratio, None, None), margin, family, design)
+
+
+def _timed(repeats: Sequence[RepeatValue]) -> list[Timed]:
+    return [Timed(repeat.t0, repeat.order, repeat.value) for repeat in repeats]

@@ -1,0 +1,130 @@
+"""Comparison of sides that were measured side by side, in blocks: all points of a curve together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from seatrial.analysis.match import Match, Measured, Sequential, comparison_of, side_of
+from seatrial.model.benchmark import Better
+from seatrial.model.comparison import Comparison, Design, Stopped
+from seatrial.model.figure_result import RepeatValue
+from seatrial.stats.block_test import BlockTest
+from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.max_t import adjusted_p
+from seatrial.stats.ratio import ROUNDING, RatioInterval
+from seatrial.stats.sequential import ALPHA, LOOKS, Replay, replay_curve, simultaneous
+from seatrial.stats.turns import pair_of_block
+
+Block = tuple[RepeatValue, RepeatValue]
+
+
+def blocks_of_match(match: Match) -> list[Block]:
+    """The repeats of both sides in each block that has both, in order of time; none if the sides were measured apart,
+    or one is a published value."""
+    baseline, candidate = match.baseline, match.candidate
+    if not isinstance(baseline, Measured) or not isinstance(candidate, Measured):
+        return []
+    blocks = _blocks(baseline, candidate)
+    fewest = min(baseline.figure.n_repeats, candidate.figure.n_repeats)
+    return blocks if len(blocks) >= MINIMUM_REPEATS or len(blocks) == fewest else []
+
+
+def compare_blocks(
+    matches: Sequence[Match], blocks: Sequence[Sequence[Block]], margin: float, family: int
+) -> list[Comparison]:
+    """The comparisons of one figure of two experiments at all points of a curve, which have the same blocks.
+
+    `p_family` is adjusted for the points of the curve, not yet for other curves of the family.
+    """
+    points = [
+        [pair_of_block(first.value, second.value, first.turns, second.turns) for first, second in own] for own in blocks
+    ]
+    rule = matches[0].rule
+    found = _unplanned(points, margin, family) if rule is None else _planned(points, margin, family, rule, matches[0])
+    p_values = _p_values(points, found, margin)
+    return [
+        _comparison(match, own, pairs, result, p, rule, margin, family)
+        for match, own, pairs, result, p in zip(matches, blocks, points, found, p_values, strict=True)
+    ]
+
+
+def _planned(
+    points: Sequence[Sequence[tuple[float, float]]], margin: float, family: int, rule: Sequential, match: Match
+) -> list[Replay]:
+    is_finished = rule.is_spent or len(points[0]) >= rule.maximum
+    higher = match.better is Better.HIGHER
+    return replay_curve(points, margin, higher, family, rule.ends, is_finished=is_finished)
+
+
+def _unplanned(points: Sequence[Sequence[tuple[float, float]]], margin: float, family: int) -> list[Replay]:
+    """Existing blocks that were not made for this comparison: read once."""
+    tests = [BlockTest(pairs) for pairs in points]
+    intervals = simultaneous(points, tests, ALPHA, family)
+    return [
+        replace(
+            Replay.of(test, len(pairs), margin, ALPHA),
+            family=RatioInterval(test.ratio(ALPHA).ratio, *(ends or (None, None))),
+        )
+        for pairs, test, ends in zip(points, tests, intervals, strict=True)
+    ]
+
+
+def _p_values(
+    points: Sequence[Sequence[tuple[float, float]]], found: Sequence[Replay], margin: float
+) -> list[float | None]:
+    """The p-value of each point, adjusted for the number of points by the maximum statistic over the same blocks."""
+    if len(points) == 1:
+        return [found[0].p_outside]
+    edge = math.log1p(margin) + ROUNDING
+    logs = [[math.log(candidate) - math.log(baseline) for baseline, candidate in pairs] for pairs in points]
+    adjusted = {n: adjusted_p([own[:n] for own in logs], edge) for n in {result.blocks for result in found}}
+    values: list[float | None] = []
+    for place, result in enumerate(found):
+        p = adjusted[result.blocks][place]
+        values.append(None if p is None or result.p_outside is None else min(1.0, p * ALPHA / result.alpha))
+    return values
+
+
+def _comparison(
+    match: Match,
+    blocks: Sequence[Block],
+    pairs: Sequence[tuple[float, float]],
+    result: Replay,
+    p: float | None,
+    rule: Sequential | None,
+    margin: float,
+    family: int,
+) -> Comparison:
+    used = blocks[: result.blocks]
+    stopped = Stopped.NOT_PLANNED if rule is None else _stopped(result, rule)
+    design = Design(result.blocks, () if rule is None else LOOKS, stopped, result.alpha, result.statistic)
+    baseline, candidate = match.baseline, match.candidate
+    if not isinstance(baseline, Measured) or not isinstance(candidate, Measured):
+        raise TypeError("a published value has no blocks")
+    sides = (side_of(baseline, [first for first, _ in used]), side_of(candidate, [second for _, second in used]))
+    pairs = pairs[: result.blocks]
+    return comparison_of(match, sides, result.plain, result.family, margin, family, design, p, pairs)
+
+
+def _stopped(result: Replay, rule: Sequential) -> Stopped:
+    if result.stopped_at_look is not None:
+        return Stopped.DECIDED
+    if result.blocks >= rule.maximum:
+        return Stopped.MAXIMUM
+    return Stopped.BUDGET if rule.is_spent else Stopped.UNFINISHED
+
+
+def _blocks(baseline: Measured, candidate: Measured) -> list[Block]:
+    if not baseline.blocks or not candidate.blocks:
+        return []
+    of_baseline = {
+        baseline.blocks[repeat.repeat]: repeat for repeat in baseline.figure.repeats if repeat.repeat in baseline.blocks
+    }
+    pairs = [
+        (of_baseline[block], repeat)
+        for repeat in candidate.figure.repeats
+        if (block := candidate.blocks.get(repeat.repeat)) in of_baseline and block is not None
+    ]
+    return sorted(pairs, key=lambda pair: min(pair[0].t0, pair[1].t0))

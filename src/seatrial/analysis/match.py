@@ -1,0 +1,126 @@
+"""What is compared: a figure of two experiments, or of one and a published value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from seatrial.model.benchmark import Better
+from seatrial.model.comparison import Comparison, Design, Side, Stopped
+from seatrial.model.figure_result import FigureResult, RepeatValue, RepeatValues, numbers
+from seatrial.model.parameter import Value
+from seatrial.model.spelling import count
+from seatrial.model.units import Unit
+from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.ratio import RatioInterval
+from seatrial.stats.sessions import LEAST_SESSIONS
+from seatrial.stats.verdict import verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One figure of one experiment, as a side of a comparison. `blocks` maps a repeat to its block."""
+
+    name: str
+    experiment: str
+    figure: FigureResult
+    hosts: tuple[str, ...] = ()
+    machine: str = ""
+    blocks: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """The stopping rule of a study. `ends` counts its budgets and maximum numbers of repeats; `is_spent`: the last
+    budget is spent."""
+
+    maximum: int
+    ends: int = 1
+    is_spent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Two sides of one figure, with the parameters that they share. Either may be a published value."""
+
+    benchmark: str
+    parameters: Mapping[str, Value]
+    baseline: Measured | Side
+    candidate: Measured | Side
+    unit: Unit
+    better: Better
+    figure: str
+    rule: Sequential | None = None
+
+
+def side_of(measured: Measured, values: Sequence[RepeatValue]) -> Side:
+    """The side with these repeats of a measured figure."""
+    return Side(
+        measured.name,
+        median(numbers(values)),
+        values if isinstance(values, RepeatValues) else tuple(values),
+        (measured.experiment,),
+        measured.hosts,
+    )
+
+
+def comparison_of(
+    match: Match,
+    sides: tuple[Side, Side],
+    plain: RatioInterval,
+    simultaneous: RatioInterval,
+    margin: float,
+    family: int,
+    design: Design,
+    p: float | None = None,
+    pairs: Sequence[tuple[float, float]] = (),
+) -> Comparison:
+    """The comparison with the verdict of its simultaneous interval."""
+    found = Comparison(
+        benchmark=match.benchmark,
+        figure=match.figure,
+        parameters=match.parameters,
+        unit=match.unit,
+        better=match.better,
+        baseline=sides[0],
+        candidate=sides[1],
+        ratio=plain.ratio,
+        ci95=_interval(plain),
+        ci95_family=_interval(simultaneous),
+        verdict=verdict(simultaneous.low, simultaneous.high, margin, higher_is_better=match.better is Better.HIGHER),
+        margin=margin,
+        n_repeats=min(len(side.values) for side in sides),
+        family=family,
+        design=design,
+        p_family=p,
+        pairs=tuple(pairs),
+    )
+    return replace(found, note=_note(found))
+
+
+def _interval(found: RatioInterval) -> tuple[float, float] | None:
+    return None if found.low is None or found.high is None else (found.low, found.high)
+
+
+def _note(found: Comparison) -> str:
+    """What limits the verdict, as text."""
+    baseline, candidate, design = found.baseline, found.candidate, found.design
+    if baseline.is_reference or candidate.is_reference:
+        return "one side is a published value: another machine, no interval"
+    notes = []
+    if set(baseline.hosts) != set(candidate.hosts) and baseline.hosts and candidate.hosts:
+        notes.append("two machines: the verdict holds for these two, not for other machines of the same type")
+    fewest = min(len(baseline.values), len(candidate.values))
+    if fewest < MINIMUM_REPEATS:
+        notes.append(f"only {count(fewest, 'repeat')} on a side: an interval needs {MINIMUM_REPEATS}")
+    elif design.sessions is not None and design.sessions < LEAST_SESSIONS:
+        notes.append(
+            f"measured apart, in {count(design.sessions, 'session')} per side: the machine may have changed in "
+            "between, and the repeats of a session cannot show it"
+        )
+    elif design.stopped is Stopped.UNFINISHED:
+        notes.append("unfinished: a verdict is read at the planned looks and at the end only")
+    elif found.ci95_family is None:
+        notes.append(f"{found.design.blocks or fewest} repeats are too few for an interval that holds for the family")
+    return "; ".join(notes)
