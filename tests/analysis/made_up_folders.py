@@ -42,6 +42,8 @@ class MadeUpFolder:
         seen: Mapping[str, object] | None = None,
         outcome: Outcome | None = None,
         environment: str = "env",
+        starts: Sequence[float] | None = None,
+        orders: Sequence[int] | None = None,
         **parameters: object,
     ) -> str:
         """The id of the experiment."""
@@ -58,7 +60,9 @@ class MadeUpFolder:
             told = {"host": host, "affinity": [[0]], "budget_s": 60.0, **(seen or {})}
             if blocks is not None:
                 told["block"] = blocks[n]
-            record = RepeatRecord(experiment.id, n, n, self._t0 + n, 0.3, outcome or Outcome.ok(), (sample,), {}, told)
+            t0 = self._t0 + n if starts is None else 1.7e9 + starts[n]
+            order = n if orders is None else orders[n]
+            record = RepeatRecord(experiment.id, n, order, t0, 0.3, outcome or Outcome.ok(), (sample,), {}, told)
             writer.append(record)
         writer.close()
         return experiment.id

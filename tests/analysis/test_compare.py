@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from seatrial.model.outcome import Outcome
 from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
 from seatrial.references.loader import all_references
 from seatrial.report.documents.compare import compare_document
-from seatrial.report.text.compare import study_text
+from seatrial.report.text.compare import compare_text, study_text
 from seatrial.stats.sequential import LOOKS
 
 LEVEL = 5e10
@@ -34,19 +35,48 @@ def folder(path: Path, *factors: float, n: int = 20, **parameters: object) -> Na
     return NamedFolder(path.name, made.contents)
 
 
-def test_two_folders_side_by_side_in_name_only_are_compared_by_all_pairs(tmp_path: Path) -> None:
+def test_two_folders_differ_by_what_their_sessions_show_and_get_no_verdict(tmp_path: Path) -> None:
     found = compare_folders(folder(tmp_path / "a", 1.0), folder(tmp_path / "bb", 0.9))
     (one,) = found.comparisons
-    assert one.verdict is Verdict.SLOWER and one.ratio == pytest.approx(0.9, rel=0.005)
-    assert not one.design.is_interleaved and "measured separately" in one.note
-    assert one.ci95 is not None and one.ci95_family == one.ci95 and one.family == 1
+    assert one.verdict is Verdict.AMBIGUOUS and one.ratio == pytest.approx(0.9, rel=0.005)
+    assert not one.design.is_interleaved and one.design.sessions == 1 and "measured apart, in 1 session" in one.note
+    assert one.ci95 is not None and one.ci95[1] < 0.91 and one.ci95_family is None and one.family == 1
     assert one.baseline.name == "a" and one.candidate.name == "bb" and one.n_repeats == 20
     assert one.baseline.median == pytest.approx(LEVEL, rel=0.005)
+    text = compare_text([found])
+    assert "these two sessions differ by \N{MINUS SIGN}10" in text and "in one study" in text
+
+
+def _alternating(path: Path, sessions: int, factor: float, start: float, spread: float = 0.01) -> NamedFolder:
+    """Sessions of 8 repeats with 1 % between them; each is a run of its own."""
+    made = MadeUpFolder(path)
+    source = random.Random(f"{path.name}")
+    rates, starts, orders = [], [], []
+    for session in range(sessions):
+        level = LEVEL * factor * source.gauss(1.0, spread)
+        rates += [level * source.gauss(1.0, 0.002) for _ in range(8)]
+        starts += [start + 1000.0 * session + n for n in range(8)]
+        orders += list(range(8))
+    made.add(rates, starts=starts, orders=orders)
+    return NamedFolder(path.name, made.contents)
+
+
+def test_six_alternating_sessions_give_a_verdict_and_one_of_each_never_does(tmp_path: Path) -> None:
+    first, second = _alternating(tmp_path / "a", 8, 1.0, 0.0), _alternating(tmp_path / "b", 8, 0.9, 500.0)
+    (one,) = compare_folders(first, second).comparisons
+    assert (one.verdict, one.design.sessions, one.design.blocks) == (Verdict.SLOWER, 8, 0)
+    assert one.ci95_family is not None and one.ci95_family[1] - one.ci95_family[0] > 0.005, "the spread of sessions"
+    first, second = _alternating(tmp_path / "c", 5, 1.0, 0.0), _alternating(tmp_path / "d", 5, 0.9, 500.0)
+    (one,) = compare_folders(first, second).comparisons
+    assert (one.verdict, one.design.sessions) == (Verdict.AMBIGUOUS, 5)
 
 
 def test_a_family_of_comparisons_widens_the_interval_that_gives_the_verdict(tmp_path: Path) -> None:
-    factors = (1.0, 1.0, 1.0, 1.0)
-    found = compare_folders(folder(tmp_path / "a", *factors), folder(tmp_path / "bb", *factors))
+    made = MadeUpFolder(tmp_path / "r")
+    for n in range(4):
+        for label in ("a", "b"):
+            made.add(noisy(LEVEL, 20, seed=2 * n + ord(label)), label=label, cores=f"{n}", blocks=side_by_side(20))
+    (found,) = compare_along(made.contents, "label", 0.02).compared
     assert [one.family for one in found.comparisons] == [4] * 4
     for one in found.comparisons:
         assert one.verdict is Verdict.SAME
@@ -67,8 +97,8 @@ def test_blocks_see_through_a_drift_that_hides_the_difference_from_all_pairs(tmp
     (one,) = found.comparisons
     assert one.design.blocks == 10 and one.verdict is Verdict.FASTER and one.ratio == pytest.approx(1.05, rel=0.004)
     apart = MadeUpFolder(tmp_path / "apart")
-    for label, rates in (("a", first), ("b", second)):
-        apart.add(rates, label=label)
+    for label, rates, start in (("a", first, 0.0), ("b", second, 100.0)):
+        apart.add(rates, label=label, starts=[start + n for n in range(10)])
     (found,) = compare_along(apart.contents, "label", 0.02).compared
     assert found.comparisons[0].verdict is Verdict.AMBIGUOUS
 

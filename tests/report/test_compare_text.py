@@ -29,7 +29,8 @@ from seatrial.model.comparison import Stopped, Verdict
 from seatrial.model.difference import Difference
 from seatrial.report.documents.compare import compare_document, study_document
 from seatrial.report.schemas import schema
-from seatrial.report.studies.verdicts import least_repeats, more_repeats, verdict_sentence
+from seatrial.report.studies.curves import spoken
+from seatrial.report.studies.verdicts import least_repeats, more_repeats
 from seatrial.report.text.compare import compare_text, study_text
 
 VALIDATOR = jsonschema.Draft202012Validator(schema("compare-1"))
@@ -113,8 +114,8 @@ def test_outliers_are_listed_only_after_screening():
 @pytest.mark.parametrize("made", [fair, unfair, *COMPARED.values()])
 def test_text_and_page_use_the_same_sentences(made):
     text = " ".join(compare_text([made()]).replace("\N{NO-BREAK SPACE}", " ").split())
-    for one in made().comparisons:
-        assert " ".join(verdict_sentence(one).replace("\N{NO-BREAK SPACE}", " ").split()) in text
+    for one in spoken([made()]):
+        assert " ".join(one.sentence.replace("\N{NO-BREAK SPACE}", " ").split()) in text
 
 
 def test_names_cannot_control_the_terminal():

@@ -13,7 +13,9 @@ from seatrial.stats.pooled_ranks import PooledRanks
 
 Blocks = list[tuple[float, float]]
 
-value = st.one_of(st.floats(-3.0, 3.0), st.integers(-4, 4).map(lambda eighths: eighths / 8))  # with ties
+value = st.one_of(
+    st.floats(-3.0, 3.0).map(lambda x: round(x, 3)), st.integers(-4, 4).map(lambda eighths: eighths / 8)
+)  # with ties
 few_blocks = st.lists(st.tuples(value, value), min_size=6, max_size=8)
 alphas = st.sampled_from([0.05, 0.032])
 

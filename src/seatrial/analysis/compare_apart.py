@@ -17,7 +17,11 @@ from seatrial.stats.sessions import LEAST_SESSIONS, Timed, alternating_sessions
 def compare_apart(match: Match, baseline: Measured, candidate: Measured, margin: float, family: int) -> Comparison:
     """The ratio with the interval of these sessions; a verdict only from enough alternating sessions."""
     sides = (side_of(baseline, baseline.figure.repeats), side_of(candidate, candidate.figure.repeats))
-    sessions = alternating_sessions(_timed(baseline.figure.repeats), _timed(candidate.figure.repeats))
+    sessions = alternating_sessions(
+        _timed(baseline.figure.repeats),
+        _timed(candidate.figure.repeats),
+        is_one_machine=bool(baseline.hosts) and len({*baseline.hosts, *candidate.hosts}) == 1,
+    )
     if len(sessions) >= LEAST_SESSIONS:
         test = BlockTest(sessions)
         design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, test.statistic, sessions=len(sessions))

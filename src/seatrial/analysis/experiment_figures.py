@@ -16,6 +16,7 @@ from seatrial.model.parameter import Params
 from seatrial.model.reading import Reading, impossible_reason, recorded_readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
+from seatrial.stats.dependence import dependence
 from seatrial.stats.interval import median_interval
 
 
@@ -198,6 +199,7 @@ class _Gathered:
                 [starts[place] for place in self.places],
             )
         middle = median(self.values)
+        correlation = dependence(self.values)
         return FigureResult(
             name=figure.name,
             point=self.point,
@@ -205,7 +207,8 @@ class _Gathered:
             better=figure.better,
             work=figure.work,
             median=middle,
-            ci95=median_interval(self.values),
+            ci95=median_interval(self.values, correlation=correlation),
+            dependence=correlation,
             minimum=self.minimum,
             maximum=self.maximum,
             n_samples=self.n_samples,

@@ -103,7 +103,8 @@ class FigureResult:
     `median` over `limit` in the last digits.
 
     `attainable` and `one_limit_over` are those that the figure declares; see `Figure`. `customary` is the median in the
-    unit that users of an application expect, "" if there is no such unit.
+    unit that users of an application expect, "" if there is no such unit. `dependence` is the correlation of successive
+    repeats, 0 if it is not significant: `ci95` is wider by it, or None.
     """
 
     name: str
@@ -122,6 +123,7 @@ class FigureResult:
     attainable: Attainable = ALL_OF_IT
     one_limit_over: tuple[str, ...] = ()
     customary: str = ""
+    dependence: float = 0.0
 
     @property
     def n_repeats(self) -> int:

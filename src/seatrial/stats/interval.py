@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+from seatrial.stats.dependence import inflation
+
 MINIMUM_REPEATS = 6
 """With fewer, there is no distribution-free 95 % interval of a median."""
 
@@ -34,10 +36,21 @@ def median_rank(n: int, confidence: float) -> int | None:
     return best
 
 
-def median_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
-    """The interval of the median at (at least) `confidence`, in the unit of the values; None if there are too few."""
+def median_interval(
+    values: Sequence[float], confidence: float = 0.95, correlation: float = 0.0
+) -> tuple[float, float] | None:
+    """The interval of the median at (at least) `confidence`, in the unit of the values; None if there are too few.
+
+    With a `correlation` of successive values, it extends over more of them, as many as the standard error of a mean
+    would grow; None if that is more than there are.
+    """
     k = median_rank(len(values), confidence)
     if k is None:
         return None
+    if correlation > 0.0:
+        middle = (len(values) + 1) / 2.0
+        k = math.floor(middle - (middle - k) * inflation(correlation))
+        if k < 1:
+            return None
     ordered = sorted(values)
     return ordered[k - 1], ordered[-k]

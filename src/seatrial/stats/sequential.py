@@ -120,8 +120,8 @@ def replay_curve(
     half of the error. With too few blocks for intervals of so many points, it is the range alone: six blocks suffice
     for the verdict that a candidate is slower at every size.
     """
-    if family < len(points):
-        raise ValueError(f"a family has at least its own {len(points)} comparisons, not {family}")
+    if not points or family < len(points):
+        raise ValueError(f"a family has at least one comparison and all points of its curves, not {family}")
     found: dict[int, Replay] = {}
     blocks = min(len(pairs) for pairs in points)
     for look in LOOKS:

@@ -1,6 +1,6 @@
 """Sides that were measured apart: the session is the unit, not the repeat.
 
-Between two sessions (two runs, on the same machine or another) a machine changes: its temperature, its pages, what else
+Between two sessions a machine changes: its temperature, its pages, what else
 runs. With 1 % between sessions and 0.5 % within them, the interval of 24 repeats of each side excludes the ratio 1 in
 83 % of comparisons of a program with itself, and more repeats make it worse. So repeats of one session count as one
 value, and a verdict needs sessions of both sides in alternation.
@@ -25,24 +25,27 @@ class Timed:
     value: float
 
 
-def alternating_sessions(baseline: Sequence[Timed], candidate: Sequence[Timed]) -> list[tuple[float, float]]:
+def alternating_sessions(
+    baseline: Sequence[Timed], candidate: Sequence[Timed], *, is_one_machine: bool
+) -> list[tuple[float, float]]:
     """The medians of the sessions of both sides, in pairs, in order of time.
 
-    A session is a run, or several of one side without one of the other in between. If one side has one more, its last
-    session is in no pair.
+    On one machine, a session is a stretch of repeats of one side without one of the other in between: a run that
+    measures the sides in turns makes many. Two machines may be measured at the same time; there, a session is a run, or
+    several of one side in a row. If one side has one more, its last session is in no pair.
     """
-    runs = sorted(
-        (run[0].t0, side, [timed.value for timed in run])
+    parts = sorted(
+        (part[0].t0, side, [timed.value for timed in part])
         for side, values in enumerate((baseline, candidate))
-        for run in _runs(values)
+        for part in ([[timed] for timed in values] if is_one_machine else _runs(values))
     )
     sessions: list[tuple[int, list[float]]] = []
-    for _, side, values in runs:
+    for _, side, own in parts:
         if sessions and sessions[-1][0] == side:
-            sessions[-1][1].extend(values)
+            sessions[-1][1].extend(own)
         else:
-            sessions.append((side, list(values)))
-    medians = [[median(values) for own, values in sessions if own == side] for side in (0, 1)]
+            sessions.append((side, list(own)))
+    medians = [[median(own) for at, own in sessions if at == side] for side in (0, 1)]
     return list(zip(*medians, strict=False))
 
 

@@ -69,6 +69,9 @@ class FigureJson(TypedDict):
     limit: Annotated[ReachedLimitJson | None, From(_known_limit)]
     limit_unknown_because: NotRequired[Annotated[str | None, From(_why_no_limit)]]
     fraction_of_limit: float | None
+    dependence: NotRequired[
+        Annotated[float, "correlation of successive repeats, which widened `ci95`; 0: not significant"]
+    ]
 
 
 @shape(

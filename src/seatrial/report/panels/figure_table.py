@@ -12,6 +12,7 @@ from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.limit import Basis
 from seatrial.report.derivation import derivation
+from seatrial.report.intervals import dependence_words, no_interval_words
 from seatrial.report.pages.bars import bar
 from seatrial.report.pages.reference_marks import ReferenceLine, ReferenceMarks
 from seatrial.report.pages.svg import Svg
@@ -123,7 +124,7 @@ def _line(
         median=show(figure.median, figure.unit, enough) + (f" ({figure.customary})" if figure.customary else ""),
         interval=show_ends(*figure.ci95, figure.median, figure.unit, enough)
         if figure.ci95 is not None
-        else "needs 6 repeats",
+        else no_interval_words(figure.n_repeats),
         arrow=arrow(figure.better),
         arrow_meaning=arrow_meaning(figure.better),
         share=show_percent(figure.fraction_of_limit) if figure.fraction_of_limit is not None else NO_VALUE,
@@ -131,7 +132,7 @@ def _line(
         basis=limit.basis.value if limit is not None and limit.basis is not Basis.UNKNOWN else "",
         limit_mark=marks[limit.basis.value, why] if limit is not None else "",
         derivation=why,
-        remark=_WORDS.get(row.judgement, ""),
+        remark="; ".join(filter(None, (_WORDS.get(row.judgement, ""), dependence_words(figure)))),
     )
 
 

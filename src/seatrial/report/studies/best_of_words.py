@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.model.best_of import BestOfResult, Contender
+from seatrial.report.intervals import no_interval_words
 from seatrial.report.studies.effect import MINUS, effect_of
 from seatrial.report.units import arrow_meaning, count, label, show, show_range
 
@@ -96,4 +97,6 @@ def contender_interval(result: BestOfResult, contender: Contender) -> str:
     """Its interval, or the reason for having none."""
     if contender.median is None:
         return ""
-    return show_range(*contender.ci95, result.unit) if contender.ci95 is not None else "needs 6 repeats"
+    if contender.ci95 is None:
+        return no_interval_words(contender.n_repeats)
+    return show_range(*contender.ci95, result.unit)

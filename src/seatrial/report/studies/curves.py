@@ -25,6 +25,9 @@ def spoken(compared: Sequence[Compared]) -> list[Statement]:
         curves.setdefault(key, []).append(one)
     found: list[Statement] = []
     for curve in curves.values():
+        if len(varying([one.comparison.parameters for one in curve])) != 1:
+            found += curve
+            continue
         for verdict in ORDER:
             same = [one for one in curve if one.comparison.verdict is verdict]
             found += same if len(same) < _FEWEST else [_of_points(same, len(curve))]
@@ -79,21 +82,14 @@ def _range(low: str, high: str) -> str:
 
 
 def _places(comparisons: Sequence[Comparison]) -> str:
-    """The points: "size 1 KiB to 32 KiB"; what varies otherwise, by name."""
+    """The points, by the one parameter that varies: "size 1 KiB to size 32 KiB"."""
     settings = [one.parameters for one in comparisons]
-    names = varying(settings)
-    if not names:
-        return "no parameter varies"
-    values = [point[names[0]] for point in settings if names[0] in point]
-    numbers = sorted(v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
-    if len(names) > 1 or len(numbers) < len(values) or not numbers:
-        return f"by {' and '.join(names)}"
-    return f"{label(names[0], numbers[0])} to {label(names[0], numbers[-1]).removeprefix(_bare(names[0], numbers[0]))}"
-
-
-def _bare(name: str, value: float) -> str:
-    """The part of a label before its value."""
-    return label(name, value).split(" ", 1)[0] + " "
+    (name,) = varying(settings)
+    values = [point[name] for point in settings if name in point]
+    numbers = sorted(value for value in values if isinstance(value, int | float) and not isinstance(value, bool))
+    if len(numbers) < len(settings):
+        return ", ".join(label(name, value) for value in values)
+    return f"{label(name, numbers[0])} to {label(name, numbers[-1])}"
 
 
 def _hint(comparisons: Sequence[Comparison]) -> str:
