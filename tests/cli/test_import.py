@@ -20,7 +20,7 @@ from published_schemas import check
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.cli.import_ import import_command
-from seatrial.engine.importing import Given, ResultFile, read_repeats
+from seatrial.engine.importing import Given, ResultFile, read_repeats, record_repeats
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
@@ -94,6 +94,7 @@ def test_the_record_states_its_source_and_date(tmp_path: Path, put: Any, do_impo
         "file": "deep.txt",
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "kind": "stream",
+        "place": hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16],
         "tool": "STREAM",
         "version": "5.10",
     }
@@ -110,8 +111,7 @@ def test_a_date_in_the_file_becomes_that_of_the_record(tmp_path: Path, put: Any,
 
 def test_the_same_file_is_recorded_once(tmp_path: Path, put: Any, do_import: Import) -> None:
     put("a.txt", stream())
-    put("copy.txt", stream())
-    _, first = do_import("stream=a.txt", "stream=copy.txt")
+    _, first = do_import("stream=a.txt", "stream=a.txt")
     assert figure(first, "copy")["n_repeats"] == 1
     status, again = do_import("stream=a.txt")
     assert status == 0 and again["experiments"][0]["reused"] is True
@@ -366,3 +366,43 @@ def test_what_no_figure_shows_is_reported_and_recorded(
     assert "no figure of cache_misses: the unit is unknown" in shown.out
     assert "g.json: imported.google-benchmark-json: no figure of cache_misses" in shown.err
     assert any("cache_misses" in remark for record in records(tmp_path) for remark in record.seen.get("remarks", ()))
+
+
+def test_files_with_equal_contents_are_repeats_of_their_own(
+    tmp_path: Path, put: Any, do_import: Import, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"{i}.txt" for i in range(12)]
+    for name in names:
+        put(name, stream())
+    _, document = do_import(*(f"stream={name}" for name in names))
+    assert figure(document, "triad")["n_repeats"] == 12
+
+    (tmp_path / "link.txt").symlink_to(tmp_path / "3.txt")
+    put("12.txt", stream())
+    arguments = [f"stream={tmp_path / name}" for name in (*names, "link.txt", "12.txt", "12.txt")]
+    import_command(arguments, tmp_path / "r", as_json=False)
+    said = capsys.readouterr().err
+    assert len(records(tmp_path)) == 13
+    assert "13 files not counted again (imported before, or named twice): 0.txt" in said
+
+    put("0.txt", stream(rates_MBps=(38000.0, 43000.0, 39000.0, 38000.5)))
+    _, document = do_import("stream=0.txt")
+    assert figure(document, "triad")["n_repeats"] == 14, "the same path with other contents is another result"
+    places = {record.seen["source"]["place"] for record in records(tmp_path)}
+    assert len(places) == 13 and not any(str(tmp_path) in place for place in places)
+
+
+def test_records_without_a_path_stand_for_one_file_of_their_contents(tmp_path: Path) -> None:
+    """Those of an older version, and those of standard input."""
+    folder = ResultsFolder.create(tmp_path / "r")
+    data = stream().encode()
+
+    def add(*places: str) -> int:
+        files = [ResultFile("stream", f"{n}.txt", data, 1.7e9, place) for n, place in enumerate(places)]
+        return len(record_repeats(read_repeats(files, Given()), folder).left_out)
+
+    assert add("") == 0 and add("") == 1 and add("", "") == 1
+    assert add("a", "b") == 1, "one of them may be the recorded one"
+    assert len(records(tmp_path)) == 2
+    assert add("a", "b") == 2 and len(records(tmp_path)) == 2
+    assert add("c") == 1, "the record without a path still stands for one file"

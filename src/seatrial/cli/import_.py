@@ -14,11 +14,13 @@ from seatrial.imports.readers import readers
 from seatrial.interface.import_ import import_results, result_file
 from seatrial.interface.machines import machine_of
 from seatrial.model.parameter import UNKNOWN
+from seatrial.model.spelling import count
 from seatrial.model.units import parse_quantity
 from seatrial.plan.points import parse_settings
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.results import results_text
 
+_MOST_NAMED = 10
 _PEAKS = {"peak_flops": "flop/s", "peak_Bps": "B/s"}
 
 
@@ -45,6 +47,9 @@ def import_command(
         print(results_text(found.experiments, style_of(sys.stdout)))
         message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     _report(found.repeats)
+    if found.left_out:
+        left_out = count(len(found.left_out), "file")
+        message(f"{left_out} not counted again (imported before, or named twice): {_names(found.left_out)}")
     return 0 if found.is_ok else 3
 
 
@@ -58,6 +63,11 @@ def _report(repeats: Sequence[Repeat]) -> None:
     for experiment, names in {r.experiment.benchmark: (r.experiment, r.missing) for r in repeats if r.missing}.values():
         taken = "unknown" if UNKNOWN in experiment.parameters.values() else "the defaults are taken"
         message(f"{experiment.benchmark}: the files do not state {', '.join(names)}: {taken} (--set states them)")
+
+
+def _names(files: Sequence[str]) -> str:
+    more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
+    return ", ".join(files[:_MOST_NAMED]) + more
 
 
 def _settings(options: Sequence[str]) -> dict[str, str]:

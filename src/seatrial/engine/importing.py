@@ -1,7 +1,7 @@
 """Results of other tools as records: from a reader's findings to repeats in a results folder.
 
-Everything is read and checked before anything is written. A file imported twice, as the same kind and with the same
-settings, is one repeat.
+Everything is read and checked before anything is written. Each file is one repeat, also if its contents equal those of
+another file. The same file imported twice, as the same kind and with the same settings, is one repeat.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -42,12 +43,14 @@ _A_DAY_S = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file: `name` without its folder, `changed_s` the time of its last change (None: not a file)."""
+    """A result file: `name` without its folder, `changed_s` the time of its last change (None: not a file). `place`
+    identifies its path without showing it ("": not a file)."""
 
     kind: str
     name: str
     data: bytes
     changed_s: float | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +83,16 @@ class Repeat:
     missing: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
-    @property
-    def source(self) -> tuple[object, ...]:
-        """Identifies the repeat within its experiment."""
-        return _source_key(self.seen)
-
 
 @dataclass(frozen=True, slots=True)
 class ImportRun:
-    """The result of an import: its experiments in order; `added` are those that got a new repeat."""
+    """The result of an import: its experiments in order; `added` are those that got a new repeat. `left_out` are the
+    files that the folder held already, or that were named twice, in order."""
 
     experiments: tuple[Experiment, ...]
     environments: Mapping[str, Mapping[str, Any]]
     added: frozenset[str]
+    left_out: tuple[str, ...] = ()
 
 
 def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[Repeat, ...]:
@@ -136,7 +136,13 @@ def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRu
         tuple({repeat.experiment.id: repeat.experiment for repeat in repeats}.values()),
         {repeat.experiment.environment: repeat.environment for repeat in repeats},
         frozenset(repeats[order].experiment.id for order in claims),
+        _files([repeat for order, repeat in enumerate(repeats) if order not in claims]),
     )
+
+
+def _files(repeats: Sequence[Repeat]) -> tuple[str, ...]:
+    """The names of their files, each once."""
+    return tuple({_source_key(repeat.seen): repeat.file for repeat in repeats}.values())
 
 
 def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, claims: dict[int, Claim]) -> None:
@@ -150,24 +156,50 @@ def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, clai
             left.release()
     while True:
         records = read_contents(folder).records
-        held = {key: {_source_key(record.seen) for record in own} for key, own in records.items()}
+        held = _held(repeats, records)
         numbers = {key: {record.repeat for record in own} for key, own in records.items()}
         is_settled = True
         for order, repeat in enumerate(repeats):
             key, mine = repeat.experiment.id, claims.get(order)
-            is_held = repeat.source in held.setdefault(key, set())
             taken = numbers.setdefault(key, set())
-            held[key].add(repeat.source)
-            if mine is not None and (is_held or mine.repeat in taken):
+            if mine is not None and (order in held or mine.repeat in taken):
                 claims.pop(order).release()
                 mine, is_settled = None, False
-            if mine is None and not is_held:
+            if mine is None and order not in held:
                 mine, is_settled = _claim(folder, host, repeat, order, max(taken, default=-1) + 1), False
                 claims[order] = mine
             if mine is not None:
                 taken.add(mine.repeat)
         if is_settled:
             return
+
+
+def _held(repeats: Sequence[Repeat], records: Mapping[str, Sequence[RepeatRecord]]) -> frozenset[int]:
+    """The positions of the repeats that the folder holds already, or that come earlier in the list.
+
+    A repeat is held if a record has its content, kind and path. Standard input has no path: its content alone counts.
+    Records without a path (of standard input, or of an older version) each stand for one file of the same content.
+    """
+    recorded = [(key, *_source_key(record.seen)) for key, own in records.items() for record in own]
+    known = {(key, content, place) for key, content, place in recorded if place}
+    pathless = Counter((key, content) for key, content, place in recorded if not place)
+    sources = [(repeat.experiment.id, *_source_key(repeat.seen)) for repeat in repeats]
+    contents = {(key, content) for key, content, _ in recorded}
+    held: set[int] = set()
+    for order, (key, content, place) in enumerate(sources):
+        if place and (key, content, place) in known:
+            held.add(order)
+        known.add((key, content, place))
+    for order, (key, content, place) in enumerate(sources):
+        if order in held:
+            continue
+        if not place and (key, content) in contents:
+            held.add(order)
+        elif pathless[key, content]:
+            held.add(order)
+            pathless[key, content] -= 1
+        contents.add((key, content))
+    return frozenset(held)
 
 
 def _claim(folder: ResultsFolder, host: str, repeat: Repeat, order: int, number: int) -> Claim:
@@ -193,9 +225,12 @@ def _record(repeat: Repeat, number: int, order: int) -> RepeatRecord:
     )
 
 
-def _source_key(seen: Mapping[str, Any]) -> tuple[object, ...]:
+def _source_key(seen: Mapping[str, Any]) -> tuple[str, str]:
+    """(kind and content, path) of the file of a repeat; a record that was measured has none."""
     source = seen.get("source")
-    return (source.get("sha256"), source.get("kind")) if isinstance(source, Mapping) else ()
+    if not isinstance(source, Mapping):
+        return "", "measured"
+    return f"{source.get('kind')} {source.get('sha256')}", str(source.get("place", ""))
 
 
 def _read(file: ResultFile) -> ImportedFile:
@@ -273,6 +308,7 @@ def _repeat(
         "source": {
             "file": file.name,
             "sha256": hashlib.sha256(file.data).hexdigest(),
+            "place": file.place,
             "kind": file.kind,
             "tool": content.tool,
             "version": content.version,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +29,8 @@ class ImportResult:
     repeats: tuple[Repeat, ...]
     experiments: tuple[ExperimentResult, ...]
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    """The files that were imported before, or named twice: they do not count again."""
 
     @property
     def is_ok(self) -> bool:
@@ -36,8 +40,8 @@ class ImportResult:
 
 
 def import_results(files: Iterable[ResultFile], given: Given, results: Path) -> ImportResult:
-    """Record each file as one repeat, even if it is imported several times. `given` is what is known in addition to the
-    files. Raises UsageError before anything is written, and StoreError."""
+    """Record each file as one repeat; a file that is imported again does not count twice. `given` is what is known
+    in addition to the files. Raises UsageError before anything is written, and StoreError."""
     repeats = read_repeats(tuple(files), given)
     if not repeats:
         return ImportResult((), ())
@@ -46,7 +50,7 @@ def import_results(files: Iterable[ResultFile], given: Given, results: Path) -> 
     for line in contents.damaged:
         _log.warning("ignored: %s", line)
     found = results_of(contents, [Asked(e, measured_now=e.id in run.added) for e in run.experiments])
-    return ImportResult(repeats, found, run.environments)
+    return ImportResult(repeats, found, run.environments, run.left_out)
 
 
 def result_file(kind: str, name: str) -> ResultFile:
@@ -57,4 +61,5 @@ def result_file(kind: str, name: str) -> ResultFile:
     if name == STDIN:
         return ResultFile(kind, "standard input", data)
     path = Path(name)
-    return ResultFile(kind, path.name, data, path.stat().st_mtime)
+    place = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
+    return ResultFile(kind, path.name, data, path.stat().st_mtime, place)
