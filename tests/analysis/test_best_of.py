@@ -11,6 +11,7 @@ from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Stopped, Verdict
 from seatrial.model.outcome import Outcome
+from seatrial.report.studies.best_of_words import best_of_headline, place_words
 from seatrial.stats.ratio import independent_ratio
 
 
@@ -53,12 +54,36 @@ def test_of_times_the_least_wins_and_failed_ones_stand_last() -> None:
     assert (found.repeats, found.cost_s) == (9, 44.0)
 
 
-def test_ties_are_named_and_too_few_repeats_are_ties() -> None:
+def test_ties_are_named_and_too_few_repeats_are_untested() -> None:
     (found,) = best_of(reads({1: 100, 2: 100.01, 3: 50}, noise=0.02), ("record_B",), "read", {}, {})
-    assert not found.is_beyond_noise and found.tied == (1,)
+    assert not found.is_beyond_noise and found.tied == (1,) and found.untested == ()
     (found,) = best_of(reads({1: 100, 2: 50}, n=4), ("record_B",), "read", {}, {})
     assert found.gap.ci95 is None and found.gap.ci95_family is None and found.gap.verdict is Verdict.AMBIGUOUS
-    assert not found.is_beyond_noise and found.tied == (1,) and "too few repeats" in found.gap.note
+    assert not found.is_beyond_noise and found.tied == () and "too few repeats" in found.gap.note
+    assert (found.untested, found.needed) == ((1,), 6)
+    assert "untested" in best_of_headline(found) and "needs 6" in best_of_headline(found)
+    assert place_words(found, 1) == "untested: needs 6 repeats"
+
+
+def test_one_untested_contender_is_no_tie_and_no_win() -> None:
+    runs = reads({1: 100, 2: 50}) + reads({3: 40}, n=3)
+    (found,) = best_of(runs, ("record_B",), "read", {}, {})
+    assert (found.tied, found.untested, found.is_beyond_noise) == ((), (2,), False)
+    assert [place_words(found, place) for place in range(3)] == [
+        "winner", "behind", f"untested: needs {found.needed} repeats"
+    ]  # fmt: skip
+
+
+def test_a_contender_ahead_of_the_best_median_in_every_block_leads() -> None:
+    """Its median is worse because two blocks of its own were slow; the other lost those blocks to a failure."""
+    level = [1.0] * 10 + [3.0] * 12
+    slow = result(figure([1.05 * x for x in level[:12]]), n=1)
+    fast = result(figure(level), n=2)
+    blocks = {(run.id, k): f"b{k}" for run in (slow, fast) for k in range(22)}
+    (found,) = best_of([slow, fast], ("n",), "time", blocks, {})
+    assert slow.figures[0].median < fast.figures[0].median
+    assert found.contenders[0].experiment == fast.id
+    assert found.is_beyond_noise and found.tied == ()
 
 
 def test_a_lone_contender_wins_nothing() -> None:

@@ -235,7 +235,7 @@ def scaling(
     above = [p.workers for p in good if p.efficiency >= EFFICIENT]
     below = [p.workers for p in good if p.efficiency < EFFICIENT]
     has_fit = len(good) >= 5 and kind == "strong"
-    fit = Fit("amdahl", serial, 0.002, tuple(fitted), 1 / serial)
+    fit = Fit("amdahl", serial, tuple(fitted), 1 / serial)
     note = "" if has_fit else f"No law is fitted: {len(good)} points, at least 5 are needed."
     return ScalingResult(
         "command", name, kind, along, {"size_B": 1 << 20}, "s" if better is Better.LOWER else "flop/s", better,

@@ -30,8 +30,9 @@ from seatrial.model.difference import Difference
 from seatrial.report.documents.compare import compare_document, study_document
 from seatrial.report.schemas import schema
 from seatrial.report.studies.curves import spoken
-from seatrial.report.studies.verdicts import least_repeats, more_repeats
+from seatrial.report.studies.verdicts import more_repeats
 from seatrial.report.text.compare import compare_text, study_text
+from seatrial.stats.least_repeats import least_repeats
 
 VALIDATOR = jsonschema.Draft202012Validator(schema("compare-1"))
 
@@ -136,7 +137,7 @@ def test_colours_are_codes_and_nothing_else():
 def test_a_study_prints_its_question_its_results_and_what_is_missing():
     text = study_text(whole_study())
     for each in ("Do non-temporal stores pay", "1 slower, 2 faster", "At least 80 % efficient up to 8 threads",
-                 "no result: run: signal 11", "wins with 3.42 GB/s", "tied with the leader",
+                 "no result: run: signal 11", "wins with 3.42 GB/s", "tied with the winner",
                  "2 of 3 experiments succeeded, 1 failed"):  # fmt: skip
         assert each in text, each
     assert "copy" in study_text(STUDIES["only measured"]())

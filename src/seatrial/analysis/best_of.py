@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, PointRatio, point_ratio
 from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
@@ -21,6 +22,7 @@ from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.parameter import Value
 from seatrial.model.spelling import label
 from seatrial.model.study import DEFAULT_MARGIN
+from seatrial.stats.least_repeats import least_repeats
 from seatrial.stats.verdict import verdict
 
 _ALPHA = 0.05
@@ -40,8 +42,8 @@ def best_of(
     """One for each combination of settings that are not swept; contenders by median, best first, failed ones last.
 
     The median of the winner is biased: of many equal contenders, the luckiest wins. Only a new measurement gives an
-    unbiased value. A tie is a contender that the simultaneous interval does not distinguish from the winner, or that
-    has too few repeats for one. `given` has axes that are not parameters.
+    unbiased value. A tie is a contender that the simultaneous interval does not distinguish from the winner; one with
+    too few repeats for an interval is untested. `given` has axes that are not parameters.
     """
     return tuple(_result(sweep, tuple(over), blocks, costs) for sweep in sweeps(results, over, figure, given))
 
@@ -68,10 +70,11 @@ def _result(sweep: Sweep, over: tuple[str, ...], blocks: Blocks, costs: Costs) -
     ranked = [_Ranked(point, point.figure) for point in sweep.points if point.figure is not None]
     better = ranked[0].figure.better
     ranked.sort(key=lambda one: one.figure.median, reverse=better is Better.HIGHER)
+    ranked, ratios = _led_by_the_best(ranked, blocks, better)
     failed = [point for point in sweep.points if point.figure is None]
-    rivals = len(ranked) - 1
-    ratios = [point_ratio(ranked[0].measured, one.measured, blocks, _ALPHA / rivals) for one in ranked[1:]]
     ids = dict.fromkeys(point.result.id for point in sweep.points)
+    places = {place: _place(ratio, better) for place, ratio in enumerate(ratios, 1)}
+    is_paired = any(ratio is not None and ratio.pairs for ratio in ratios)
     return BestOfResult(
         benchmark=sweep.benchmark,
         figure=sweep.figure,
@@ -84,16 +87,55 @@ def _result(sweep: Sweep, over: tuple[str, ...], blocks: Blocks, costs: Costs) -
             *(_failed(point, sweep, over) for point in failed),
         ),
         gap=_gap(ranked, ratios[0], sweep, over, blocks) if ratios else None,
-        is_beyond_noise=bool(ratios) and not _is_tie(ratios[0]),
-        tied=tuple(place for place, ratio in enumerate(ratios, 1) if _is_tie(ratio)),
+        is_beyond_noise=bool(places) and all(place is _Place.BEHIND for place in places.values()),
+        tied=tuple(n for n, place in places.items() if place in (_Place.TIED, _Place.AHEAD)),
+        untested=tuple(n for n, place in places.items() if place is _Place.UNTESTED),
+        needed=least_repeats(_ALPHA / len(ratios), is_paired) if ratios else 0,
         cost_s=sum(costs[key][1] for key in ids if key in costs),
         repeats=sum(costs[key][0] for key in ids if key in costs),
     )
 
 
-def _is_tie(ratio: PointRatio | None) -> bool:
+class _Place(Enum):
+    """A contender against the leader, by the simultaneous interval of their ratio."""
+
+    BEHIND = auto()
+    TIED = auto()
+    AHEAD = auto()
+    UNTESTED = auto()
+
+
+def _place(ratio: PointRatio | None, better: Better) -> _Place:
     ends = None if ratio is None else ratio.ends
-    return ends is None or ends[0] <= 1.0 <= ends[1]
+    if ends is None:
+        return _Place.UNTESTED
+    if ends[0] <= 1.0 <= ends[1]:
+        return _Place.TIED
+    return _Place.AHEAD if (ends[0] > 1.0) == (better is Better.HIGHER) else _Place.BEHIND
+
+
+def _led_by_the_best(
+    ranked: list[_Ranked], blocks: Blocks, better: Better
+) -> tuple[list[_Ranked], list[PointRatio | None]]:
+    """The contenders, the leader first, and the ratio of each other one over it.
+
+    The leader has the best median, unless a contender is ahead of it block by block: then that one leads. If they go
+    round in a circle, the last leader stays, and whoever is ahead of it counts as tied.
+    """
+    rivals = len(ranked) - 1
+    led: set[int] = set()
+    while True:
+        leader = ranked[0]
+        led.add(id(leader))
+        ratios = [point_ratio(leader.measured, one.measured, blocks, _ALPHA / rivals) for one in ranked[1:]]
+        ahead = [
+            one
+            for one, ratio in zip(ranked[1:], ratios, strict=True)
+            if _place(ratio, better) is _Place.AHEAD and id(one) not in led
+        ]
+        if not ahead:
+            return ranked, ratios
+        ranked = [ahead[0], *(one for one in ranked if one is not ahead[0])]
 
 
 def _contender(one: _Ranked, sweep: Sweep, over: Sequence[str]) -> Contender:
@@ -142,9 +184,7 @@ def _gap(
         family=rivals,
         design=Design(len(ratio.pairs), (), Stopped.NOT_PLANNED, _ALPHA),
         pairs=ratio.pairs,
-        note=""
-        if ratio.ends is not None
-        else "There are too few repeats for an interval with this number of contenders.",
+        note="" if ratio.ends is not None else "too few repeats for an interval with this number of contenders",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,7 +13,9 @@ from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult, workers_of
 from seatrial.model.spelling import setting_number, show_percent, workers_text
-from seatrial.stats.fits import FEWEST_POINTS, SerialShare, amdahl, gustafson
+from seatrial.stats.fits import AMDAHL, FEWEST_POINTS, GUSTAFSON
+from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.law_interval import law_interval
 
 Kind = Literal["strong", "weak"]
 Interval = tuple[float, float]
@@ -81,7 +83,7 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
     base, base_figure = measured[0]
     origin = MeasuredPoint(base.point.result.id, base_figure)
     points = tuple(_point(worker, base.number, origin, sweep, kind, along, blocks) for worker in _once(workers))
-    fits, why_not = _fits(points, base.number, kind)
+    fits, why_not = _fits(points, base.number, kind, _block_speedups(measured, base.number, kind, blocks))
     efficient_to, crossing = _crossing(points)
     return ScalingResult(
         benchmark=sweep.benchmark,
@@ -97,6 +99,7 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
         efficient_to=efficient_to,
         crossing=crossing,
         note=" ".join(filter(None, (why_not, *_remarks(points, base.number, along, crossing)))),
+        crossing_bounds=_crossing_bounds(points),
     )
 
 
@@ -167,18 +170,77 @@ def _crossing(points: Sequence[ScalingPoint]) -> tuple[float | None, float | Non
     return (None if last is None else last[0]), None
 
 
-def _fits(points: Sequence[ScalingPoint], fewest: float, kind: Kind) -> tuple[tuple[Fit, ...], str]:
-    """The fitted law for this kind of scaling, and a remark if it is missing or implausible."""
-    measured = [(point.workers / fewest, point.speedup) for point in points if point.speedup is not None]
-    law: Callable[[Sequence[tuple[float, float]]], SerialShare | None] = amdahl if kind == "strong" else gustafson
-    fitted = law(measured)
+def _crossing_bounds(points: Sequence[ScalingPoint]) -> tuple[float | None, float | None]:
+    """(the last number of workers up to which every interval is above the threshold, the first one after it whose
+    interval is below)."""
+    above: float | None = None
+    rated = [point for point in points if point.efficiency is not None]
+    for point in rated:
+        ends = point.efficiency_ci95 or (point.efficiency == 1.0 and point is rated[0] and (1.0, 1.0)) or None
+        if ends is None or ends[0] < EFFICIENT:
+            break
+        above = point.workers
+    below = (
+        point.workers
+        for point in rated
+        if point.efficiency_ci95 is not None
+        and point.efficiency_ci95[1] < EFFICIENT
+        and (above is None or point.workers > above)
+    )
+    return above, next(below, None)
+
+
+def _block_speedups(
+    measured: Sequence[tuple[_Worker, FigureResult]], fewest: float, kind: Kind, blocks: Blocks
+) -> dict[float, list[float]]:
+    """Workers -> the speedup in each block: repeats of all numbers of workers that were made together or, if these are
+    fewer than six, assigned in order of time."""
+    figures = {worker.number: (worker.point.result.id, figure) for worker, figure in reversed(measured)}
+    is_one = len({key for key, _ in figures.values()}) == 1
+    placed = {
+        number: {
+            place: repeat.value
+            for repeat in figure.repeats
+            if (place := repeat.repeat if is_one else blocks.get((key, repeat.repeat))) is not None
+        }
+        for number, (key, figure) in figures.items()
+    }
+    common = sorted(set.intersection(*(set(own) for own in placed.values())), key=str)
+    if len(common) >= MINIMUM_REPEATS:
+        values = {number: [own[place] for place in common] for number, own in placed.items()}
+    else:
+        n = min(len(figure.values) for _, figure in figures.values())
+        values = {number: list(figure.values[:n]) for number, (_, figure) in figures.items()}
+    is_rate = _is_rate(measured[0][1])
+    found: dict[float, list[float]] = {}
+    for number, own in values.items():
+        work = number / fewest if kind == "weak" and not is_rate else 1.0
+        found[number] = [
+            (value / base if is_rate else work * base / value) if value > 0 and base > 0 else 0.0
+            for value, base in zip(own, values[fewest], strict=True)
+        ]
+    return found
+
+
+def _fits(
+    points: Sequence[ScalingPoint], fewest: float, kind: Kind, blocks: Mapping[float, Sequence[float]]
+) -> tuple[tuple[Fit, ...], str]:
+    """The fitted law for this kind of scaling, and a remark if it is missing or does not describe the points."""
+    measured = [(point.workers, point.speedup) for point in points if point.speedup is not None]
+    law = AMDAHL if kind == "strong" else GUSTAFSON
+    fitted = law.fit([(number / fewest, speedup) for number, speedup in measured])
     if fitted is None:
         needed = f"at least {FEWEST_POINTS} numbers of workers are needed, and {len(measured)} succeeded."
         return (), f"No law is fitted: {needed}"
-    residuals = tuple((p * fewest, residual) for (p, _), residual in zip(measured, fitted.residuals, strict=True))
-    ceiling = 1.0 / fitted.share if kind == "strong" and fitted.share > 0.0 else None
-    name: Literal["amdahl", "gustafson"] = "amdahl" if kind == "strong" else "gustafson"
-    fit = Fit(name, fitted.share, fitted.standard_error, residuals, ceiling)
+    numbers, speedups = [number for number, _ in measured], [speedup for _, speedup in measured]
+    by_block = list(zip(*(blocks[number] for number in numbers), strict=True))
+    known = None
+    if all(value > 0.0 for block in by_block for value in block):
+        known = law_interval(law, [number / fewest for number in numbers], speedups, by_block)
+    misfit = None if known is None or known.misfit is None else numbers[known.misfit]
+    ceiling = 1.0 / fitted.share if kind == "strong" and fitted.share > 0.0 and misfit is None else None
+    residuals = tuple(zip(numbers, fitted.residuals, strict=True))
+    fit = Fit(law.name, fitted.share, residuals, ceiling, None if known is None else known.ends, misfit)
     if fitted.share < 0.0:
         return (fit,), "The fitted serial share is below 0: superlinear scaling, which the law does not describe."
     if fitted.share > 1.0:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from seatrial.engine.group import FigureKey, Group, Member, blocks_of, paired
 from seatrial.model.benchmark import Better
+from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.sequential import LOOKS, are_decided_now
 from seatrial.stats.stopping import StoppingRule
 
@@ -98,11 +99,13 @@ class Pool:
 
 @dataclass(slots=True)
 class Pooled:
-    """Experiments of a study without comparisons: repeated until each is precise, on one budget."""
+    """Experiments of a study without comparisons: repeated until each is precise, on one budget. The contenders of a
+    sweep get at least the `minimum` that a test against the winner needs."""
 
     pool: Pool
     precision: float
     maximum: int
+    minimum: int = field(default=MINIMUM_REPEATS, kw_only=True)
 
     @property
     def budget_s(self) -> float:
@@ -120,8 +123,8 @@ class Pooled:
         return self.pool
 
     def has_enough(self, group: Group) -> bool:
-        """Whether every member is precise, or has the maximum number of repeats."""
-        rule = StoppingRule(self.precision, float("inf"), self.maximum)
+        """Whether every member is precise with the minimum number of repeats, or has the maximum number."""
+        rule = StoppingRule(self.precision, float("inf"), self.maximum, min(self.minimum, self.maximum))
         return all(_stops(rule, member, 0.0, 0.0) for member in group.alive)
 
     def affords(self, group: Group) -> bool:

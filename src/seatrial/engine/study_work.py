@@ -8,6 +8,9 @@ from seatrial.engine.engine import Work
 from seatrial.engine.policy import Compared, Pool, Pooled
 from seatrial.engine.ready import Ready, Refused
 from seatrial.model.study import Compare, Study
+from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.least_repeats import least_repeats
+from seatrial.stats.sequential import ALPHA
 
 
 def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
@@ -19,7 +22,8 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
     pool = Pool(study.repeat.budget_s)
     if study.compare is None:
         alone = _unique(prepared)
-        policy = Pooled(pool, study.repeat.precision, study.repeat.maximum)
+        least = _least(study, len(alone))
+        policy = Pooled(pool, study.repeat.precision, study.repeat.maximum, minimum=least)
         return [Work(tuple((ready,) for ready in alone), policy, study.name)]
     by_benchmark: dict[str, dict[tuple[object, ...], list[Ready]]] = {}
     for item in prepared:
@@ -40,6 +44,14 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
         )
         work.append(Work(tuple(compared), policy, study.name))
     return work
+
+
+def _least(study: Study, experiments: int) -> int:
+    """The repeats that each experiment needs before it may stop: enough to test the contenders of a sweep against the
+    winner. The sweep of one point of the other axes has at most all experiments."""
+    if study.best_of is None or experiments < 2:
+        return MINIMUM_REPEATS
+    return least_repeats(ALPHA / (experiments - 1), is_paired=True)
 
 
 def _unique(items: Iterable[Ready | Refused]) -> tuple[Ready, ...]:

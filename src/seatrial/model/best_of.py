@@ -28,8 +28,9 @@ class BestOfResult:
     """The contenders of one point of the other axes, best first.
 
     `gap` compares the runner-up (candidate) with the winner (baseline), with an interval that is simultaneous over all
-    contenders; `is_beyond_noise`: the interval excludes 1. `tied` are the contenders whose interval includes 1.
-    `cost_s` is the time of all repeats of the sweep, in seconds; `repeats` is their number.
+    contenders. `tied` are the contenders whose interval with the winner includes 1; `untested` those that have too few
+    repeats for an interval, of `needed`; `is_beyond_noise`: there are others, and all of them are behind. `cost_s` is
+    the time of all repeats of the sweep, in seconds; `repeats` is their number.
     """
 
     benchmark: str
@@ -44,3 +45,5 @@ class BestOfResult:
     tied: tuple[int, ...]
     cost_s: float
     repeats: int
+    untested: tuple[int, ...] = ()
+    needed: int = 0

@@ -51,14 +51,19 @@ class ScalingPoint:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A law fitted to the speedups: `parameter` is its one constant (Amdahl, Gustafson: the serial share), with its
-    standard error; `residuals` are (workers, measured minus fitted speedup); `ceiling` its largest speedup."""
+    """A law fitted to the speedups: `parameter` is its one constant (Amdahl, Gustafson: the serial share); `residuals`
+    are (workers, measured minus fitted speedup); `ceiling` its largest speedup.
+
+    `ci95` is the interval of the constant. It is None with fewer than six blocks of repeats, and if the law does not
+    describe the points: then `misfit` is the number of workers where it fails most clearly.
+    """
 
     law: Literal["amdahl", "gustafson"]
     parameter: float
-    standard_error: float
     residuals: tuple[tuple[float, float], ...]
     ceiling: float | None
+    ci95: Interval | None = None
+    misfit: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,10 @@ class ScalingResult:
     """One figure along one axis.
 
     `crossing` is the number of workers at which the efficiency falls below `EFFICIENT`, interpolated on a logarithmic
-    axis, None if it does not within the measured range; `efficient_to` is the last point before it. With fewer than
-    five points there are no fits, and `note` says so.
+    axis, None if it does not within the measured range; `efficient_to` is the last point before it. `crossing_bounds`
+    are the numbers of workers between which it falls for certain: up to the first, every interval is above `EFFICIENT`
+    (None: not even at the smallest), and that of the second is below (None: none is). With fewer than five points there
+    are no fits, and `note` says so.
     """
 
     benchmark: str
@@ -83,6 +90,7 @@ class ScalingResult:
     efficient_to: float | None
     crossing: float | None
     note: str = ""
+    crossing_bounds: tuple[float | None, float | None] = (None, None)
 
 
 EFFICIENT = 0.8

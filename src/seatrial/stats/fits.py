@@ -12,8 +12,9 @@ error of a law exceeds the noise of a median, so one interval that is narrow by 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 FEWEST_POINTS = 5
 """With fewer points (including the baseline), the residuals are meaningless."""
@@ -27,34 +28,44 @@ class SerialShare:
     """
 
     share: float
-    standard_error: float
     residuals: tuple[float, ...]
 
 
-def amdahl(points: Sequence[tuple[float, float]]) -> SerialShare | None:
-    """Amdahl's law for (workers over those of the baseline, speedup over it); None below five points.
+Line = tuple[float, float]
 
-    The point of the baseline itself, (1, 1), does not affect f but counts as a point. Raises ValueError for a
-    speedup or a number of workers that is not positive and finite.
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A law with the serial share as its only unknown, as a straight line through the origin whose slope it is.
+
+    `line` gives its point (x, y) for a number of workers p and a speedup s, both over those of the baseline; `weight`
+    gives the weight of a point for equal relative errors of s; `speedup` is the law itself, for p and the share.
     """
-    _check(points)
-    lines = [(1.0 - 1.0 / p, 1.0 / s - 1.0 / p, s * s) for p, s in points]
-    fitted = _through_origin(lines, len(points))
-    if fitted is None:
-        return None
-    f, error = fitted
-    return SerialShare(f, error, tuple(s - amdahl_speedup(p, f) for p, s in points))
 
+    name: Literal["amdahl", "gustafson"]
+    line: Callable[[float, float], Line]
+    weight: Callable[[float], float]
+    speedup: Callable[[float, float], float]
 
-def gustafson(points: Sequence[tuple[float, float]]) -> SerialShare | None:
-    """Gustafson's law for (workers over those of the baseline, scaled speedup); as `amdahl`."""
-    _check(points)
-    lines = [(p - 1.0, p - s, 1.0 / (s * s)) for p, s in points]
-    fitted = _through_origin(lines, len(points))
-    if fitted is None:
-        return None
-    f, error = fitted
-    return SerialShare(f, error, tuple(s - gustafson_speedup(p, f) for p, s in points))
+    def fit(self, points: Sequence[tuple[float, float]]) -> SerialShare | None:
+        """The law for (workers over those of the baseline, speedup over it); None below five points, or if all have
+        the same number of workers.
+
+        The point of the baseline itself, (1, 1), does not affect the share but counts as a point. Raises ValueError for
+        a speedup or a number of workers that is not positive and finite.
+        """
+        if not all(0.0 < value < math.inf for point in points for value in point):
+            raise ValueError("workers and speedups must be positive and finite")
+        if len(points) < FEWEST_POINTS or all(p == 1.0 for p, _ in points):
+            return None
+        workers, speedups = zip(*points, strict=True)
+        f = self.fit_weighted(workers, speedups, speedups)
+        return SerialShare(f, tuple(s - self.speedup(p, f) for p, s in points))
+
+    def fit_weighted(self, workers: Sequence[float], speedups: Sequence[float], weighted: Sequence[float]) -> float:
+        """The serial share for these speedups, with the weights of the others."""
+        lines = [(*self.line(p, s), self.weight(w)) for p, s, w in zip(workers, speedups, weighted, strict=True)]
+        return math.fsum(w * x * y for x, y, w in lines) / math.fsum(w * x * x for x, _, w in lines)
 
 
 def amdahl_speedup(p: float, f: float) -> float:
@@ -68,17 +79,5 @@ def gustafson_speedup(p: float, f: float) -> float:
     return p - f * (p - 1.0)
 
 
-def _check(points: Sequence[tuple[float, float]]) -> None:
-    if not all(0.0 < value < math.inf for point in points for value in point):
-        raise ValueError("workers and speedups must be positive and finite")
-
-
-def _through_origin(lines: Sequence[tuple[float, float, float]], n: int) -> tuple[float, float] | None:
-    """Slope of y over x with its standard error, for (x, y, weight); None below five points or if all x are 0."""
-    weight = math.fsum(w * x * x for x, _, w in lines)
-    if n < FEWEST_POINTS or weight <= 0.0:
-        return None
-    slope = math.fsum(w * x * y for x, y, w in lines) / weight
-    informative = sum(1 for x, _, _ in lines if x != 0.0)
-    rest = math.fsum(w * (y - slope * x) ** 2 for x, y, w in lines)
-    return slope, math.sqrt(rest / max(informative - 1, 1) / weight)
+AMDAHL = Law("amdahl", lambda p, s: (1.0 - 1.0 / p, 1.0 / s - 1.0 / p), lambda s: s * s, amdahl_speedup)
+GUSTAFSON = Law("gustafson", lambda p, s: (p - 1.0, p - s), lambda s: 1.0 / (s * s), gustafson_speedup)

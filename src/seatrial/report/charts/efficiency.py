@@ -34,7 +34,7 @@ def efficiency_chart(result: ScalingResult, ident: str) -> Chart | None:
         return None
     title = f"Efficiency of {result.figure}"
     caption = f"1 is ideal. The dashed line is {show_percent(EFFICIENT)}, the usual lower bound for efficient scaling."
-    caption += f" {crossing_words(result)}" if result.crossing is not None else ""
+    caption += f" {crossing_words(result)}".rstrip()
     caption += failed_words(result)
     words = " ".join(f"{workers(result, point.workers)}: {show_percent(value)}." for point, value in points)
     svg = render(_spec(result), f"{ident}-efficiency", title, f"{caption} {words}")
@@ -77,10 +77,12 @@ def _spec(result: ScalingResult) -> dict[str, Any]:
         for level, colour, dash in ((1.0, "var(--muted)", [1, 0]), (EFFICIENT, "var(--alarm)", [6, 4]))
     ]
     crossing = []
-    if result.crossing is not None:
-        at = [{"x": result.crossing, "y": EFFICIENT, "y2": 0}]
-        mark = {"type": "rule", "color": "var(--alarm)", "strokeWidth": 1, "strokeDash": [2, 3]}
-        crossing.append({"data": {"values": at}, "mark": mark, "encoding": {"x": x, "y": y, "y2": {"field": "y2"}}})
+    low, high = result.crossing_bounds
+    if low is not None and high is not None:
+        at = [{"x": low, "x2": high, "y": EFFICIENT, "y2": 0}]
+        mark = {"type": "rect", "color": "var(--alarm)", "opacity": 0.12}
+        ends = {"x2": {"field": "x2"}, "y2": {"field": "y2"}}
+        crossing.append({"data": {"values": at}, "mark": mark, "encoding": {"x": x, "y": y, **ends}})
     rows = rows_of([(point.workers, value, point.efficiency_ci95) for point, value in points])
     layers = [*rules, *crossing, *failed_marks(result, x), *points_with_intervals(x, y, rows)]
     if len(points) <= _MOST_NAMED:

@@ -169,6 +169,8 @@ class BestOfJson(TypedDict):
     tied: list[Count]
     cost_s: Annotated[float | None, NULL_UNLESS_FINITE, Keywords(minimum=0)]
     repeats: Count
+    untested: NotRequired[Annotated[list[Count], "contenders with too few repeats to be told from the winner"]]
+    needed: NotRequired[Annotated[Count, "the repeats that a test needs"]]
 
 
 @shape(ScalingPoint)
@@ -202,7 +204,8 @@ class FitJson(TypedDict):
 
     law: Literal["amdahl", "gustafson"]
     parameter: Finite
-    standard_error: Finite
+    ci95: Annotated[Interval, "of the parameter; null: too few repeats, or the law does not describe the points"]
+    misfit: Annotated[Finite, "workers where the law fails most clearly; null: it describes the points, or no test"]
     residuals: list[ResidualJson]
     ceiling: Finite
 
@@ -223,6 +226,11 @@ class ScalingJson(TypedDict):
     fits: list[FitJson]
     efficient_to: Finite
     crossing: Finite
+    crossing_bounds: NotRequired[
+        Annotated[
+            tuple[Finite, Finite], "workers: all intervals up to the first are above the threshold, the second is below"
+        ]
+    ]
     note: str
 
 

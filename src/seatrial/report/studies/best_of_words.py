@@ -36,9 +36,24 @@ def best_of_headline(result: BestOfResult) -> str:
     runner_up = contender_name(ranking[1], result.over)
     if result.is_beyond_noise:
         return f"{name} wins with {value}; {runner_up} is {gap_words(result)}, beyond the noise"
-    tied = len(tied_contenders(result))
-    others = f"{runner_up} is" if tied <= 1 else f"{tied} others are"
-    return f"No clear winner: {name} leads with {value}, but {others} within the noise"
+    tied, untested = len(tied_contenders(result)), len(result.untested)
+    if not tied:
+        others = f"{runner_up} has" if len(ranking) == 2 else f"{untested} of {len(ranking) - 1} others have"
+        return f"{name} leads with {value}, untested: {others} too few repeats (each needs {result.needed})"
+    others = f"{contender_name(tied_contenders(result)[0], result.over)} is" if tied == 1 else f"{tied} others are"
+    more = f", and {untested} untested" if untested else ""
+    return f"No clear winner: {name} leads with {value}, but {others} within the noise{more}"
+
+
+def place_words(result: BestOfResult, place: int) -> str:
+    """The relation of a contender to the winner: "winner", "tied with the winner", "behind", "untested: needs 8"."""
+    if place == 0:
+        return "winner"
+    if place in result.tied:
+        return "tied with the winner"
+    if place in result.untested:
+        return f"untested: needs {count(result.needed, 'repeat')}"
+    return "behind"
 
 
 def gap_words(result: BestOfResult) -> str:
@@ -64,18 +79,18 @@ def best_of_lines(result: BestOfResult) -> list[str]:
     """Notes on a sweep: the gap, ties, the cost, and the bias of the best figure."""
     ranking = ranked(result)
     lines = []
-    if result.gap is not None and not result.is_beyond_noise:
-        gap = f"The runner-up is {gap_words(result)}: the interval reaches zero, so the order may be due to chance."
-        lines.append(
-            gap
-            if result.gap.ci95_family is not None
-            else "There are too few repeats to distinguish the gap from noise."
-        )
+    if result.gap is not None and 1 in result.tied:
+        lines.append(f"The runner-up is {gap_words(result)}: the order may be due to chance.")
     tied = tied_contenders(result)
     if tied:
         names = ", ".join(contender_name(one, result.over) for one in tied[:_MOST_NAMED])
         more = f" and {len(tied) - _MOST_NAMED} more" if len(tied) > _MOST_NAMED else ""
         lines.append(f"Tied with the leader: {names}{more}. Choose by other criteria.")
+    if result.untested:
+        whose = count(len(result.untested), "contender")
+        lines.append(
+            f"Untested: {whose} with too few repeats. A test against the leader needs {result.needed} of each."
+        )
     contenders = count(len(result.contenders), "contender")
     lines.append(f"The search took {count(result.repeats, 'repeat')} of {contenders} in {show(result.cost_s, 's')}.")
     if len(ranking) > 1:

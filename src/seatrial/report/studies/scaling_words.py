@@ -100,13 +100,19 @@ def scaling_design(result: ScalingResult) -> str:
 
 
 def crossing_words(result: ScalingResult) -> str:
-    """Where the efficiency falls below 80 %; "" if it does not."""
-    if result.crossing is None:
-        return ""
-    return (
-        f"Efficiency crosses {show_percent(EFFICIENT)} at about {result.crossing:.3g} {bare_name(result.along)}, "
-        "interpolated between the points on a logarithmic axis."
-    )
+    """Between which numbers of workers the efficiency falls below 80 %; "" if it does not."""
+    low, high = result.crossing_bounds
+    threshold = show_percent(EFFICIENT)
+    if high is not None and low is not None:
+        numbers = f"{setting_number(result.along, low)} and {workers(result, high)}"
+        return (
+            f"Efficiency falls below {threshold} between {numbers}: the intervals on either side exclude {threshold}."
+        )
+    if high is not None:
+        return f"Efficiency is below {threshold} at {workers(result, high)}; where it falls below is not certain."
+    if result.crossing is not None:
+        return f"Whether efficiency falls below {threshold} is not certain: no interval is entirely below it."
+    return ""
 
 
 def winning_parameters(result: ScalingResult) -> dict[float, str]:
@@ -121,17 +127,31 @@ def _labels(settings: Mapping[str, Value], names: Sequence[str]) -> str:
 
 
 def fit_words(result: ScalingResult, fit: Fit) -> str:
-    """A fitted law: its constant with the standard error, the maximum speedup, and the largest residual."""
-    text = (
-        f"{_LAWS[fit.law]}: serial fraction {fit.parameter * 100:.3g} % with a standard error of "
-        f"{fit.standard_error * 100:.2g} %, fitted to {count(len(fit.residuals), 'point')}."
-    )
+    """A fitted law: its constant with the interval, the maximum speedup, and the largest residual; or that it does not
+    describe the points."""
+    law, points = _LAWS[fit.law], count(len(fit.residuals), "point")
+    if fit.misfit is not None:
+        text = (
+            f"{law} does not describe the {points}: at {workers(result, fit.misfit)}, it is off by more than the noise."
+        )
+    else:
+        interval = "no interval (fewer than 6 blocks of repeats)"
+        if fit.ci95 is not None:
+            interval = f"95 % interval {fit.ci95[0] * 100:.3g} to {fit.ci95[1] * 100:.3g} %"
+        text = f"{law}: serial fraction {fit.parameter * 100:.3g} %, {interval}, fitted to {points}."
     if fit.ceiling is not None:
-        text += f" By this law, the speedup over the baseline is at most {fit.ceiling:.3g}."
+        text += f" By this law, the speedup over the baseline is at most {fit.ceiling:.3g}{_ceiling_interval(fit)}."
     share = largest_residual(result, fit)
     if share is not None:
         text += f" The largest residual is {show_percent(share)} of the measured speedup."
     return text
+
+
+def _ceiling_interval(fit: Fit) -> str:
+    if fit.ci95 is None or fit.ci95[1] <= 0.0:
+        return ""
+    low, high = 1.0 / fit.ci95[1], fit.ci95[0]
+    return f" (at least {low:.3g})" if high <= 0.0 else f" ({low:.3g} to {1.0 / high:.3g})"
 
 
 def largest_residual(result: ScalingResult, fit: Fit) -> float | None:

@@ -26,6 +26,7 @@ from seatrial.report.studies.best_of_words import (
     best_of_lines,
     contender_interval,
     contender_name,
+    place_words,
 )
 from seatrial.report.studies.breakdown_words import (
     BREAKDOWN_COLUMNS,
@@ -242,7 +243,7 @@ def _contenders(result: BestOfResult) -> Table:
             rows.append([Cell(NO_VALUE), name, *blank, Cell(str(one.n_repeats), one.n_repeats), reason])
             continue
         share = one.median / best if best else None
-        remark = "winner" if place == 0 else "tied with the winner" if place in result.tied else ""
+        remark = place_words(result, place)
         rows.append(
             [
                 Cell(str(place + 1), place + 1),

@@ -22,6 +22,7 @@ from seatrial.report.studies.effect import (
     word_of,
 )
 from seatrial.report.units import count, label
+from seatrial.stats.least_repeats import least_repeats
 from seatrial.stats.sessions import LEAST_SESSIONS
 from seatrial.stats.verdict import verdict as verdict_of
 
@@ -251,18 +252,6 @@ def _to_an_interval(comparison: Comparison, made: int, noun: str) -> str:
         f"An interval{f' for a family{family}' if family else ''} needs {least} {_plural(noun)}; "
         f"{made} {'was' if made == 1 else 'were'} made."
     )
-
-
-def least_repeats(alpha: float, is_paired: bool) -> int:
-    """The fewest repeats per side with which a two-sided rank test can reach `alpha`; at least six.
-
-    The most extreme order has the probability 2^-n among signed ranks of n pairs, and 1 / C(2n, n) among the ranks of n
-    and n values (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, chapters 3 and 4).
-    """
-    n = FEWEST_REPEATS
-    while 2.0 / (2**n if is_paired else math.comb(2 * n, n)) > alpha and n < 1000:
-        n += 1
-    return n
 
 
 def _needed(comparison: Comparison, made: int) -> int | None:

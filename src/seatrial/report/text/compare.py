@@ -18,6 +18,7 @@ from seatrial.report.studies.best_of_words import (
     best_of_lines,
     contender_interval,
     contender_name,
+    place_words,
 )
 from seatrial.report.studies.breakdown_words import (
     BREAKDOWN_COLUMNS,
@@ -237,10 +238,10 @@ def _best_of(result: BestOfResult, style: Style) -> str:
         if contender.median is None:
             rows.append(["-", name, f"no result: {_plain(contender.reason or 'no reason given')}"])
             continue
-        tied = "tied with the leader" if place in result.tied and place else ""
+        relation = place_words(result, place)
         value = f"{show(contender.median, result.unit, 4)} {arrow(result.better)}"
         rows.append(
-            [str(place + 1), name, value, contender_interval(result, contender), f"n={contender.n_repeats}", tied]
+            [str(place + 1), name, value, contender_interval(result, contender), f"n={contender.n_repeats}", relation]
         )
     lines.append(style.table(rows))
     for text in best_of_lines(result):
