@@ -44,6 +44,7 @@ class MadeUpFolder:
         environment: str = "env",
         starts: Sequence[float] | None = None,
         orders: Sequence[int] | None = None,
+        each: Sequence[Mapping[str, object]] | None = None,
         **parameters: object,
     ) -> str:
         """The id of the experiment."""
@@ -58,6 +59,7 @@ class MadeUpFolder:
         for n, rate in enumerate(rates):
             sample = Sample("fma", 0, 1.0, {"flops": rate}, extra=CHAINS)
             told = {"host": host, "affinity": [[0]], "budget_s": 60.0, **(seen or {})}
+            told |= each[n] if each is not None else {}
             if blocks is not None:
                 told["block"] = blocks[n]
             t0 = self._t0 + n if starts is None else 1.7e9 + starts[n]

@@ -22,7 +22,7 @@ from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, S
 from seatrial.references.loader import all_references
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.text.compare import compare_text, study_text
-from seatrial.stats.sequential import LOOKS
+from seatrial.stats.sequential import LOOKS, end_alpha
 
 LEVEL = 5e10
 
@@ -178,6 +178,32 @@ def test_a_study_that_nothing_decided_says_what_ended_it(
     (result,) = study_results(kept(tmp_path / "r", wild, study(repeat=policy)).contents)
     assert result.compared[0].comparisons[0].design.stopped is stopped
     assert result.compared[0].comparisons[0].verdict is Verdict.AMBIGUOUS
+
+
+def test_a_raised_maximum_is_a_new_end_like_a_raised_budget(tmp_path: Path) -> None:
+    alphas = []
+    for name, second in (("one", 14), ("two", 20)):
+        made = MadeUpFolder(tmp_path / name)
+        keys = []
+        for label, seed in (("a", 1), ("b", 2)):
+            rates = noisy(LEVEL, 20, 0.2, seed=seed)
+            seen = [{"study": "s", "maximum": 14 if n < 14 else second} for n in range(20)]
+            keys.append((made.add(rates, label=label, blocks=side_by_side(20), each=seen), {"label": label}))
+        made.keep(study(repeat=RepeatPolicy(budget_s=60.0, maximum=20)), keys)
+        (result,) = study_results(made.contents)
+        alphas.append(result.compared[0].comparisons[0].design.alpha)
+    assert alphas == [end_alpha(1), end_alpha(2)]
+
+
+def test_an_unfinished_study_has_no_verdict_between_its_looks(tmp_path: Path) -> None:
+    rates = {"a": noisy(LEVEL, 10), "b": noisy(LEVEL * 1.5, 10, seed=2)}
+    (result,) = study_results(kept(tmp_path / "r", rates, study()).contents)
+    (one,) = result.compared[0].comparisons
+    assert (one.verdict, one.design.stopped, one.ci95_family) == (Verdict.AMBIGUOUS, Stopped.UNFINISHED, None)
+    assert "unfinished" in one.note and "The same command continues" in study_text(result)
+    spent = study(repeat=RepeatPolicy(budget_s=3.0))
+    (result,) = study_results(kept(tmp_path / "s", rates, spent).contents)
+    assert result.compared[0].comparisons[0].verdict is Verdict.FASTER
 
 
 def test_each_value_is_held_against_the_baseline_and_the_family_counts_them_all(tmp_path: Path) -> None:

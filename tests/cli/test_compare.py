@@ -55,8 +55,9 @@ def test_the_document_follows_the_contract(tmp_path: Path, capsys: pytest.Captur
     (one,) = document["comparisons"]
     assert one["figure"] == "fma" and one["parameters"]["precision"] == "fp64" and one["unit"] == "flop/s"
     assert one["candidate"] / one["baseline"] == pytest.approx(one["ratio"], rel=0.01)
-    assert one["ci95_family"][0] <= one["ci95"][0] <= one["ratio"] <= one["ci95"][1] <= one["ci95_family"][1]
-    assert one["verdict"] == "slower" and one["margin"] == 0.02 and one["n_repeats"] == 20
+    assert one["ci95"][0] <= one["ratio"] <= one["ci95"][1] and one["ci95_family"] is None
+    assert one["verdict"] == "ambiguous" and one["margin"] == 0.02 and one["n_repeats"] == 20
+    assert one["design"]["sessions"] == 1 and one["design"]["statistic"] is None
     (variable,) = [entry for entry in document["differences"] if "OMP_X" in entry["what"]]
     assert variable["intended"] is False and variable["candidate"] == "1" and variable["baseline"] is None
 
@@ -73,10 +74,19 @@ def test_the_document_follows_the_contract(tmp_path: Path, capsys: pytest.Captur
         (1.0, 0.3, Verdict.AMBIGUOUS, 1),
     ],
 )
-def test_fail_on(tmp_path: Path, factor: float, noise: float, fail_on: Verdict | None, status: int) -> None:
+def test_fail_on_says_that_sides_measured_apart_have_no_verdict(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    factor: float,
+    noise: float,
+    fail_on: Verdict | None,
+    status: int,
+) -> None:
     for name, level in (("a", LEVEL), ("b", LEVEL * factor)):
         MadeUpFolder(tmp_path / name).add(noisy(level, 20, noise, seed=len(name) + int(level)))
     assert compare(str(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on) == status
+    said = capsys.readouterr().err
+    assert ("1 of 1 comparison without a verdict" in said and "seatrial run STUDY" in said) == (fail_on is not None)
 
 
 @pytest.mark.parametrize("fail_on", [None, Verdict.SLOWER, Verdict.AMBIGUOUS])
@@ -92,7 +102,8 @@ def test_nothing_in_common_ends_with_3(
 
 
 def test_a_wider_margin_gives_more_same_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sides = made(tmp_path / "a"), made(tmp_path / "b", 1.05, seed=2)
+    in_turns = [[10.0 * n + 5.0 * side for n in range(20)] for side in range(2)]
+    sides = made(tmp_path / "a", starts=in_turns[0]), made(tmp_path / "b", 1.05, seed=2, starts=in_turns[1])
     compare(*sides)
     assert answer(capsys)["comparisons"][0]["verdict"] == "faster"
     compare(*sides, margin="10%")

@@ -235,12 +235,13 @@ def scaling(
     above = [p.workers for p in good if p.efficiency >= EFFICIENT]
     below = [p.workers for p in good if p.efficiency < EFFICIENT]
     has_fit = len(good) >= 5 and kind == "strong"
-    fit = Fit("amdahl", serial, tuple(fitted), 1 / serial)
+    fit = Fit("amdahl", serial, tuple(fitted), 1 / serial, (serial * 0.9, serial * 1.1))
     note = "" if has_fit else f"No law is fitted: {len(good)} points, at least 5 are needed."
     return ScalingResult(
         "command", name, kind, along, {"size_B": 1 << 20}, "s" if better is Better.LOWER else "flop/s", better,
         good[0].workers if good else 1, tuple(points), (fit,) if has_fit else (),
         max(above) if above else None, math.sqrt(max(above) * min(below)) if above and below else None, note,
+        (max(above) if above else None, min(below) if below else None),
     )  # fmt: skip
 
 

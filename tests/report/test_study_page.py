@@ -207,7 +207,7 @@ def test_subjects_name_what_distinguishes_comparisons_and_nothing_else():
                 "At least 80 % efficient up to 8 threads; 68 % at 16 threads",
                 "Strong scaling",
                 "Amdahl",
-                "Efficiency crosses",
+                "Efficiency falls below 80 % between",
             ],
         ),
         (scaling(numbers=(1, 2, 4)), ["80 % efficient up to 4 threads, the most", "at least 5 are needed"]),

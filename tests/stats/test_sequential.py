@@ -23,6 +23,7 @@ from seatrial.stats.sequential import (
     is_decided_now,
     least_blocks,
     replay,
+    replay_curve,
 )
 
 MARGIN = 0.02
@@ -132,6 +133,80 @@ def test_the_direction_of_the_figure_swaps_faster_and_slower(pairs: Pairs, famil
     assert rate.blocks == time.blocks
     swapped = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
     assert time.verdict is swapped.get(rate.verdict, rate.verdict)
+
+
+# --- curves
+
+
+def _curve(source: random.Random, n: int, ratios: list[float], sd: float = 0.01) -> list[Pairs]:
+    processes = [(source.gauss(0.0, 0.05), source.gauss(0.0, 0.05)) for _ in range(n)]
+    return [
+        [
+            (math.exp(a * 0.1 + source.gauss(0.0, sd)), ratio * math.exp(b * 0.1 + source.gauss(0.0, sd)))
+            for a, b in processes
+        ]
+        for ratio in ratios
+    ]
+
+
+def test_six_blocks_suffice_for_a_curve_that_is_slower_everywhere() -> None:
+    """Each of 14 sizes alone would need ten."""
+    points = _curve(random.Random(1), 6, [1.4 + 0.2 * k / 13 for k in range(14)])
+    found = replay_curve(points, MARGIN, higher_is_better=False, family=14)
+    assert {one.verdict for one in found} == {Verdict.SLOWER}
+    ends = {(one.family.low, one.family.high) for one in found}
+    assert len(ends) == 1, "one range for all"
+    ((low, high),) = ends
+    assert low is not None and high is not None and 1.3 < low < 1.4 and 1.6 < high < 1.7
+    two_curves = replay_curve(points, MARGIN, higher_is_better=False, family=28)
+    assert {one.verdict for one in two_curves} == {Verdict.AMBIGUOUS}, "half of the error: seven blocks"
+
+
+def test_a_curve_of_identical_sizes_is_the_same_at_all() -> None:
+    points = _curve(random.Random(2), 12, [1.0] * 14, sd=0.004)
+    assert {one.verdict for one in replay_curve(points, MARGIN, False, 14)} == {Verdict.SAME}
+
+
+def test_with_enough_blocks_each_size_has_its_own_interval() -> None:
+    points = _curve(random.Random(3), 30, [1.0] * 7 + [1.5] * 7)
+    found = replay_curve(points, MARGIN, higher_is_better=False, family=14)
+    assert [one.verdict for one in found] == [Verdict.SAME] * 7 + [Verdict.SLOWER] * 7
+    assert found[7].family.high is not None and found[7].family.high < 1.6
+    for one in found:
+        assert one.family.low is not None and one.plain.low is not None and one.plain.high is not None
+        assert one.family.high is not None
+        assert one.family.low <= one.plain.low <= one.plain.high <= one.family.high
+
+
+def test_identical_curves_are_rarely_called_different_at_any_size() -> None:
+    source = random.Random(4)
+    for n in (6, 10, 16):
+        alarms = 0
+        for _ in range(150):
+            found = replay_curve(_curve(source, n, [1.0] * 10), 0.0, higher_is_better=False, family=10)
+            alarms += any(one.verdict in DIFFERENT for one in found)
+        assert alarms <= 0.05 * 150 + 5
+
+
+def test_an_unfinished_comparison_is_read_at_planned_looks_only() -> None:
+    clear = [(1.0, 1.3)] * 20
+    for n in (6, 11):
+        found = replay(clear[:n], MARGIN, False, 1, is_finished=False)
+        assert (found.verdict, found.family.low, found.p_outside) == (Verdict.AMBIGUOUS, None, None)
+        assert found.plain.low is not None, "the plain interval is shown"
+        assert replay(clear[:n], MARGIN, False, 1).verdict is Verdict.SLOWER
+    found = replay(clear[:13], MARGIN, False, 1, is_finished=False)
+    assert (found.verdict, found.blocks, found.stopped_at_look) == (Verdict.SLOWER, 12, 12)
+
+
+def test_watching_an_unfinished_comparison_is_not_rewarded_with_false_alarms() -> None:
+    """Read after every block from 6 to 40 at margin 0: with ends at each, 17 % would be wrong."""
+    source = random.Random(5)
+    alarms = 0
+    for _ in range(200):
+        pairs = _blocks(_normal, source, 40, 1)[0]
+        alarms += any(replay(pairs[:n], 0.0, False, 1, is_finished=False).verdict in DIFFERENT for n in range(6, 41))
+    assert alarms <= 0.05 * 200
 
 
 # --- simulation: noise of one repeat, on logarithms

@@ -35,9 +35,9 @@ LOOKS = (12, 16, 24, 36)
 LOOK_ALPHA = 0.0025
 """The error share of a look."""
 
-_END_SHARE = 0.8
+_END_SHARE = 0.85
 """The fraction of the remaining error that an end uses. The rest is for later ends, if the user adds more time.
-With 0.8, the first end has an interval from six blocks on (2 / 2^6 = 0.03125)."""
+With 0.85, the first end has an interval from six blocks on (2 / 2^6 = 0.03125)."""
 
 
 @dataclass(frozen=True, slots=True)
