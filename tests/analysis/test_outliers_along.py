@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import time
 from dataclasses import replace
 
+import jsonschema
 import pytest
 from analysis.made_up_sweeps import figure, noisy, result
 from made_up import made_up_machine
 
-from seatrial.analysis.outliers import Screened, by_node, by_rank, by_repeat, outliers, outliers_along
+from seatrial.analysis.outliers import Screened, by_node, by_rank, by_repeat, fleet_spreads, outliers, outliers_along
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Better, Figure
@@ -20,6 +22,9 @@ from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
+from seatrial.report.documents.compare import compare_document
+from seatrial.report.schemas import schema
+from seatrial.report.text.compare import compare_text
 from seatrial.store.contents import Contents
 
 PLAIN = {"threads": 2, "nontemporal": False, "huge_pages": True, "array_B": 128 << 20}
@@ -193,3 +198,39 @@ def test_where_there_are_too_few_that_is_said() -> None:
     with pytest.raises(UsageError, match=r"needs at least 5 ranks .* has at most 1"):
         outliers_along(contents(1, {}), "rank")
     assert outliers_along(contents(1, {}, repeats=12), "repeat") == ()
+
+
+def _fleet(levels: list[float], seed: int) -> Screened:
+    source = random.Random(seed)
+    values = tuple(tuple(noisy(3e10 * level, 6, 0.004, source)) for level in levels)
+    return Screened(tuple(f"n{k}" for k in range(len(levels))), "memory.stream", "triad", {"threads": 2}, values)
+
+
+def test_nodes_that_truly_differ_are_described_and_not_named() -> None:
+    source = random.Random(4)
+    wide = _fleet([1.0 + 0.02 * source.expovariate(1.0) for _ in range(48)], 1)
+    assert outliers([wide]) == ()
+    (fleet,) = fleet_spreads([wide])
+    assert fleet.kinds is None and fleet.n == 48 and fleet.spread[0] < 1 < fleet.spread[1] < 1.08
+    text = compare_text([], (), (fleet,))
+    assert "No outliers: the nodes differ" in text and "48 nodes truly differ, the middle 90 %" in " ".join(
+        text.split()
+    )
+
+    kinds = _fleet([0.8 if k % 4 == 0 else 1.0 for k in range(48)], 2)
+    assert outliers([kinds]) == ()
+    (fleet,) = fleet_spreads([kinds])
+    assert fleet.minority == tuple(f"n{k}" for k in range(0, 48, 4)) and fleet.kinds == pytest.approx(
+        (0.8, 1.0), abs=0.01
+    )
+    text = " ".join(compare_text([], (), (fleet,)).split())
+    assert "two kinds of nodes: 12 of 48 (n0, n4" in text and "at \N{MINUS SIGN}20" in text
+    document = compare_document([], (), (fleet,))
+    jsonschema.Draft202012Validator(schema("compare-1")).validate(json.loads(json.dumps(document)))
+    assert document["fleets"][0]["minority"][:2] == ["n0", "n4"]
+
+
+def test_equal_nodes_and_single_repeats_are_no_fleet_that_differs() -> None:
+    assert fleet_spreads([_fleet([1.0] * 48, 3)]) == ()
+    single = Screened(tuple("abcdefghijkl"), "b", "f", {}, tuple((1.0 + 0.1 * k,) for k in range(12)))
+    assert fleet_spreads([single]) == ()

@@ -57,8 +57,9 @@ def _along_nodes(folder: Path, good: Path) -> str:
 
 def _compared(*sides: str, along: str | None = None) -> str:
     found = compare(*sides, along=along)
-    document = _plain(compare_document(found.compared, found.outliers))
-    return document + compare_text(found.compared, found.outliers) + compare_page(found.compared, found.outliers)
+    document = _plain(compare_document(found.compared, found.outliers, found.fleets))
+    shown = (found.compared, found.outliers, found.fleets)
+    return document + compare_text(*shown) + compare_page(*shown)
 
 
 def _discover(folder: Path, good: Path) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seatrial.analysis.outliers import SCREENS, outliers_along
+from seatrial.analysis.outliers import SCREENS, fleet_spreads, outliers_along, screened_nodes
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import along_axis, latest_studies
 from seatrial.errors import UnknownNameError
 from seatrial.model.experiment import Experiment
-from seatrial.model.outlier import Outlier
+from seatrial.model.outlier import FleetSpread, Outlier
 from seatrial.model.parameter import Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, Study
 from seatrial.model.study_document import KeptStudy, StudyPoint
@@ -21,10 +21,12 @@ from seatrial.store.contents import Contents
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Comparisons, of two sides or along an axis; `outliers` is None if nothing was screened."""
+    """Comparisons, of two sides or along an axis; `outliers` is None if nothing was screened. `fleets` are the figures
+    in which the screened nodes truly differ."""
 
     compared: tuple[Compared, ...] = ()
     outliers: tuple[Outlier, ...] | None = None
+    fleets: tuple[FleetSpread, ...] = ()
 
 
 def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
@@ -34,7 +36,9 @@ def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
     order, or false. Raises UnknownNameError if nothing varies along the axis.
     """
     if along in SCREENS:
-        return Comparisons(outliers=outliers_along(contents, along, margin))
+        outliers = outliers_along(contents, along, margin)
+        fleets = fleet_spreads(screened_nodes(contents), margin) if along == "node" else ()
+        return Comparisons(outliers=outliers, fleets=fleets)
     results = all_results(contents)
     known = {result.id: result for result in results}
     planned = [kept for kept in latest_studies(contents) if kept.study.axis(along) is not None]

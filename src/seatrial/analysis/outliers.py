@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -14,12 +15,13 @@ from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.outlier import Outlier, Screening
+from seatrial.model.outlier import FleetSpread, Outlier, Screening
 from seatrial.model.parameter import Params, Value
 from seatrial.model.record import RepeatRecord
 from seatrial.model.role import Role
 from seatrial.model.sample import point_key
 from seatrial.model.study import DEFAULT_MARGIN
+from seatrial.stats.fleet import fleet_of
 from seatrial.stats.outliers import FALSE_ALARM_RATE, FEWEST, FEWEST_SINGLE, screen_groups
 from seatrial.store.contents import Contents
 
@@ -84,6 +86,38 @@ def outliers(
     return tuple(sorted(found, key=lambda outlier: (-outlier.sureness, -max(outlier.ratio, 1.0 / outlier.ratio))))
 
 
+def fleet_spreads(screened: Sequence[Screened], margin: float = DEFAULT_MARGIN) -> tuple[FleetSpread, ...]:
+    """Where nodes truly differ, in the order of the screens: beyond the noise of their repeats at 5 % for all screens
+    together, and by more than the margin between the ends of the middle 90 %, or in two kinds."""
+    able = [one for one in screened if one.is_enough and one.is_positive]
+    found: list[FleetSpread] = []
+    for one in able:
+        fleet = fleet_of([[math.log(value) for value in own] for own in _comparable(one)])
+        if fleet is None or fleet.p_equal > FALSE_ALARM_RATE / len(able):
+            continue
+        if fleet.spread[1] <= (1.0 + margin) * fleet.spread[0] and fleet.kinds is None:
+            continue
+        minority = tuple(one.what[place] for place in fleet.minority)
+        found.append(
+            FleetSpread(
+                benchmark=one.benchmark,
+                figure=one.figure,
+                parameters=one.parameters,
+                n=len(one.what),
+                spread=fleet.spread,
+                of_noise=fleet.p_equal,
+                minority=minority,
+                kinds=fleet.kinds,
+            )
+        )
+    return tuple(found)
+
+
+def screened_nodes(contents: Contents) -> list[Screened]:
+    """Every figure of the folder over its nodes."""
+    return by_node(results_without_limits(contents), hosts_of_repeats(contents))
+
+
 def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGIN) -> tuple[Outlier, ...]:
     """The outliers of a results folder among its nodes, repeats, ranks or pairs of ranks (`along` in `SCREENS`).
 
@@ -93,10 +127,10 @@ def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGI
         return _slow_pairs(contents, margin)
     if along == "rank":
         screened = _of_all_ranks(contents)
+    elif along == "node":
+        screened = screened_nodes(contents)
     else:
-        results = results_without_limits(contents)
-        by = by_node if along == "node" else by_repeat
-        screened = by(results, hosts_of_repeats(contents))
+        screened = by_repeat(results_without_limits(contents), hosts_of_repeats(contents))
     if not any(one.is_enough and one.is_positive for one in screened):
         most = max((len(one.what) for one in screened), default=0)
         least = FEWEST_SINGLE if along == "repeat" else FEWEST

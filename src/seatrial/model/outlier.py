@@ -28,6 +28,25 @@ class Outlier:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetSpread:
+    """Nodes that truly differ in a figure, beyond the noise of their repeats.
+
+    `spread` is the range of the middle 90 % of their medians, over the median of all; `of_noise` the probability that
+    equal nodes look so different. If there are two kinds, `minority` names the nodes of the smaller one, and `kinds`
+    are the ratios of both (minority, others).
+    """
+
+    benchmark: str
+    figure: str
+    parameters: Mapping[str, Value]
+    n: int
+    spread: tuple[float, float]
+    of_noise: float
+    minority: tuple[str, ...] = ()
+    kinds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Screening:
     """The result of screening the values of one experiment: `n` were tested, of which `outliers` deviate at the
     family-wise `false_alarm_rate`. `why_not` says which values could not be tested, and why; `is_inconclusive`: none

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from seatrial.stats.fleet import DIFFERS, p_equal
 from seatrial.stats.interval import median_interval
 from seatrial.stats.student import student_tail
 
@@ -58,6 +59,8 @@ _RATIO_DOUBT = 0.5
 _FEW = 25
 _FEW_FACTOR = 1.5
 """Below 25 values, if more than one may be removed, Rosner's error rates are up to 50 % too high: simulated."""
+_MOST_NAMED = 2
+"""Of few groups, so many may be outliers although they are more than a tenth."""
 _MOST_UNIFORM = 20
 """Up to this number of repeats, the rank sum is tested with the exact sum of uniform values."""
 
@@ -97,7 +100,9 @@ def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = F
     p is the larger of two: of the distance of the median from the others (Rosner's generalised extreme studentised
     deviates, Technometrics 25, 1983, up to a quarter of all; with heavier tails if they are visible), and of the rank
     sum of the group's repeats among all. Both are Bonferroni-adjusted for the number of groups. The group's own 95 %
-    interval must also exclude the centre. Groups with one repeat each are screened as single values. Raises ValueError
+    interval must also exclude the centre. If the other groups truly differ, too (`seatrial.stats.fleet`), an outlier
+    must be beyond a gap that their spread with heavy tails makes unlikely. More than a tenth of the groups are no
+    outliers but another kind: empty. Groups with one repeat each are screened as single values. Raises ValueError
     for an empty group, or a value that is not positive and finite.
     """
     if any(not group for group in groups):
@@ -117,7 +122,17 @@ def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = F
         p = max(distance_p[k], min(1.0, len(logs) * _rank_sum_p(logs[k], pool)))
         if p <= false_alarm_rate and _excludes(logs[k], centre):
             found.append(OutlyingValue(k, math.exp(middles[k] - centre), p))
-    return found
+    if not found or len(found) > max(_MOST_NAMED, len(logs) // 10):
+        return []
+    named = {one.index for one in found}
+    if p_equal([group for k, group in enumerate(logs) if k not in named]) > DIFFERS:
+        return found
+    beyond = _extreme_deviates(middles, _HEAVY)
+    return [
+        OutlyingValue(one.index, one.ratio, max(one.p_adjusted, beyond[one.index]))
+        for one in found
+        if beyond[one.index] <= false_alarm_rate
+    ]
 
 
 def _logs(values: Sequence[float]) -> list[float]:

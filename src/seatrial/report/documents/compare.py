@@ -28,7 +28,7 @@ from seatrial.model.json_shape import (
     shape,
     when,
 )
-from seatrial.model.outlier import Outlier
+from seatrial.model.outlier import FleetSpread, Outlier
 from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.model.units import Unit
@@ -249,6 +249,20 @@ class OutlierJson(TypedDict):
     n: Annotated[int, Keywords(minimum=1)]
 
 
+@shape(FleetSpread)
+class FleetJson(TypedDict):
+    """Nodes that truly differ in a figure, beyond the noise of their repeats."""
+
+    benchmark: str
+    figure: str
+    parameters: Settings
+    n: Annotated[int, Keywords(minimum=1)]
+    spread: Annotated[tuple[Finite, Finite], "the middle 90 % of the nodes, over the median of all"]
+    of_noise: Annotated[Probability, "the probability that equal nodes look so different"]
+    minority: Annotated[list[Text], "the nodes of the smaller of two kinds; empty: one kind"]
+    kinds: Annotated[Interval, "the ratios of both kinds, the smaller one first; null: one kind"]
+
+
 @shape()
 class CompareJson(TypedDict):
     """The result of comparisons; every number is finite, unknown values are null."""
@@ -262,6 +276,7 @@ class CompareJson(TypedDict):
     best_of: NotRequired[list[BestOfJson]]
     scaling: NotRequired[list[ScalingJson]]
     outliers: NotRequired[Annotated[list[OutlierJson], "present if outliers were screened for; empty: none found"]]
+    fleets: NotRequired[Annotated[list[FleetJson], "present with `outliers`: figures in which the nodes truly differ"]]
 
 
 @shape()
@@ -283,6 +298,7 @@ class StudyJson(TypedDict):
 def compare_document(
     compared: Sequence[Compared],
     outliers: Sequence[Outlier] | None = None,
+    fleets: Sequence[FleetSpread] = (),
     *,
     best_of: Sequence[BestOfResult] = (),
     scaling: Sequence[ScalingResult] = (),
@@ -292,7 +308,8 @@ def compare_document(
     In addition to the contract: `where`, `scope`, `not_compared`, `best_of`, `scaling`.
     """
     screened = ABSENT if outliers is None else [filled(OutlierJson, one) for one in outliers]
-    return filled(CompareJson, None, **_parts(compared, best_of, scaling), outliers=screened)
+    differing = ABSENT if outliers is None else [filled(FleetJson, one) for one in fleets]
+    return filled(CompareJson, None, **_parts(compared, best_of, scaling), outliers=screened, fleets=differing)
 
 
 def study_document(result: StudyResult) -> StudyJson:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.model.outlier import Outlier, Screening
+from seatrial.model.outlier import FleetSpread, Outlier, Screening
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import signed
 from seatrial.report.units import NO_VALUE, count, settings
 
+_MOST_NAMED = 8
 
-def outlier_headline(outliers: Sequence[Outlier]) -> str:
+
+def outlier_headline(outliers: Sequence[Outlier], fleets: Sequence[FleetSpread] = ()) -> str:
     """The number of outliers, and the first names."""
+    if not outliers and fleets:
+        return f"No outliers: the nodes differ from each other in {count(len(fleets), 'figure')}"
     if not outliers:
         return "No outliers: all values agree with their peers"
     named = list(dict.fromkeys(one.what for one in outliers))
@@ -19,14 +23,32 @@ def outlier_headline(outliers: Sequence[Outlier]) -> str:
     return f"{count(len(named), 'outlier')}: {', '.join(named[:4])}{more}"
 
 
-def outlier_lines(outliers: Sequence[Outlier]) -> list[str]:
-    """The reliability of a screen that found outliers."""
+def fleet_words(fleet: FleetSpread) -> str:
+    """How the nodes differ: the range of the middle 90 %, or two kinds."""
+    figure = f"{fleet.benchmark} {fleet.figure} {settings(fleet.parameters)}".rstrip()
+    if fleet.kinds is not None:
+        named = ", ".join(fleet.minority[:_MOST_NAMED])
+        more = f" and {len(fleet.minority) - _MOST_NAMED} more" if len(fleet.minority) > _MOST_NAMED else ""
+        percent = signed((fleet.kinds[0] / fleet.kinds[1] - 1) * 100, 1)
+        which = f"{len(fleet.minority)} of {fleet.n} ({named}{more})"
+        return f"{figure}: two kinds of nodes: {which} differ from the others by {percent} %."
+    low, high = (signed((end - 1) * 100, 1) for end in fleet.spread)
+    return (
+        f"{figure}: the {fleet.n} nodes truly differ, the middle 90 % from {low} to {high} % of their median, beyond "
+        "the noise of the repeats. A node is named only if it is far beyond this spread."
+    )
+
+
+def outlier_lines(outliers: Sequence[Outlier], fleets: Sequence[FleetSpread] = ()) -> list[str]:
+    """How the nodes differ, and the reliability of a screen that found outliers."""
+    about = [fleet_words(fleet) for fleet in fleets]
     if not outliers:
-        return []
+        return about
     rate = max(one.false_alarm_rate for one in outliers)
     return [
+        *about,
         f"A screen like this reports a false outlier in {rate * 100:.3g} % of cases where all are alike. Noise with "
-        "a rare second level looks like an outlier and is reported as one."
+        "a rare second level looks like an outlier and is reported as one.",
     ]
 
 

@@ -9,7 +9,7 @@ from seatrial.model.best_of import BestOfResult
 from seatrial.model.breakdown import Breakdown
 from seatrial.model.comparison import Verdict
 from seatrial.model.difference import Difference
-from seatrial.model.outlier import Outlier
+from seatrial.model.outlier import FleetSpread, Outlier
 from seatrial.model.scaling import ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.report.studies.best_of_words import (
@@ -53,7 +53,11 @@ _TONES: dict[Verdict, Tone] = {Verdict.SLOWER: "error", Verdict.FASTER: "direct"
 
 
 def compare_text(
-    compared: Sequence[Compared], outliers: Sequence[Outlier] | None = None, *, style: Style = PLAIN
+    compared: Sequence[Compared],
+    outliers: Sequence[Outlier] | None = None,
+    fleets: Sequence[FleetSpread] = (),
+    *,
+    style: Style = PLAIN,
 ) -> str:
     """The output of `seatrial compare`, without a trailing newline.
 
@@ -62,7 +66,7 @@ def compare_text(
     """
     blocks = _compared(compared, style)
     if outliers is not None:
-        blocks.append(_outliers(outliers, style))
+        blocks.append(_outliers(outliers, fleets, style))
     return "\n\n".join(block for block in blocks if block) or "nothing to compare"
 
 
@@ -249,12 +253,14 @@ def _best_of(result: BestOfResult, style: Style) -> str:
     return "\n".join(lines)
 
 
-def _outliers(outliers: Sequence[Outlier], style: Style) -> str:
-    lines = [_title(outlier_headline(outliers), style)]
+def _outliers(outliers: Sequence[Outlier], fleets: Sequence[FleetSpread], style: Style) -> str:
+    lines = [_title(outlier_headline(outliers, fleets), style)]
     if outliers:
         rows = [list(OUTLIER_COLUMNS), *([_plain(cell) for cell in outlier_row(one)] for one in outliers)]
         lines.append(style.table(rows, has_head=True))
-    return "\n".join([*lines, *(f"  {line}" for line in outlier_lines(outliers))])
+    for text in outlier_lines(outliers, fleets):
+        lines += _wrapped(style, _plain(text), "  ")
+    return "\n".join(lines)
 
 
 def _wrapped(style: Style, text: str, lead: str) -> list[str]:
