@@ -31,6 +31,7 @@ from seatrial.stats.fits import AMDAHL
 from seatrial.stats.interval import median_interval
 from seatrial.stats.law_interval import law_interval
 from seatrial.stats.max_t import adjusted_p
+from seatrial.stats.outliers import screen_groups
 from seatrial.stats.ratio import independent_ratio, paired_ratio
 from seatrial.stats.sequential import ALPHA, LOOK_ALPHA, LOOKS, end_alpha, least_blocks, replay_curve
 from seatrial.stats.sessions import LEAST_SESSIONS
@@ -324,6 +325,54 @@ def scaling(noise: Noise, source: random.Random, trials: int, n: int, bend: floa
     }
 
 
+# --- outliers among 64 nodes
+
+
+NODES = 64
+
+
+def equal(source: random.Random) -> float:
+    """Nodes without a difference."""
+    return 0.0
+
+
+def normal_spread(source: random.Random) -> float:
+    """Nodes that differ by a normal 1 %."""
+    return source.gauss(0.0, 0.01)
+
+
+def exponential_spread(source: random.Random) -> float:
+    """Nodes that are slower by 1 % on average, exponentially."""
+    return 0.01 * source.expovariate(1.0)
+
+
+def two_kinds(source: random.Random) -> float:
+    """Three of ten nodes are 20 % slower."""
+    return math.log(1.2) if source.random() < 0.3 else 0.0
+
+
+def outliers(noise: Noise, source: random.Random, trials: int, fleet: str, repeats: int) -> dict[str, Any]:
+    """How often any node is named that is within the fleet's own spread, beyond a margin of 2 %; and how often one more
+    node is found that is 5 or 20 % slower."""
+    names = found_5 = found_20 = 0
+    for _ in range(trials):
+        levels = [globals()[fleet](source) for _ in range(NODES)]
+        nodes = [[math.exp(level + log) for log in noise(source, repeats)] for level in levels]
+        names += any(not 1.0 / (1.0 + MARGIN) <= one.ratio <= 1.0 + MARGIN for one in screen_groups(nodes))
+        usual = [math.exp(median(levels) + log) for log in noise(source, repeats)]
+        for slow in (1.05, 1.2):
+            found = any(one.index == NODES for one in screen_groups([*nodes, [slow * value for value in usual]]))
+            found_5, found_20 = found_5 + (found and slow < 1.1), found_20 + (found and slow > 1.1)
+    return {
+        "noise": noise.__name__,
+        "fleet": fleet,
+        "repeats": repeats,
+        "any_named": names / trials,
+        "found_5_percent": found_5 / trials,
+        "found_20_percent": found_20 / trials,
+    }
+
+
 # --- alternative methods
 
 
@@ -414,6 +463,12 @@ def cells() -> list[Cell]:
             for kind in ("normal", "rough", "heavy_tails", "two_levels")
             for n in (6, 12, 24)
             for bend in (0.0, 0.4)
+        ),
+        *(
+            Cell("outliers", "outliers", kind, (fleet, n))
+            for kind in ("normal", "heavy_tails", "two_levels")
+            for fleet in ("equal", "normal_spread", "exponential_spread", "two_kinds")
+            for n in (1, 6, 12)
         ),
         *(Cell("apart", "apart", "", (n,)) for n in (1, 6, 12)),
         *(Cell("single", "single", "", (n, r)) for r in (0.0, 0.3, 0.5, 0.9) for n in (8, 12, 24, 40, 100)),
