@@ -27,6 +27,7 @@
 #include "failure.hpp"
 #include "pages.hpp"
 #include "program.hpp"
+#include "round_order.hpp"
 #include "team.hpp"
 
 namespace {
@@ -140,7 +141,8 @@ void measure(Program& program, const Settings& settings) {
   const auto begin = Clock::now();
   for (std::size_t round = 0; round < min_rounds || seconds(Clock::now() - begin) < program.slice_s;
        ++round)
-    for (auto& pair : pairs) {
+    for (const auto place : round_order(pairs.size(), round)) {
+      auto& pair = pairs[place];
       pair.elapsed_s.push_back(pair.run(team, program.cpus, pair.round_trips));
       program.turns.pass();
     }

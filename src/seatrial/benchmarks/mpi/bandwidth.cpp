@@ -23,6 +23,7 @@
 #include "mpi/program.hpp"
 #include "mpi/rounds.hpp"
 #include "pages.hpp"
+#include "round_order.hpp"
 
 namespace {
 
@@ -189,7 +190,8 @@ void measure(mpi::Program& program, const Settings& settings) {
 
   const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
-    for (auto& size : sizes) {
+    for (const auto place : round_order(sizes.size(), round)) {
+      auto& size = sizes[place];
       program.at(std::to_string(size.message->bytes) + " B, round " + std::to_string(round));
       size.elapsed_s.push_back(end.run(*size.message, settings.window, size.windows));
     }

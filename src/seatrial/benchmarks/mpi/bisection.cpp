@@ -18,6 +18,7 @@
 #include "mpi/program.hpp"
 #include "mpi/rounds.hpp"
 #include "mpi/waiting.hpp"
+#include "round_order.hpp"
 
 namespace {
 
@@ -144,8 +145,9 @@ void measure(mpi::Program& program, const Settings& settings) {
   }
   const mpi::Rounds rounds(min_rounds, program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
-    for (auto& one : all) {
-      program.at("bisection " + std::to_string(&one - all.data()) + ", with rank " +
+    for (const auto place : round_order(all.size(), round)) {
+      auto& one = all[place];
+      program.at("bisection " + std::to_string(place) + ", with rank " +
                  std::to_string(one.partner) + ", round " + std::to_string(round));
       one.elapsed_s.push_back(halves.run(one.partner, one.windows));
     }

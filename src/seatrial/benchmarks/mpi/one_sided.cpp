@@ -24,6 +24,7 @@
 #include "mpi/program.hpp"
 #include "mpi/rounds.hpp"
 #include "pages.hpp"
+#include "round_order.hpp"
 
 namespace {
 
@@ -290,7 +291,8 @@ void measure(mpi::Program& program, const Settings& settings) {
 
   const mpi::Rounds rounds(min_rounds, program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
-    for (auto& series : all) {
+    for (const auto place : round_order(all.size(), round)) {
+      auto& series = all[place];
       program.at(std::to_string(series.message.bytes) + " B, round " + std::to_string(round));
       series.elapsed_s.push_back(access.run(series.message, series.epochs, series.operations));
     }

@@ -22,6 +22,7 @@
 #include "mpi/collective_timing.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/program.hpp"
+#include "round_order.hpp"
 
 namespace seatrial::mpi {
 
@@ -146,8 +147,8 @@ public:
     counted_ = dropped_ = overran_ = 0;
     const auto begin = Clock::now();
     for (std::size_t round = 0; goes_on(round, seconds(Clock::now() - begin)); ++round)
-      for (auto& point : points_)
-        take(point, "round " + std::to_string(round));
+      for (const auto place : round_order(points_.size(), round))
+        take(points_[place], "round " + std::to_string(round));
     report();
   }
 
