@@ -33,3 +33,10 @@ def test_text_from_data_stays_text():
     }
     svg = render(spec, "m1", "a <title>", "b & c").__html__()
     assert "<script" not in svg and "&lt;script&gt;" in svg and 'aria-labelledby="m1-title m1-desc"' in svg
+
+
+def test_a_quantity_keeps_its_no_break_space():
+    values = [{"x": "size 1\N{NO-BREAK SPACE}KiB", "y": 1}]
+    spec = {"data": {"values": values}, "mark": "bar", "encoding": {"y": {"field": "x", "type": "nominal"}}}
+    drawn = render(spec, "c", "title 1\N{NO-BREAK SPACE}KiB", "d").text
+    assert "size 1\N{NO-BREAK SPACE}KiB" in drawn and "title 1\N{NO-BREAK SPACE}KiB" in drawn and "?" not in drawn

@@ -109,6 +109,10 @@ def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
     return Svg(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True))
 
 
+_KEPT = "\n\N{NO-BREAK SPACE}"
+"""Printable, although Python says otherwise: a quantity and its unit stay on one line."""
+
+
 @cache
 def _warn_once(text: str) -> None:
     _log.warning(text)
@@ -120,7 +124,7 @@ def _printable(value: Any) -> Any:
     if isinstance(value, str):
         if value.isprintable():
             return value
-        return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in value)
+        return "".join(letter if letter.isprintable() or letter in _KEPT else "?" for letter in value)
     if isinstance(value, Mapping):
         return {_printable(name): _printable(item) for name, item in value.items()}
     return [_printable(item) for item in value] if isinstance(value, list | tuple) else value
