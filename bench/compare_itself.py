@@ -1,7 +1,5 @@
 """Compares programs with themselves: how often is the verdict a difference, and how often `same`?
 
-Each trial is a study of at most 10 s over the axis `label`, which changes nothing. The trials run `cpu.peak` (one core,
-FP64), the triad of `memory.stream` (all threads, non-temporal stores, which vary less) and `mpi.latency` (8 B), in turn.
 The script resumes: it adds to its record until the count is reached.
 
 python bench/compare_itself.py [--trials 200] [-o docs/results/compare_itself.json]
