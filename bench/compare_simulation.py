@@ -33,6 +33,7 @@ from seatrial.stats.law_interval import law_interval
 from seatrial.stats.max_t import adjusted_p
 from seatrial.stats.outliers import screen_groups
 from seatrial.stats.ratio import independent_ratio, paired_ratio
+from seatrial.stats.resolution import half_steps
 from seatrial.stats.sequential import ALPHA, LOOK_ALPHA, LOOKS, end_alpha, least_blocks, replay_curve
 from seatrial.stats.sessions import LEAST_SESSIONS
 from seatrial.stats.verdict import verdict
@@ -210,6 +211,36 @@ def _outcomes(looks: Looks, n: int) -> dict[str, bool]:
     return outcomes
 
 
+# --- values that were rounded by a timer or to printed digits
+
+
+def rounded(noise: Noise, source: random.Random, trials: int, n: int, step: float) -> list[dict[str, Any]]:
+    """Verdicts on times of 1 to 1 + step that were rounded to this step, at a margin of 2 %; and how often they would be
+    `same` if the step were ignored."""
+    counts: dict[float, dict[str, float]] = {}
+    for _ in range(trials):
+        level, pairs = 1.0 + step * source.random(), blocks(noise, source, n)
+        for ratio in RATIOS:
+            shown = [tuple(step * round(time / step) for time in (level * a, level * ratio * b)) for a, b in pairs]
+            steps = [half_steps(step / a, step / b) for a, b in shown]
+            (known,) = replay_curve([shown], MARGIN, False, 1, steps=[steps])
+            (ignored,) = replay_curve([shown], MARGIN, False, 1)
+            outcomes = {
+                "same": known.verdict is Verdict.SAME,
+                "different": known.verdict in DIFFERENT,
+                "interval_holds": (known.plain.low or 0.0) <= ratio <= (known.plain.high or math.inf),
+                "same_if_ignored": ignored.verdict is Verdict.SAME,
+                "interval_holds_if_ignored": (ignored.plain.low or 0.0) <= ratio <= (ignored.plain.high or math.inf),
+            }
+            own = counts.setdefault(ratio, {})
+            for key, is_true in outcomes.items():
+                own[key] = own.get(key, 0.0) + is_true / trials
+    return [
+        {"noise": noise.__name__, "step": step, "blocks": n, "ratio": ratio, **{k: round(v, 4) for k, v in own.items()}}
+        for ratio, own in counts.items()
+    ]
+
+
 # --- curves
 
 
@@ -233,7 +264,7 @@ def curves(noise: Noise, source: random.Random, trials: int, n: int) -> dict[str
         slower = [[(a, b * (1.4 + 0.2 * k / (SIZES - 1))) for a, b in pairs] for k, pairs in enumerate(sizes)]
         every += all(one.verdict is Verdict.SLOWER for one in replay_curve(slower, MARGIN, False, SIZES))
         mixed = [[log + (math.log(1.4) if k < 6 else 0.0) for log in own] for k, own in enumerate(logs)]
-        p_values = adjusted_p(mixed, math.log1p(MARGIN))
+        p_values = adjusted_p(mixed, [math.log1p(MARGIN)] * len(mixed))
         some += all(p is not None and p <= end_alpha() for p in p_values[:6])
     return {
         "noise": noise.__name__,
@@ -457,6 +488,7 @@ def cells() -> list[Cell]:
         *(Cell("compared", "compared", kind) for kind in kinds),
         *(Cell("curves", "curves", kind, (n,)) for kind in ("normal", "two_levels", "delays") for n in (6, 10)),
         *(Cell("alternatives", "alternatives", kind) for kind in kinds),
+        *(Cell("rounded", "rounded", "normal", (n, step)) for n in (12, 24) for step in (0.1, 0.01)),
         *(Cell("parts", "parts", "", (n,)) for n in (6, 12)),
         *(
             Cell("scaling", "scaling", kind, (n, bend))

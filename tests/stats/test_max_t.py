@@ -41,14 +41,14 @@ def _by_listing(differences: list[list[float]], margin: float) -> list[float]:
 def test_p_values_by_listing_all_signs(seed: int, margin: float) -> None:
     source = random.Random(seed)
     differences = [[source.gauss(0.4 * j, 1.0) for _ in range(7)] for j in range(5)]
-    assert adjusted_p(differences, margin) == pytest.approx(_by_listing(differences, margin))
+    assert adjusted_p(differences, [margin] * len(differences)) == pytest.approx(_by_listing(differences, margin))
 
 
 def test_six_blocks_suffice_for_any_number_of_clear_differences() -> None:
     source = random.Random(1)
     slower = [[0.4 + source.gauss(0.0, 0.01) for _ in range(6)] for _ in range(6)]
     equal = [[source.gauss(0.0, 0.01) for _ in range(6)] for _ in range(50)]
-    found = adjusted_p(slower + equal, 0.02)
+    found = adjusted_p(slower + equal, [0.02] * len(slower + equal))
     assert found[:6] == [2 / 2**6] * 6
     assert all(p == 1.0 or (p is not None and p > 0.05) for p in found[6:])
     assert adjusted_p([[1.0] * 5] * 3) == [None] * 3 and adjusted_p([]) == []
@@ -72,6 +72,7 @@ def test_equal_sides_are_rarely_called_different_whatever_the_noise(n: int) -> N
 def test_swapped_sides_have_the_same_p_values_and_the_order_does_not_matter() -> None:
     source = random.Random(5)
     differences = [[source.gauss(0.2 * j, 1.0) for _ in range(20)] for j in range(6)]
-    found = adjusted_p(differences, 0.1)
-    assert adjusted_p([[-value for value in own] for own in differences], 0.1) == pytest.approx(found)
-    assert adjusted_p(differences[::-1], 0.1) == pytest.approx(found[::-1])
+    margins = [0.1, 0.2, 0.1, 0.0, 0.1, 0.05]
+    found = adjusted_p(differences, margins)
+    assert adjusted_p([[-value for value in own] for own in differences], margins) == pytest.approx(found)
+    assert adjusted_p(differences[::-1], margins[::-1]) == pytest.approx(found[::-1])

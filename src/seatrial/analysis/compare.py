@@ -77,7 +77,7 @@ def _with_reference(match: Match, margin: float, family: int) -> Comparison:
     )
     ratio = RatioInterval(candidate.median / baseline.median, None, None)
     design = Design(0, (), Stopped.NOT_PLANNED, ALPHA)
-    return comparison_of(match, (baseline, candidate), ratio, ratio, margin, family, design)
+    return comparison_of(match, (baseline, candidate), (ratio, ratio), margin, family, design)
 
 
 def _step_down(found: dict[int, Comparison], curves: Sequence[Curve]) -> dict[int, Comparison]:

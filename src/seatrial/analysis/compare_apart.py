@@ -10,6 +10,7 @@ from seatrial.model.figure_result import RepeatValue, numbers
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval, independent_ratio
+from seatrial.stats.resolution import half_steps, widened
 from seatrial.stats.sequential import ALPHA
 from seatrial.stats.sessions import LEAST_SESSIONS, Timed, alternating_sessions
 
@@ -22,17 +23,19 @@ def compare_apart(match: Match, baseline: Measured, candidate: Measured, margin:
         _timed(candidate.figure.repeats),
         is_one_machine=bool(baseline.hosts) and len({*baseline.hosts, *candidate.hosts}) == 1,
     )
+    steps = half_steps(baseline.figure.resolution, candidate.figure.resolution)
     if len(sessions) >= LEAST_SESSIONS:
-        test = BlockTest(sessions)
+        test = BlockTest(sessions, steps)
         design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, test.statistic, sessions=len(sessions))
-        plain, simultaneous, p = test.ratio(ALPHA), test.ratio(ALPHA / family), test.p_outside(margin)
-        return comparison_of(match, sides, plain, simultaneous, margin, family, design, p, sessions)
+        intervals, p = (test.ratio(ALPHA), test.ratio(ALPHA / family)), test.p_outside(margin)
+        return comparison_of(match, sides, intervals, margin, family, design, p, sessions, half_steps=steps)
     first, second = (numbers(side.values) for side in sides)
-    plain = independent_ratio(first, second, ALPHA)
+    plain = widened(independent_ratio(first, second, ALPHA), steps)
     if min(len(first), len(second)) < MINIMUM_REPEATS:
         plain = RatioInterval(plain.ratio, None, None)
     design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, sessions=max(1, len(sessions)))
-    return comparison_of(match, sides, plain, RatioInterval(plain.ratio, None, None), margin, family, design)
+    intervals = (plain, RatioInterval(plain.ratio, None, None))
+    return comparison_of(match, sides, intervals, margin, family, design, half_steps=steps)
 
 
 def _timed(repeats: Sequence[RepeatValue]) -> list[Timed]:

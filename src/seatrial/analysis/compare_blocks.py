@@ -14,7 +14,8 @@ from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.max_t import adjusted_p
 from seatrial.stats.ratio import ROUNDING, RatioInterval
-from seatrial.stats.sequential import ALPHA, LOOKS, Replay, replay_curve, simultaneous
+from seatrial.stats.resolution import coarsest, half_steps
+from seatrial.stats.sequential import ALPHA, LOOKS, Pairs, Replay, Steps, replay_curve, simultaneous
 from seatrial.stats.turns import pair_of_block
 
 Block = tuple[RepeatValue, RepeatValue]
@@ -41,8 +42,12 @@ def compare_blocks(
     points = [
         [pair_of_block(first.value, second.value, first.turns, second.turns) for first, second in own] for own in blocks
     ]
+    steps = [[half_steps(first.resolution, second.resolution) for first, second in own] for own in blocks]
     rule = matches[0].rule
-    found = _unplanned(points, margin, family) if rule is None else _planned(points, margin, family, rule, matches[0])
+    if rule is None:
+        found = _unplanned(points, steps, margin, family)
+    else:
+        found = _planned(points, steps, margin, family, rule, matches[0])
     p_values = _p_values(points, found, margin)
     return [
         _comparison(match, own, pairs, result, p, rule, margin, family)
@@ -51,35 +56,30 @@ def compare_blocks(
 
 
 def _planned(
-    points: Sequence[Sequence[tuple[float, float]]], margin: float, family: int, rule: Sequential, match: Match
+    points: Sequence[Pairs], steps: Sequence[Steps], margin: float, family: int, rule: Sequential, match: Match
 ) -> list[Replay]:
     is_finished = rule.is_spent or len(points[0]) >= rule.maximum
     higher = match.better is Better.HIGHER
-    return replay_curve(points, margin, higher, family, rule.ends, is_finished=is_finished)
+    return replay_curve(points, margin, higher, family, rule.ends, is_finished=is_finished, steps=steps)
 
 
-def _unplanned(points: Sequence[Sequence[tuple[float, float]]], margin: float, family: int) -> list[Replay]:
+def _unplanned(points: Sequence[Pairs], steps: Sequence[Steps], margin: float, family: int) -> list[Replay]:
     """Existing blocks that were not made for this comparison: read once."""
-    tests = [BlockTest(pairs) for pairs in points]
-    intervals = simultaneous(points, tests, ALPHA, family)
+    tests = [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, steps, strict=True)]
+    intervals = simultaneous(tests, ALPHA, family)
     return [
-        replace(
-            Replay.of(test, len(pairs), margin, ALPHA),
-            family=RatioInterval(test.ratio(ALPHA).ratio, *(ends or (None, None))),
-        )
-        for pairs, test, ends in zip(points, tests, intervals, strict=True)
+        replace(Replay.of(test, margin, ALPHA), family=RatioInterval(test.ratio(ALPHA).ratio, *(ends or (None, None))))
+        for test, ends in zip(tests, intervals, strict=True)
     ]
 
 
-def _p_values(
-    points: Sequence[Sequence[tuple[float, float]]], found: Sequence[Replay], margin: float
-) -> list[float | None]:
+def _p_values(points: Sequence[Pairs], found: Sequence[Replay], margin: float) -> list[float | None]:
     """The p-value of each point, adjusted for the number of points by the maximum statistic over the same blocks."""
     if len(points) == 1:
         return [found[0].p_outside]
-    edge = math.log1p(margin) + ROUNDING
+    edges = [math.log1p(margin) + result.half_steps + ROUNDING for result in found]
     logs = [[math.log(candidate) - math.log(baseline) for baseline, candidate in pairs] for pairs in points]
-    adjusted = {n: adjusted_p([own[:n] for own in logs], edge) for n in {result.blocks for result in found}}
+    adjusted = {n: adjusted_p([own[:n] for own in logs], edges) for n in {result.blocks for result in found}}
     values: list[float | None] = []
     for place, result in enumerate(found):
         p = adjusted[result.blocks][place]
@@ -105,7 +105,8 @@ def _comparison(
         raise TypeError("a published value has no blocks")
     sides = (side_of(baseline, [first for first, _ in used]), side_of(candidate, [second for _, second in used]))
     pairs = pairs[: result.blocks]
-    return comparison_of(match, sides, result.plain, result.family, margin, family, design, p, pairs)
+    intervals = (result.plain, result.family)
+    return comparison_of(match, sides, intervals, margin, family, design, p, pairs, half_steps=result.half_steps)
 
 
 def _stopped(result: Replay, rule: Sequential) -> Stopped:

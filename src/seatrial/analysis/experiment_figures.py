@@ -18,6 +18,7 @@ from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
 from seatrial.stats.dependence import dependence
 from seatrial.stats.interval import median_interval
+from seatrial.stats.resolution import widened_ends
 
 
 def in_time(records: Iterable[RepeatRecord]) -> Sequence[RepeatRecord]:
@@ -134,7 +135,7 @@ class _Gathered:
 
     def __init__(self, first: Reading, keeps_limits: bool) -> None:
         self.figure, self.point = first.figure, first.point
-        self.places, self.values = array("q"), list[float]()
+        self.places, self.values, self.resolutions = array("q"), list[float](), array("d")
         self.turns: list[tuple[float, ...]] = []
         self.minimum, self.maximum, self.n_samples = first.minimum, first.maximum, 0
         self.shares, self.shared = array("d"), array("q")
@@ -149,6 +150,7 @@ class _Gathered:
             self.turns.append(reading.values if in_turns else ())
         self.places.append(place)
         self.values.append(reading.value)
+        self.resolutions.append(reading.resolution)
         self.minimum = min(self.minimum, reading.minimum)
         self.maximum = max(self.maximum, reading.maximum)
         self.n_samples += reading.n_samples
@@ -200,6 +202,7 @@ class _Gathered:
             )
         middle = median(self.values)
         correlation = dependence(self.values)
+        resolution = max(self.resolutions, default=0.0)
         return FigureResult(
             name=figure.name,
             point=self.point,
@@ -207,13 +210,14 @@ class _Gathered:
             better=figure.better,
             work=figure.work,
             median=middle,
-            ci95=median_interval(self.values, correlation=correlation),
+            ci95=widened_ends(median_interval(self.values, correlation=correlation), resolution),
             dependence=correlation,
+            resolution=resolution,
             minimum=self.minimum,
             maximum=self.maximum,
             n_samples=self.n_samples,
             limit=limit,
-            repeats=RepeatValues(*columns, self.values, self.turns),
+            repeats=RepeatValues(*columns, self.values, self.turns, self.resolutions if resolution else ()),
             fraction_of_limit=self.share,
             attainable=figure.attainable(params),
             one_limit_over=figure.one_limit_over,

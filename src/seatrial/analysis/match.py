@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
 from seatrial.model.benchmark import Better
-from seatrial.model.comparison import Comparison, Design, Side, Stopped
+from seatrial.model.comparison import Comparison, Design, Side, Stopped, Verdict
 from seatrial.model.figure_result import FigureResult, RepeatValue, RepeatValues, numbers
 from seatrial.model.parameter import Value
 from seatrial.model.spelling import count
 from seatrial.model.units import Unit
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval
+from seatrial.stats.resolution import is_too_coarse
 from seatrial.stats.sessions import LEAST_SESSIONS
 from seatrial.stats.verdict import verdict
 
@@ -68,15 +70,17 @@ def side_of(measured: Measured, values: Sequence[RepeatValue]) -> Side:
 def comparison_of(
     match: Match,
     sides: tuple[Side, Side],
-    plain: RatioInterval,
-    simultaneous: RatioInterval,
+    intervals: tuple[RatioInterval, RatioInterval],
     margin: float,
     family: int,
     design: Design,
     p: float | None = None,
     pairs: Sequence[tuple[float, float]] = (),
+    *,
+    half_steps: float = 0.0,
 ) -> Comparison:
-    """The comparison with the verdict of its simultaneous interval."""
+    """The comparison with the verdict of its simultaneous interval, the second of `intervals`."""
+    plain, simultaneous = intervals
     found = Comparison(
         benchmark=match.benchmark,
         figure=match.figure,
@@ -95,6 +99,7 @@ def comparison_of(
         design=design,
         p_family=p,
         pairs=tuple(pairs),
+        resolution=math.expm1(half_steps),
     )
     return replace(found, note=_note(found))
 
@@ -123,4 +128,9 @@ def _note(found: Comparison) -> str:
         notes.append("unfinished: a verdict is read at the planned looks and at the end only")
     elif found.ci95_family is None:
         notes.append(f"{found.design.blocks or fewest} repeats are too few for an interval that holds for the family")
+    if found.verdict is Verdict.AMBIGUOUS and is_too_coarse(found.margin, math.log1p(found.resolution)):
+        notes.append(
+            f"too coarse for this margin: the step of the timer or of the printed digits alone may change the ratio by "
+            f"{100.0 * found.resolution:.2g} %"
+        )
     return "; ".join(notes)

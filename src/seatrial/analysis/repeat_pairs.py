@@ -9,6 +9,7 @@ from seatrial.model.figure_result import FigureResult
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval, independent_ratio
+from seatrial.stats.resolution import half_steps, widened
 
 Blocks = Mapping[tuple[str, int], str]
 """(experiment, repeat) -> the block in which the repeat was made. Missing: not interleaved."""
@@ -65,10 +66,11 @@ def point_ratio(
     sides = [point.figure.values for point in (baseline, candidate)]
     if not all(side and all(0.0 < value < float("inf") for value in side) for side in sides):
         return None
+    steps = half_steps(baseline.figure.resolution, candidate.figure.resolution)
     pairs = pairs_of(baseline, candidate, blocks)
     if len(pairs) >= MINIMUM_REPEATS and 2 * len(pairs) >= min(map(len, sides)):
-        return PointRatio(BlockTest(pairs).ratio(alpha), pairs)
-    return PointRatio(independent_ratio(sides[0], sides[1], alpha), ())
+        return PointRatio(BlockTest(pairs, steps).ratio(alpha), pairs)
+    return PointRatio(widened(independent_ratio(sides[0], sides[1], alpha), steps), ())
 
 
 def _place(

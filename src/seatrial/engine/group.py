@@ -15,6 +15,7 @@ from seatrial.model.parameter import Value
 from seatrial.model.reading import recorded_readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
+from seatrial.stats.resolution import half_steps
 from seatrial.stats.stopping import LOOKS
 from seatrial.stats.turns import pair_of_block
 from seatrial.store.record_heads import RecordHead
@@ -43,11 +44,24 @@ class OkRepeat(Protocol):
     def turns(self) -> Mapping[FigureKey, tuple[float, ...]]:
         """The values of the samples of each figure, if it took turns with others."""
 
+    @property
+    def resolutions(self) -> Mapping[FigureKey, float]:
+        """The resolution of each figure, as a share of its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What the policies use of the figures of a repeat."""
+
+    values: Mapping[FigureKey, float] = field(default_factory=dict)
+    turns: Mapping[FigureKey, tuple[float, ...]] = field(default_factory=dict)
+    resolutions: Mapping[FigureKey, float] = field(default_factory=dict)
+
 
 class RecordedRepeat:
     """An ok repeat whose figures are read when they are needed: of many repeats, the policies use the first ones."""
 
-    __slots__ = ("_machine", "_ready", "_record", "_values", "block", "repeat", "wall_s")
+    __slots__ = ("_figures", "_machine", "_ready", "_record", "block", "repeat", "wall_s")
 
     def __init__(self, record: Recorded, ready: Ready, machine: Machine) -> None:
         self.repeat = record.repeat
@@ -56,17 +70,22 @@ class RecordedRepeat:
         self._record = record
         self._ready = ready
         self._machine = machine
-        self._values: tuple[dict[FigureKey, float], dict[FigureKey, tuple[float, ...]]] | None = None
+        self._figures: _Figures | None = None
 
     @property
     def values(self) -> Mapping[FigureKey, float]:
         """The value of each figure; none if they cannot be computed."""
-        return self._figures()[0]
+        return self._known().values
 
     @property
     def turns(self) -> Mapping[FigureKey, tuple[float, ...]]:
         """The values of the samples of each figure, if it took turns with others."""
-        return self._figures()[1]
+        return self._known().turns
+
+    @property
+    def resolutions(self) -> Mapping[FigureKey, float]:
+        """The resolution of each figure, as a share of its value."""
+        return self._known().resolutions
 
     def read(self) -> None:
         """Read the figures now. Raises ProtocolError if they cannot be computed, StoreError if the record cannot be
@@ -74,18 +93,21 @@ class RecordedRepeat:
         point = self._ready.point
         record = self._record.full() if isinstance(self._record, RecordHead) else self._record
         found = recorded_readings(point.benchmark, self._machine, point.parameters, record)
-        values = {(r.figure.name, point_key(r.point)): r.value for r in found}
+        keyed = [((reading.figure.name, point_key(reading.point)), reading) for reading in found]
         in_turns = record.seen.get("together")
-        turns = {(r.figure.name, point_key(r.point)): r.values for r in found} if in_turns else {}
-        self._values = values, turns
+        self._figures = _Figures(
+            {key: reading.value for key, reading in keyed},
+            {key: reading.values for key, reading in keyed} if in_turns else {},
+            {key: reading.resolution for key, reading in keyed if reading.resolution},
+        )
 
-    def _figures(self) -> tuple[dict[FigureKey, float], dict[FigureKey, tuple[float, ...]]]:
-        if self._values is None:
+    def _known(self) -> _Figures:
+        if self._figures is None:
             try:
                 self.read()
             except ProtocolError:
-                self._values = {}, {}
-        return self._values or ({}, {})
+                self._figures = _Figures()
+        return self._figures or _Figures()
 
 
 @dataclass(slots=True)
@@ -210,5 +232,14 @@ def paired(baseline: Member, candidate: Member, key: FigureKey) -> list[tuple[fl
     return [
         pair_of_block(first.values[key], second.values[key], first.turns.get(key, ()), second.turns.get(key, ()))
         for first, second in blocks
+        if key in first.values and key in second.values
+    ]
+
+
+def paired_steps(baseline: Member, candidate: Member, key: FigureKey) -> list[float]:
+    """The half steps of one figure in the blocks of `paired`."""
+    return [
+        half_steps(first.resolutions.get(key, 0.0), second.resolutions.get(key, 0.0))
+        for first, second in blocks_of(baseline, candidate)
         if key in first.values and key in second.values
     ]

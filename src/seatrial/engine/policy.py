@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from seatrial.engine.group import FigureKey, Group, Member, blocks_of, paired
+from seatrial.engine.group import FigureKey, Group, Member, blocks_of, paired, paired_steps
 from seatrial.model.benchmark import Better
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.sequential import LOOKS, are_decided_now
+from seatrial.stats.sequential import LOOKS, Pairs, Steps, are_decided_now
 from seatrial.stats.stopping import StoppingRule
 
 
@@ -177,17 +178,21 @@ class Compared(Pooled):
             curves.setdefault(key[0], []).append(key)
         benchmark = baseline.ready.point.benchmark
         return bool(keys) and all(
-            self._is_conclusive([paired(baseline, candidate, key) for key in own], benchmark.figure(name).better)
+            self._is_conclusive(
+                [paired(baseline, candidate, key) for key in own],
+                [paired_steps(baseline, candidate, key) for key in own],
+                benchmark.figure(name).better,
+            )
             for name, own in curves.items()
         )
 
-    def _is_conclusive(self, points: list[list[tuple[float, float]]], better: Better) -> bool:
+    def _is_conclusive(self, points: Sequence[Pairs], steps: Sequence[Steps], better: Better) -> bool:
         """Whether a planned look decides at every point of a curve; without positive values there is no ratio, and no
         decision."""
         if not all(value > 0 for pairs in points for pair in pairs for value in pair):
             return False
         family = self.family * len(points)
-        return are_decided_now(points, self.margin, higher_is_better=better is Better.HIGHER, family=family)
+        return are_decided_now(points, self.margin, better is Better.HIGHER, family, steps)
 
 
 def _stops(rule: StoppingRule, member: Member, spent_s: float, next_s: float) -> bool:

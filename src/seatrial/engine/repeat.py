@@ -237,6 +237,8 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}
         if len(set(hello.hosts)) > 1:
             noted["hosts"] = list(hello.hosts)  # of each rank
+        if hello.clock_step_s:
+            noted["clock_step_s"] = hello.clock_step_s
         if added := ready.program.added_libraries(hello):
             noted["added_libs"] = added
     record = RepeatRecord(

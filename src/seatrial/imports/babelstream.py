@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, rate_sample
-from seatrial.imports.text import Line, half_unit, is_product, only_one, read_lines
+from seatrial.imports.text import Line, half_unit, is_product, last_digit, only_one, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -168,7 +168,7 @@ def _sample(line: Line, name: str, cells: Sequence[str], unit: float, array_B: i
         work = _ARRAYS[name] * array_B
         if not is_product(work / unit, (rate, half_unit(cells[0])), (least, half_unit(cells[1]))):
             raise line.error(_TOOL, f"{cells[0]} in {cells[1]} s is not the {work} B that {name} moves")
-    return rate_sample(name, in_SI(rate, unit))
+    return rate_sample(name, in_SI(rate, unit), resolution=last_digit(cells[0]))
 
 
 def _set(parameters: dict[str, Value], name: str, value: Value | None) -> None:

@@ -132,7 +132,11 @@ def _samples(entry: Mapping[str, Any], direction: str, where: str, *, is_old: bo
     total = find_whole(group, "total_ios")
     if total and runtime_s and abs(iops * runtime_s - total) > 0.01 * total + 2 * iops * 1e-3 + 2:
         raise ParseError(_TOOL, None, "", f"{where}: iops {iops:g} x {runtime_s:g} s is not {total} operations")
-    samples = [rate_sample(direction, rate), rate_sample(f"{direction}_iops", iops)]
+    step = 1e-3 / runtime_s if runtime_s else 0.0  # both are per runtime, which fio counts in whole milliseconds
+    samples = [
+        rate_sample(direction, rate, resolution=step),
+        rate_sample(f"{direction}_iops", iops, resolution=step),
+    ]
     key = next((key for key in _LATENCIES if isinstance(group.get(key), dict)), None)
     if key is not None:
         mean = get_number(group[key], "mean", _TOOL, f"{where}, {key}")

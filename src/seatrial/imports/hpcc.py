@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, rate_sample, time_sample
-from seatrial.imports.text import Line, half_unit, is_product, number, only_one, read_lines
+from seatrial.imports.text import SIX_DIGITS, Line, half_unit, is_product, number, only_one, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -98,10 +98,10 @@ def read(data: bytes) -> ImportedFile:
     samples: list[Sample] = []
     for name, (key, scale) in _RATES.items():
         if (value := _measured(entries, key)) is not None:
-            samples.append(rate_sample(name, in_SI(value, scale)))
+            samples.append(rate_sample(name, in_SI(value, scale), resolution=SIX_DIGITS))
     for name, (key, scale) in _TIMES.items():
         if (value := _measured(entries, key)) is not None:
-            samples.append(time_sample(name, in_SI(value, scale)))
+            samples.append(time_sample(name, in_SI(value, scale), resolution=SIX_DIGITS))
     _check(entries)
     _check_body(lines, entries)
     found = {name: _whole(entries, key) for name, key in _PARAMETERS.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from seatrial.benchmarks.apps.hpcg_output import TOOL, HpcgReport, read_hpcg
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, rate_sample, time_sample
-from seatrial.imports.text import read_lines
+from seatrial.imports.text import SIX_DIGITS, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -27,8 +27,8 @@ def read(data: bytes) -> ImportedFile:
 def _samples(report: HpcgReport) -> list[Sample]:
     if report.failed:
         return []
-    samples = [rate_sample(name, in_SI(value, 1e9)) for name, value in report.rates.items()]
-    return [*samples, time_sample("time", report.total_s)]
+    samples = [rate_sample(name, in_SI(value, 1e9), resolution=SIX_DIGITS) for name, value in report.rates.items()]
+    return [*samples, time_sample("time", report.total_s, resolution=SIX_DIGITS)]
 
 
 READER = Reader("hpcg", read)

@@ -35,7 +35,11 @@ def _experiment(tests: Sequence[HplTest]) -> ImportedExperiment:
     for i, test in enumerate(tests):
         # A time printed as 0.00 follows more exactly from the rate.
         time_s = test.printed_s or test.time_s
-        samples += [rate_sample("rate", in_SI(test.printed_Gflops, 1e9), i=i), time_sample("time", time_s, i=i)]
+        step = test.time_step_s / time_s if test.printed_s else test.resolution
+        samples += [
+            rate_sample("rate", in_SI(test.printed_Gflops, 1e9), i=i, resolution=test.resolution),
+            time_sample("time", time_s, i=i, resolution=step),
+        ]
     wrong = next((test for test in tests if not test.is_right), None)
     failed = "" if wrong is None else f"residual FAILED: the solution is wrong (line {wrong.line})"
     residuals = [residual.value if residual.passed else None for test in tests for residual in test.residuals]

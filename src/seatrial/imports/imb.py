@@ -32,7 +32,7 @@ from seatrial.imports.tables import (
     too_small,
     whole_number,
 )
-from seatrial.imports.text import Line, half_unit, read_lines
+from seatrial.imports.text import Line, half_unit, last_digit, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import UNKNOWN, Value
 from seatrial.model.sample import Sample
@@ -315,7 +315,8 @@ def _samples(rows: Sequence[tuple[Line, _Values]], series: Mapping[str, str], un
                     continue
                 value = value if unit == 6 else float(decimal) * _MB[unit]
             _check_possible(line, name, value)
-            yield time_sample(own, value, point=point) if name in _TIMES else rate_sample(own, value, point=point)
+            make = time_sample if name in _TIMES else rate_sample
+            yield make(own, value, point=point, resolution=last_digit(values[name]))
 
 
 def _check_possible(line: Line, name: str, value: float) -> None:

@@ -30,7 +30,7 @@ from seatrial.imports.tables import (
     too_small,
     whole_number,
 )
-from seatrial.imports.text import Line, half_unit, read_lines
+from seatrial.imports.text import Line, half_unit, last_digit, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import UNKNOWN, Value
 from seatrial.model.sample import Sample
@@ -320,10 +320,10 @@ def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:
             i = counted.get((row.size_B, in_place), 0)
             counted[row.size_B, in_place] = i + 1
             time, algbw, busbw = group
-            yield time_sample("time", _seconds(row.line, time), i=i, point=point)
+            yield time_sample("time", _seconds(row.line, time), i=i, point=point, resolution=last_digit(time))
             for series, text in (("algbw", algbw), ("busbw", busbw)):
                 if text != _NONE and (rate := _scaled(text, 9)) > 0:
-                    yield rate_sample(series, rate, i=i, point=point)
+                    yield rate_sample(series, rate, i=i, point=point, resolution=last_digit(text))
 
 
 def _seconds(line: Line, text: str) -> float:

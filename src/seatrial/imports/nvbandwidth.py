@@ -27,7 +27,7 @@ from seatrial.imports.tables import (
     is_noise,
     scaled,
 )
-from seatrial.imports.text import Line, half_unit, read_lines
+from seatrial.imports.text import Line, half_unit, last_digit, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -295,9 +295,9 @@ def _samples(matrix: _Matrix) -> Iterable[Sample]:
             raise matrix.error(f"{matrix.test}: {text[:40]} {matrix.unit} in row {row}, column {column} is impossible")
         point: dict[str, Value] = {"row": row, "column": column}
         yield (
-            rate_sample(series, value, point=point)
+            rate_sample(series, value, point=point, resolution=last_digit(text))
             if series == "bandwidth"
-            else time_sample(series, value, point=point)
+            else time_sample(series, value, point=point, resolution=last_digit(text))
         )
 
 

@@ -34,7 +34,7 @@ from seatrial.imports.tables import (
     too_small,
     whole_number,
 )
-from seatrial.imports.text import Line, read_lines
+from seatrial.imports.text import Line, last_digit, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import UNKNOWN, Value
 from seatrial.model.sample import Sample
@@ -353,7 +353,8 @@ def _samples(table: _Table, row: Row, renamed: Mapping[str, str]) -> Iterator[Sa
         value = scaled(values[column.name], column.exponent)
         _check_possible(line, column, value)
         if value > 0 or column.name == "overlap":
-            yield _sample(series, column.name, value, point, extra if column.name == main else {}, ours=bool(renamed))
+            own = {"resolution": last_digit(str(values[column.name])), **(extra if column.name == main else {})}
+            yield _sample(series, column.name, value, point, own, ours=bool(renamed))
 
 
 _SUFFIX = {-6: "_s", 6: "_Bps", 0: ""}

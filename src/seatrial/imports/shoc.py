@@ -19,7 +19,7 @@ from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import rate_sample, time_sample
 from seatrial.imports.tables import MOST_PER_SECOND, MOST_SECONDS, check_distinct, decimal_of, scaled
-from seatrial.imports.text import Line, read_lines
+from seatrial.imports.text import SIX_DIGITS, Line, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -240,7 +240,7 @@ def _samples(row: _Row) -> Iterator[Sample]:
         if not 0 < value <= (MOST_SECONDS if series == "time" else MOST_PER_SECOND):
             raise row.line.error(_TOOL, f"{cell[:40]} {row.unit} is impossible")
         make = time_sample if series == "time" else rate_sample
-        yield make(series, value, i=i, point=point)
+        yield make(series, value, i=i, point=point, resolution=SIX_DIGITS)
 
 
 READER = Reader(kind="shoc", read=read_shoc)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, sample_at_rate
-from seatrial.imports.text import Line, half_unit, is_product, only_one, read_lines
+from seatrial.imports.text import Line, half_unit, is_product, last_digit, only_one, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -101,7 +101,7 @@ def _sample(line: Line, kernel: str, cells: tuple[str, ...], array_B: int) -> Sa
         raise line.error(_TOOL, "the minimum, mean and maximum time are not in this order")
     if not is_product(work / 1e6, (rate, half_unit(cells[0])), (least, half_unit(cells[2]))):
         raise line.error(_TOOL, f"{cells[0]} MB/s in {cells[2]} s is not the {work:.0f} B that {kernel} moves")
-    return sample_at_rate(kernel.lower(), "bytes", work, in_SI(rate, 1e6))
+    return sample_at_rate(kernel.lower(), "bytes", work, in_SI(rate, 1e6), resolution=last_digit(cells[0]))
 
 
 def _validation(lines: Sequence[Line]) -> str:

@@ -112,6 +112,17 @@ def half_unit(token: str) -> float:
     return float(0.5 * 10.0 ** (int(exponent or 0) - decimals))
 
 
+SIX_DIGITS = 1e-5
+"""The largest step, as a share of the number, of the six significant digits that C and C++ print by default. They omit
+trailing zeros, so a shorter number is as exact."""
+
+
+def last_digit(token: str) -> float:
+    """One unit in the last printed place, as a share of the number; 0 for zero."""
+    value = abs(float(token))
+    return 2.0 * half_unit(token) / value if value else 0.0
+
+
 def is_product(product: float, a: tuple[float, float], b: tuple[float, float]) -> bool:
     """Whether `product` can be the product of two printed values, each given as (value, rounding error).
 

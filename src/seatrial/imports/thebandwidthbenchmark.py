@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, rate_sample
-from seatrial.imports.text import Line, half_unit, is_product, only_one, read_lines
+from seatrial.imports.text import Line, half_unit, is_product, last_digit, only_one, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -91,7 +91,7 @@ def _row(line: Line, kernel: str, array_B: int, prefix: str, flop_prefix: str | 
     slack_of_size = 1.0 + 0.005e6 / _ARRAYS / array_B
     if not is_product(work / unit, (rate, half_unit(words[1]) * slack_of_size), time_s):
         raise line.error(_TOOL, f"{words[1]} {prefix}B/s in {words[-2]} s is not the {work} B that {kernel} moves")
-    samples = [rate_sample(kernel.lower(), in_SI(rate, unit))]
+    samples = [rate_sample(kernel.lower(), in_SI(rate, unit), resolution=last_digit(words[1]))]
     if flop_prefix is not None and kernel in _FLOP:
         # An element has 8 B, or 4 B in single precision: flops per byte must fit one of them.
         flops = in_SI(line.number_of(_TOOL, words[2], "the rate of operations"), _PREFIXES[flop_prefix])
@@ -99,7 +99,7 @@ def _row(line: Line, kernel: str, array_B: int, prefix: str, flop_prefix: str | 
         expected = [rate * unit / (_WORDS[kernel] * element) * _FLOP[kernel] for element in (4, 8)]
         if not any(abs(flops - value) <= 2 * slack_flops + 0.001 * value for value in expected):
             raise line.error(_TOOL, f"{words[2]} {flop_prefix}Flop/s does not fit {words[1]} {prefix}B/s")
-        samples.append(rate_sample(f"{kernel.lower()}_flops", flops))
+        samples.append(rate_sample(f"{kernel.lower()}_flops", flops, resolution=last_digit(words[2])))
     return samples
 
 

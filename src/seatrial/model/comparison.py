@@ -91,6 +91,8 @@ class Comparison:
     this comparison alone; `ci95_family` holds for all comparisons of the family at once and for all looks, and
     determines the verdict. Both are None if there are too few repeats, or none (a reference). `p_family` is the
     p-value of "the ratio lies within the margin", adjusted for the family. `note` states what limits the verdict.
+    `resolution` is the share by which rounding (the timer's step, printed digits) alone may have changed the ratio: it
+    widens both ends of the intervals.
     """
 
     benchmark: str
@@ -111,3 +113,4 @@ class Comparison:
     p_family: float | None = None
     pairs: Sequence[tuple[float, float]] = field(default=())
     note: str = ""
+    resolution: float = 0.0

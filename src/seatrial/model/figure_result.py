@@ -20,7 +20,7 @@ class RepeatValue:
     """The value of one repeat, with what is needed to find its record and to see drift.
 
     `turns` are the values of its samples if it took turns with others: the n-th samples of all were taken one right
-    after another.
+    after another. `resolution` is the step that it was rounded to, as a share of it; 0: not rounded, or unknown.
     """
 
     repeat: int
@@ -28,16 +28,17 @@ class RepeatValue:
     t0: float
     value: float
     turns: tuple[float, ...] = ()
+    resolution: float = 0.0
 
 
 class RepeatValues(Sequence[RepeatValue]):
     """The values of one figure by column: an object for each of 100,000 repeats and each figure takes too much memory.
 
     Figures of one experiment share the columns `repeats`, `orders` and `starts` if all of them have all repeats.
-    `turns` is empty if no repeat took turns.
+    `turns` is empty if no repeat took turns, `resolutions` if no value was rounded.
     """
 
-    __slots__ = ("orders", "repeats", "starts", "turns", "values")
+    __slots__ = ("orders", "repeats", "resolutions", "starts", "turns", "values")
 
     def __init__(
         self,
@@ -46,12 +47,14 @@ class RepeatValues(Sequence[RepeatValue]):
         starts: Sequence[float],
         values: Sequence[float],
         turns: Sequence[tuple[float, ...]] = (),
+        resolutions: Sequence[float] = (),
     ) -> None:
         self.repeats = repeats
         self.orders = orders
         self.starts = starts
         self.values = values
         self.turns = turns
+        self.resolutions = resolutions
 
     def __len__(self) -> int:
         return len(self.values)
@@ -65,10 +68,21 @@ class RepeatValues(Sequence[RepeatValue]):
     def __getitem__(self, index: int | slice) -> RepeatValue | RepeatValues:
         if isinstance(index, slice):
             return RepeatValues(
-                self.repeats[index], self.orders[index], self.starts[index], self.values[index], self.turns[index]
+                self.repeats[index],
+                self.orders[index],
+                self.starts[index],
+                self.values[index],
+                self.turns[index],
+                self.resolutions[index],
             )
-        turns = self.turns[index] if self.turns else ()
-        return RepeatValue(self.repeats[index], self.orders[index], self.starts[index], self.values[index], turns)
+        return RepeatValue(
+            self.repeats[index],
+            self.orders[index],
+            self.starts[index],
+            self.values[index],
+            self.turns[index] if self.turns else (),
+            self.resolutions[index] if self.resolutions else 0.0,
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -83,6 +97,13 @@ class RepeatValues(Sequence[RepeatValue]):
 def numbers(repeats: Sequence[RepeatValue]) -> Sequence[float]:
     """The values of repeats alone."""
     return repeats.values if isinstance(repeats, RepeatValues) else [repeat.value for repeat in repeats]
+
+
+def resolution_of(repeats: Sequence[RepeatValue]) -> float:
+    """The coarsest resolution of repeats, as a share of the value; 0 if no value was rounded."""
+    if isinstance(repeats, RepeatValues):
+        return max(repeats.resolutions, default=0.0)
+    return max((repeat.resolution for repeat in repeats), default=0.0)
 
 
 def share_of(value: float, limit: Limit | None, better: Better) -> float | None:
@@ -104,7 +125,8 @@ class FigureResult:
 
     `attainable` and `one_limit_over` are those that the figure declares; see `Figure`. `customary` is the median in the
     unit that users of an application expect, "" if there is no such unit. `dependence` is the correlation of successive
-    repeats, 0 if it is not significant: `ci95` is wider by it, or None.
+    repeats, 0 if it is not significant: `ci95` is wider by it, or None. `resolution` is the step that values were
+    rounded to, as a share of the value, in the coarsest repeat: both ends of `ci95` are wider by half of it.
     """
 
     name: str
@@ -124,6 +146,7 @@ class FigureResult:
     one_limit_over: tuple[str, ...] = ()
     customary: str = ""
     dependence: float = 0.0
+    resolution: float = 0.0
 
     @property
     def n_repeats(self) -> int:

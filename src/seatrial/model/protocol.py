@@ -54,6 +54,8 @@ class Hello:
     """The host of each rank of an MPI program."""
     isa: tuple[str, ...] = ()
     """Instruction-set features that the compiler was allowed to use."""
+    clock_step_s: float = 0.0
+    """The smallest time that the clock of the samples can show, in seconds; 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,15 @@ def _hello(event: Mapping[str, Any]) -> Hello:
         lib_paths={str(name): str(path) for name, path in event.get("lib_paths", {}).items()},
         hosts=tuple(str(host) for host in event.get("hosts", ())),
         isa=tuple(str(feature) for feature in event.get("isa", ())),
+        clock_step_s=_step(event.get("clock_step_s", 0.0)),
     )
+
+
+def _step(value: Any) -> float:
+    step_s = float(value)
+    if not 0.0 <= step_s < float("inf"):
+        raise ValueError(f"a clock step of {value!r} s")
+    return step_s
 
 
 _SAMPLE_KEYS = frozenset({"ev", "series", "rank", "i", "elapsed_s", "work", "point"})

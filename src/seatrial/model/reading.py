@@ -26,7 +26,8 @@ PointKey = tuple[tuple[str, Value], ...]
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One figure at one point in one repeat. `value` is the median over samples; minimum and maximum are over
-    samples, which are in `values`, in order of time."""
+    samples, which are in `values`, in order of time. `resolution` is the step of the timer or of the printed digits as
+    a share of the value, in the coarsest sample; 0: not rounded, or unknown."""
 
     figure: Figure
     point: Mapping[str, Value]
@@ -36,20 +37,25 @@ class Reading:
     n_samples: int
     limit: Limit | None
     values: tuple[float, ...] = ()
+    resolution: float = 0.0
 
 
-def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample]) -> list[Reading]:
-    """The figures of one repeat, in declared order, points in order of appearance.
+def readings(
+    benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample], clock_step_s: float = 0.0
+) -> list[Reading]:
+    """The figures of one repeat, in declared order, points in order of appearance. `clock_step_s` is the step of the
+    clock that the samples were timed with, in seconds; 0: unknown.
 
     Raises one of `UNREADABLE` if values that a figure needs are missing from a sample, or are impossible; the judge
     turns that into `invalid`.
     """
     found: list[Reading] = []
-    by_series: dict[str, Mapping[PointKey, list[Sample]]] = {}
+    by_series: dict[str, list[tuple[list[Sample], float]]] = {}
     for figure in benchmark.figures:
         if figure.series not in by_series:
-            by_series[figure.series] = _by_point(figure.series, samples)
-        for group in by_series[figure.series].values():
+            groups = _by_point(figure.series, samples).values()
+            by_series[figure.series] = [(group, _resolution(group, clock_step_s)) for group in groups]
+        for group, resolution in by_series[figure.series]:
             values = [figure.value(sample) for sample in group]
             if not all(map(isfinite, values)):
                 raise ValueError(f"{figure.name} is not a finite number")
@@ -63,9 +69,22 @@ def readings(benchmark: Benchmark, machine: Machine, params: Params, samples: Se
                     len(values),
                     None if figure.limit is None else figure.limit(machine, params, group),
                     tuple(values),
+                    resolution,
                 )
             )
     return found
+
+
+def _resolution(samples: Sequence[Sample], clock_step_s: float) -> float:
+    """The coarsest resolution of samples: as stated with them (`extra["resolution"]`: the printed digits, or another
+    timer), else the clock's step over the time. Raises ValueError, TypeError if a stated one is not a share."""
+    stated = [float(sample.extra["resolution"]) for sample in samples if "resolution" in sample.extra]
+    if stated:
+        if not all(0.0 <= share < float("inf") for share in stated):
+            raise ValueError("a resolution is not zero or a positive number")
+        return max(stated)
+    shortest = min(sample.elapsed_s for sample in samples) if clock_step_s > 0.0 else 0.0
+    return clock_step_s / shortest if shortest > 0.0 else 0.0
 
 
 def _by_point(series: str, samples: Sequence[Sample]) -> Mapping[PointKey, list[Sample]]:
@@ -87,7 +106,7 @@ def recorded_readings(benchmark: Benchmark, machine: Machine, params: Params, re
     written by a version whose program reported other values."""
     samples = tuple(record.samples)  # read from their file once: every figure goes through them
     try:
-        return readings(benchmark, machine, params, samples)
+        return readings(benchmark, machine, params, samples, record.seen.get("clock_step_s", 0.0))
     except UNREADABLE as error:
         raise ProtocolError(
             f"the figures of repeat {record.repeat} cannot be computed from its samples ({error!r:.200})"

@@ -54,6 +54,7 @@ class SeenJson(TypedDict):
     steal_share: NotRequired[float | None]
     program_s: NotRequired[float | None]
     launch_s: NotRequired[float | None]
+    clock_step_s: NotRequired[NonNegative]
 
 
 Point = dict[str, str | bool | float]

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "clock_step.hpp"
 #include "failure.hpp"
 #include "isa.hpp"
 #include "libraries.hpp"
@@ -46,7 +47,8 @@ json::Object hello_event(std::string_view name, const std::vector<std::vector<in
       .add("cpus", cpus)
       .add("libs", build_ids)
       .add("lib_paths", paths)
-      .add("isa", built_for_names());
+      .add("isa", built_for_names())
+      .add("clock_step_s", clock_step_s());
 }
 
 std::optional<int> described(std::string_view name, int argc, char** argv) {

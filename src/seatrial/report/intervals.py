@@ -13,9 +13,16 @@ def no_interval_words(n_repeats: int) -> str:
     return "none: repeats depend on each other"
 
 
-def dependence_words(figure: FigureResult) -> str:
-    """That each repeat resembles the one before, and what follows from it; "" if it does not."""
-    if not figure.dependence:
-        return ""
-    then = "no interval" if figure.ci95 is None else "wider interval"
-    return f"successive repeats are correlated (r = {figure.dependence:.2f}): {then}"
+_VISIBLE = 1e-3
+"""The resolution from which it is mentioned."""
+
+
+def widening_words(figure: FigureResult) -> str:
+    """What widened the interval: correlated repeats, and a coarse timer or few printed digits; "" if nothing did."""
+    words = []
+    if figure.dependence:
+        then = "no interval" if figure.ci95 is None else "wider interval"
+        words.append(f"successive repeats are correlated (r = {figure.dependence:.2f}): {then}")
+    if figure.resolution >= _VISIBLE:
+        words.append(f"rounded to {100.0 * figure.resolution:.2g} % by the timer or the printed digits")
+    return "; ".join(words)

@@ -19,6 +19,7 @@ from seatrial.model.comparison import Statistic
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.pooled_ranks import MOST_BLOCKS, PooledRanks
 from seatrial.stats.ratio import ROUNDING, RatioInterval, interval_of, logarithm, paired_p_outside, paired_ratio
+from seatrial.stats.resolution import widened, widened_margin
 
 _DRAWS = tuple(int.from_bytes(hashlib.sha256(b"swap pattern %d" % draw).digest(), "big") for draw in range(12))
 """Random assignments: bit k swaps block k. The same for all, so that the result is reproducible."""
@@ -29,14 +30,20 @@ _CLEARER = 1.2
 
 
 class BlockTest:
-    """The test of blocks, each (baseline, candidate). Raises ValueError without blocks, or for a value that is not
-    positive and finite."""
+    """The test of blocks, each (baseline, candidate). `half_steps`: by how much rounding may have changed the logarithm
+    of the ratio. Raises ValueError without blocks, or for a value that is not positive and finite."""
 
-    def __init__(self, pairs: Sequence[tuple[float, float]]) -> None:
+    def __init__(self, pairs: Sequence[tuple[float, float]], half_steps: float = 0.0) -> None:
         if not pairs:
             raise ValueError("no blocks to compare")
         self._pairs = pairs
+        self.half_steps = half_steps
         self._logs = [(logarithm(baseline), logarithm(candidate)) for baseline, candidate in pairs]
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return len(self._logs)
 
     @cached_property
     def statistic(self) -> Statistic:
@@ -55,14 +62,16 @@ class BlockTest:
         """Candidate over baseline, with the interval of error `alpha`; none below 6 blocks, or if 2^(1 - blocks) is
         larger than `alpha`."""
         if self.statistic is Statistic.SIGNED_RANKS:
-            return paired_ratio(self._pairs, alpha)
-        return interval_of(self._pooled.estimate, self._pooled.interval(alpha) or ())
+            found = paired_ratio(self._pairs, alpha)
+        else:
+            found = interval_of(self._pooled.estimate, self._pooled.interval(alpha) or ())
+        return widened(found, self.half_steps)
 
     def p_outside(self, margin: float) -> float | None:
         """The p-value of "the ratio is within [1/(1+margin), 1+margin]"; None below 6 blocks."""
         if self.statistic is Statistic.SIGNED_RANKS:
-            return paired_p_outside(self._pairs, margin)
-        return self._pooled.p_outside(math.log1p(margin) + ROUNDING)
+            return paired_p_outside(self._pairs, widened_margin(margin, self.half_steps))
+        return self._pooled.p_outside(math.log1p(margin) + self.half_steps + ROUNDING)
 
 
 def _sensitivity(logs: Sequence[tuple[float, float]]) -> tuple[float, float]:

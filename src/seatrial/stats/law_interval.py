@@ -54,7 +54,7 @@ def law_interval(
         if p != 1.0 and 0.0 < (expected := law.speedup(p, middle)) < math.inf
     ]
     places = [k for k, p in enumerate(workers) if p != 1.0 and 0.0 < law.speedup(p, middle) < math.inf]
-    p_values = [1.0 if p is None else p for p in adjusted_p(residuals, TOLERANCE)]
+    p_values = [1.0 if p is None else p for p in adjusted_p(residuals, [TOLERANCE] * len(residuals))]
     worst = min(range(len(places)), key=lambda k: (p_values[k], -abs(sum(residuals[k]))), default=None)
     if len(places) < sum(p != 1.0 for p in workers):
         return LawInterval(None, next(k for k, p in enumerate(workers) if p != 1.0 and k not in places))

@@ -35,8 +35,9 @@ _EQUAL = 1e-9
 """Statistics that differ by less are equal: their sums are rounded."""
 
 
-def adjusted_p(differences: Sequence[Sequence[float]], margin: float = 0.0) -> list[float | None]:
-    """For each of many differences, the adjusted p-value of "it is within [-margin, margin]".
+def adjusted_p(differences: Sequence[Sequence[float]], margins: Sequence[float] = ()) -> list[float | None]:
+    """For each of many differences, the adjusted p-value of "it is within [-margin, margin]", each with its own margin
+    (0 without any).
 
     `differences` has one list per hypothesis with its value in each block, in the same order of blocks. The statistic
     is |sum| over the root of the sum of squares, of the values beyond the edge of the margin that their mean is nearer
@@ -53,11 +54,12 @@ def adjusted_p(differences: Sequence[Sequence[float]], margin: float = 0.0) -> l
     if values.shape[1] < MINIMUM_REPEATS:
         return [None] * len(values)
     means = values.mean(axis=1)
-    beyond = np.where(means[:, None] > 0, values - margin, -values - margin)  # positive: further out
+    edges = np.asarray(margins or [0.0] * len(values), dtype=float)
+    beyond = np.where(means > 0, 1.0, -1.0)[:, None] * values - edges[:, None]  # positive: further out
     roots = np.sqrt((beyond**2).sum(axis=1))
     scaled = np.divide(beyond, roots[:, None], out=np.zeros_like(beyond), where=roots[:, None] > 0)
     observed = scaled.sum(axis=1)
-    tested = np.flatnonzero((observed > 0) & (np.abs(means) > margin))
+    tested = np.flatnonzero((observed > 0) & (np.abs(means) > edges))
     found: list[float | None] = [1.0] * len(values)
     order = tested[np.argsort(-observed[tested], kind="stable")]
     if not len(order):

@@ -21,10 +21,14 @@ from seatrial.model.comparison import Statistic, Verdict
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval
+from seatrial.stats.resolution import coarsest
 from seatrial.stats.verdict import verdict
 
 Pairs = Sequence[tuple[float, float]]
 """Blocks, each (baseline, candidate), in order of time."""
+
+Steps = Sequence[float]
+"""The half steps of each block; see `seatrial.stats.resolution`. Empty: the values are not rounded."""
 
 ALPHA = 0.05
 """The probability that any interval that may decide a comparison of the family misses the true ratio."""
@@ -49,6 +53,7 @@ class Replay:
     end before division by the family. `p_outside` is the p-value of "the ratio is within the margin", adjusted for the
     looks: at most ALPHA / family exactly if the verdict is that the sides differ; None below six blocks.
     `stopped_at_look` is the look that decided, None for the end. `statistic` is what the blocks were tested with.
+    `half_steps` is how much wider both intervals are for rounded values, as a logarithm, on each side.
     """
 
     plain: RatioInterval
@@ -59,20 +64,22 @@ class Replay:
     p_outside: float | None
     stopped_at_look: int | None
     statistic: Statistic
+    half_steps: float = 0.0
 
     @classmethod
-    def of(cls, test: BlockTest, blocks: int, margin: float, alpha: float) -> Replay:
-        """The result of a test of so many blocks, read once at this error, without a simultaneous interval yet."""
+    def of(cls, test: BlockTest, margin: float, alpha: float) -> Replay:
+        """The result of a test that is read once at this error, without a simultaneous interval yet."""
         plain, p = test.ratio(ALPHA), test.p_outside(margin)
         return cls(
             plain=plain,
             family=RatioInterval(plain.ratio, None, None),
             verdict=Verdict.AMBIGUOUS,
-            blocks=blocks,
+            blocks=test.blocks,
             alpha=alpha,
             p_outside=None if p is None else min(1.0, p * ALPHA / alpha),
             stopped_at_look=None,
             statistic=test.statistic,
+            half_steps=test.half_steps,
         )
 
 
@@ -113,8 +120,10 @@ def replay_curve(
     ends: int = 1,
     *,
     is_finished: bool = True,
+    steps: Sequence[Steps] = (),
 ) -> list[Replay]:
-    """The results at all points of a curve, whose blocks are the same. As `replay`; `family` counts all points.
+    """The results at all points of a curve, whose blocks are the same. As `replay`; `family` counts all points, and
+    `steps` has the half steps of the blocks of each.
 
     The simultaneous interval of a point is the intersection of its own with the range of the whole curve, each with
     half of the error. With too few blocks for intervals of so many points, it is the range alone: six blocks suffice
@@ -127,23 +136,27 @@ def replay_curve(
     for look in LOOKS:
         if look > blocks or len(found) == len(points):
             break
-        now = _read([pairs[:look] for pairs in points], margin, higher_is_better, family, LOOK_ALPHA, look)
+        tests = _tests([pairs[:look] for pairs in points], steps)
+        now = _read(tests, margin, higher_is_better, family, LOOK_ALPHA, look)
         for place, result in enumerate(now):
             if result.verdict is not Verdict.AMBIGUOUS:
                 found.setdefault(place, result)
     if len(found) < len(points):
-        last = _read(points, margin, higher_is_better, family, end_alpha(ends), None, is_finished=is_finished)
+        tests = _tests(points, steps)
+        last = _read(tests, margin, higher_is_better, family, end_alpha(ends), None, is_finished=is_finished)
         for place, result in enumerate(last):
             found.setdefault(place, result)
     return [found[place] for place in range(len(points))]
 
 
-def are_decided_now(points: Sequence[Pairs], margin: float, higher_is_better: bool, family: int) -> bool:
+def are_decided_now(
+    points: Sequence[Pairs], margin: float, higher_is_better: bool, family: int, steps: Sequence[Steps] = ()
+) -> bool:
     """Whether the points of a curve need no more blocks: a planned look is due, and it or an earlier one is conclusive
     for each. Comparisons that share blocks stop when this is true for all of them."""
     if not all(len(pairs) in LOOKS for pairs in points):
         return False
-    found = replay_curve(points, margin, higher_is_better, family)
+    found = replay_curve(points, margin, higher_is_better, family, steps=steps)
     return all(result.stopped_at_look is not None for result in found)
 
 
@@ -152,8 +165,15 @@ def is_decided_now(pairs: Pairs, margin: float, higher_is_better: bool, family: 
     return are_decided_now([pairs], margin, higher_is_better, family)
 
 
+def _tests(points: Sequence[Pairs], steps: Sequence[Steps]) -> list[BlockTest]:
+    """The tests of these blocks of each point, widened by the coarsest of them."""
+    if not steps:
+        return [BlockTest(pairs) for pairs in points]
+    return [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, steps, strict=True)]
+
+
 def _read(
-    points: Sequence[Pairs],
+    tests: Sequence[BlockTest],
     margin: float,
     higher_is_better: bool,
     family: int,
@@ -164,12 +184,11 @@ def _read(
 ) -> list[Replay]:
     """The results of these blocks at one look or end, of error `alpha`. An unfinished comparison has no simultaneous
     interval: one that is computed whenever somebody looks would be wrong too often."""
-    tests = [BlockTest(pairs) for pairs in points]
-    intervals = simultaneous(points, tests, alpha, family) if is_finished else [None] * len(points)
+    intervals = simultaneous(tests, alpha, family) if is_finished else [None] * len(tests)
     results = []
-    for pairs, test, ends in zip(points, tests, intervals, strict=True):
+    for test, ends in zip(tests, intervals, strict=True):
         low, high = ends or (None, None)
-        result = Replay.of(test, len(pairs), margin, alpha)
+        result = Replay.of(test, margin, alpha)
         results.append(
             replace(
                 result,
@@ -182,16 +201,14 @@ def _read(
     return results
 
 
-def simultaneous(
-    points: Sequence[Pairs], tests: Sequence[BlockTest], alpha: float, family: int
-) -> list[tuple[float, float] | None]:
+def simultaneous(tests: Sequence[BlockTest], alpha: float, family: int) -> list[tuple[float, float] | None]:
     """The simultaneous interval of each point of a curve, or None: of error `alpha` over a family of comparisons, of
     which the points are a part. The method depends only on the numbers of blocks and points."""
-    if len(points) == 1:
+    if len(tests) == 1:
         return [_ends(tests[0].ratio(alpha / family))]
-    share = alpha * len(points) / family
-    if 2.0 ** (1 - min(map(len, points))) > alpha / 2.0 / family:
-        return [_range(tests, share)] * len(points)
+    share = alpha * len(tests) / family
+    if 2.0 ** (1 - min(test.blocks for test in tests)) > alpha / 2.0 / family:
+        return [_range(tests, share)] * len(tests)
     whole = _range(tests, share / 2.0)
     own = [_ends(test.ratio(alpha / 2.0 / family)) for test in tests]
     return [_intersection(one, whole) for one in own]

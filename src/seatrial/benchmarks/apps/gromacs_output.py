@@ -106,7 +106,13 @@ def _sample(text: Text, facts: dict[str, str]) -> Sample:
         i=0,
         elapsed_s=elapsed_s if of_rate < of_wall else wall_s,  # the one that is printed with more digits
         work={"steps": float(steps)},
-        extra={**facts, "dt_ps": dt_ps, "ns_per_day": ns_per_day, **_accounts(text, time[2])},
+        extra={
+            "resolution": 2.0 * min(of_rate, of_wall),
+            **facts,
+            "dt_ps": dt_ps,
+            "ns_per_day": ns_per_day,
+            **_accounts(text, time[2]),
+        },
     )
 
 

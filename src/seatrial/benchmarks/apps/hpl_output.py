@@ -54,7 +54,7 @@ class Residual:
 @dataclass(slots=True)
 class HplTest:
     """One row of the output: `line` (from 1) and its `text`, time in s and rate in Gflops as printed, the time 0 where
-    HPL printed 0.00, and the residuals that stand below it."""
+    HPL printed 0.00, with the steps of their last printed digits, and the residuals that stand below it."""
 
     line: int
     text: str
@@ -65,12 +65,19 @@ class HplTest:
     q: int
     printed_s: float
     printed_Gflops: float
+    time_step_s: float = 0.0
+    rate_step_Gflops: float = 0.0
     residuals: list[Residual] = field(default_factory=list)
 
     @property
     def time_s(self) -> float:
         """Work over rate: more exact than the printed time, which has two decimals."""
         return operations(self.n) / (self.printed_Gflops * 1e9)
+
+    @property
+    def resolution(self) -> float:
+        """The step of the printed rate, as a share of it."""
+        return self.rate_step_Gflops / self.printed_Gflops
 
     @property
     def is_right(self) -> bool:
@@ -165,7 +172,8 @@ def _test(lines: _Lines, place: int, words: Sequence[str]) -> HplTest:
         raise lines.error(place, f"Gflops is {words[6]}, expected a number above zero")
     if not _fits(operations(n) / 1e9, (rate, words[6]), (time_s, words[5])):
         raise lines.error(place, f"{words[6]} Gflops in {words[5]} s is not the work of N = {n}")
-    return HplTest(lines.first + place, lines.lines[place], words[0], n, nb, p, q, time_s, rate)
+    steps = (2.0 * _half_unit(words[5]), 2.0 * _half_unit(words[6]))
+    return HplTest(lines.first + place, lines.lines[place], words[0], n, nb, p, q, time_s, rate, *steps)
 
 
 def _fits(work: float, rate: tuple[float, str], time_s: tuple[float, str]) -> bool:
@@ -269,4 +277,5 @@ def _sample(test: HplTest) -> Sample:
         elapsed_s=test.time_s,
         work={"flops": operations(test.n)},
         point={"n": test.n, "nb": test.nb, "grid": f"{test.p}x{test.q}"},
+        extra={"resolution": test.resolution},
     )

@@ -38,6 +38,7 @@ class _Run:
     """One `run` command: `steps` and total energies per atom, of each row of its output (None: not a number)."""
 
     loop_s: float
+    resolution: float
     steps: int
     atoms: int
     ranks: int
@@ -77,7 +78,11 @@ def read_lammps(data: bytes) -> ProgramRecord:
             i=i,
             elapsed_s=run.loop_s,
             work={"atom_steps": float(run.atoms * run.steps), "steps": float(run.steps)},
-            extra={**kernels, **{f"{name}_s": took for name, took in run.sections_s.items()}},
+            extra={
+                "resolution": run.resolution,
+                **kernels,
+                **{f"{name}_s": took for name, took in run.sections_s.items()},
+            },
         )
         for i, run in enumerate(runs)
     ]
@@ -139,7 +144,7 @@ def _run(text: Text, lines: Sequence[str]) -> _Run:
         raise text.error(f"the rows go from step {row_steps[0]} to {row_steps[-1]}, but {steps} steps were run")
     builds = text.whole(text.only(_BUILDS, "the neighbor list builds", lines)[1], "the neighbor list builds")
     atoms = text.whole(loop[4], "the number of atoms")
-    return _Run(loop_s, steps, atoms, ranks, threads, builds, sections_s, row_steps, energies)
+    return _Run(loop_s, 2.0 * slacks[0], steps, atoms, ranks, threads, builds, sections_s, row_steps, energies)
 
 
 def _sections(text: Text, lines: Sequence[str]) -> dict[str, float]:

@@ -24,6 +24,7 @@
 #include "barrier.hpp"
 #include "bounce.hpp"
 #include "clock.hpp"
+#include "clock_step.hpp"
 #include "failure.hpp"
 #include "pages.hpp"
 #include "program.hpp"
@@ -133,8 +134,9 @@ void measure(Program& program, const Settings& settings) {
   }
   for (auto& pair : pairs) {
     pair.run(team, program.cpus, trial_trips); // warms up
-    const double trial_s = pair.run(team, program.cpus, trial_trips);
-    pair.round_trips = static_cast<std::uint64_t>(trial_trips * sample_s / trial_s) + 1;
+    pair.round_trips =
+        repetitions_lasting(sample_s, clock_step_s(), trial_trips,
+                            [&](std::uint64_t n) { return pair.run(team, program.cpus, n); });
   }
 
   program.turns.pass();

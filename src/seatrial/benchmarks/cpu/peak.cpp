@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "clock_step.hpp"
 #include "optimisation_barrier.hpp"
 #include "program.hpp"
 #include "team.hpp"
@@ -180,10 +181,13 @@ template <class Real>
 template <class Action>
 std::uint64_t repetitions_for(double target_s, Action action) {
   constexpr std::uint64_t trial = 1000;
-  double shortest = 1;
-  for (int i = 0; i < 20; ++i)
-    shortest = std::min(shortest, timed([&] { action(trial); }).elapsed_s());
-  return static_cast<std::uint64_t>(trial * target_s / std::max(shortest, 1e-9)) + 1;
+  const auto shortest_s = [&](std::uint64_t n) {
+    double shortest = timed([&] { action(n); }).elapsed_s();
+    for (int i = 1; i < 20; ++i)
+      shortest = std::min(shortest, timed([&] { action(n); }).elapsed_s());
+    return shortest;
+  };
+  return repetitions_lasting(target_s, clock_step_s(), trial, shortest_s);
 }
 
 // The amount of work per timed part; chosen once, the same for all members and samples.

@@ -157,7 +157,11 @@ def _sample(job: Mapping[str, Any]) -> Sample | None:
         elapsed_s=reported["runtime"] / 1e3,
         work={"bytes": float(reported["io_bytes"]), "ops": float(reported["total_ios"])},
         point={"file_B": file_B, "record_B": record_B},
-        extra={"call_mean_s": latency["mean"] / 1e9, "call_max_s": latency["max"] / 1e9},
+        extra={
+            "resolution": 1.0 / reported["runtime"],  # whole milliseconds
+            "call_mean_s": latency["mean"] / 1e9,
+            "call_max_s": latency["max"] / 1e9,
+        },
     )
 
 

@@ -24,6 +24,7 @@
 #include "additions.hpp"
 #include "affinity.hpp"
 #include "clock.hpp"
+#include "clock_step.hpp"
 #include "failure.hpp"
 #include "numa.hpp"
 #include "optimisation_barrier.hpp"
@@ -240,11 +241,12 @@ private:
     Point point{bytes, {}};
     point.samples.reserve(64);
     const auto begin = Clock::now();
+    const double shortest_s = resolved_s(min_sample_s);
     while (point.samples.size() < min_samples || seconds(Clock::now() - begin) < slice_s) {
       const double before = additions_s();
       const double elapsed = chase_s(turns);
       lost_ += position_ != ring_.after(loads_);
-      if (elapsed < min_sample_s) // the calibration was disturbed
+      if (elapsed < shortest_s) // the calibration was disturbed
         turns += turns / 2 + 1;
       else
         point.samples.push_back({turns * loads_per_turn, elapsed, {before, additions_s()}});
@@ -255,14 +257,17 @@ private:
   // Uses the shortest of several tries, so that a disturbance does not make samples short. The
   // tries also cycle small sets several times before the first sample.
   [[nodiscard]] std::uint64_t turns_per_sample() noexcept {
-    constexpr double trial_s = 0.1e-3;
+    const double trial_s = std::max(0.1e-3, 20 * clock_step_s());
     std::uint64_t turns = 1;
     while (chase_s(turns) < trial_s)
       turns *= 2;
     double shortest = chase_s(turns);
     for (int i = 0; i < 2; ++i)
       shortest = std::min(shortest, chase_s(turns));
-    return static_cast<std::uint64_t>(static_cast<double>(turns) * sample_s / shortest) + 1;
+    return static_cast<std::uint64_t>(static_cast<double>(turns) *
+                                      std::max(sample_s, 1.2 * resolved_s(min_sample_s)) /
+                                      shortest) +
+           1;
   }
 
   [[nodiscard]] double chase_s(std::uint64_t turns) noexcept {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "clock_step.hpp"
 #include "failure.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/message.hpp"
@@ -184,8 +185,9 @@ void measure(mpi::Program& program, const Settings& settings) {
     program.at("warm-up, " + std::to_string(bytes) + " B");
     auto& size = sizes.emplace_back();
     size.message = std::make_unique<mpi::Message>(mpi::element_type(settings.datatype), bytes);
-    const double trial_s = mpi::of_first(end.run(*size.message, settings.window, 1));
-    size.windows = static_cast<std::uint64_t>(sample_s / trial_s) + 1;
+    size.windows = repetitions_lasting(sample_s, mpi::of_first(clock_step_s()), 1, [&](auto n) {
+      return mpi::of_first(end.run(*size.message, settings.window, n));
+    });
   }
 
   const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "clock_step.hpp"
 #include "mpi/exchange.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/mpi.hpp"
@@ -139,8 +140,9 @@ void measure(mpi::Program& program, const Settings& settings) {
     Bisection one{
         .partner = partner_in(which, program.rank, program.ranks), .windows = 0, .elapsed_s = {}};
     halves.run(one.partner, trial_windows);
-    const double trial_s = mpi::of_first(halves.run(one.partner, trial_windows));
-    one.windows = static_cast<std::uint64_t>(trial_windows * sample_s / trial_s) + 1;
+    one.windows =
+        repetitions_lasting(sample_s, mpi::of_first(clock_step_s()), trial_windows,
+                            [&](auto n) { return mpi::of_first(halves.run(one.partner, n)); });
     all.push_back(one);
   }
   const mpi::Rounds rounds(min_rounds, program.slice_s);

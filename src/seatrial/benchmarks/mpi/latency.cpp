@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "clock_step.hpp"
 #include "failure.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/message.hpp"
@@ -148,8 +149,9 @@ void measure(mpi::Program& program, const Settings& settings) {
     const std::uint64_t trips = bytes < large_message ? 8 : 1;
     if (bytes < large_message)
       ping_pong.run(*size.message, trips);
-    const double trial_s = mpi::of_first(ping_pong.run(*size.message, trips));
-    size.trips = static_cast<std::uint64_t>(static_cast<double>(trips) * sample_s / trial_s) + 1;
+    size.trips = repetitions_lasting(sample_s, mpi::of_first(clock_step_s()), trips, [&](auto n) {
+      return mpi::of_first(ping_pong.run(*size.message, n));
+    });
   }
 
   const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);

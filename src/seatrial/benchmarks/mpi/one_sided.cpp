@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "clock_step.hpp"
 #include "failure.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/message.hpp"
@@ -284,9 +285,10 @@ void measure(mpi::Program& program, const Settings& settings) {
   for (auto& series : all) {
     program.at("warm-up, " + std::to_string(series.message.bytes) + " B");
     access.run(series.message, trial_epochs, series.operations);
-    const double trial_s =
-        mpi::of_first(access.run(series.message, trial_epochs, series.operations));
-    series.epochs = static_cast<std::uint64_t>(trial_epochs * sample_s / trial_s) + 1;
+    series.epochs =
+        repetitions_lasting(sample_s, mpi::of_first(clock_step_s()), trial_epochs, [&](auto n) {
+          return mpi::of_first(access.run(series.message, n, series.operations));
+        });
   }
 
   const mpi::Rounds rounds(min_rounds, program.slice_s);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "clock_step.hpp"
 #include "mpi/cpu_pair.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/mpi.hpp"
@@ -108,12 +109,12 @@ public:
 
 private:
   Visit lead(double visit_s) {
-    announce(1);
-    const double trial_s = run_trips(1); // the other rank may still have been asleep
-    announce(1);
-    const double trip_s = std::min(trial_s, run_trips(1));
-    const auto trips =
-        std::clamp<std::uint64_t>(static_cast<std::uint64_t>(burst_s / trip_s), 1, 10000);
+    const auto trips = repetitions_lasting(burst_s, clock_step_s(), 1, [&](std::uint64_t n) {
+      announce(n);
+      const double first_s = run_trips(n); // the other rank may still have been asleep
+      announce(n);
+      return std::min(first_s, run_trips(n));
+    });
     std::vector<double> elapsed_s;
     const auto begin = Clock::now();
     while (elapsed_s.size() < min_bursts || seconds(Clock::now() - begin) < visit_s) {

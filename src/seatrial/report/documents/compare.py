@@ -84,6 +84,9 @@ class ComparisonJson(TypedDict):
     design: Annotated[DesignJson, From(lambda one: one)]
     baseline_experiments: NotRequired[Annotated[list[str], From("baseline.experiments")]]
     candidate_experiments: NotRequired[Annotated[list[str], From("candidate.experiments")]]
+    resolution: NotRequired[
+        Annotated[NonNegative, "share by which rounding alone may have changed the ratio; widened the intervals"]
+    ]
     note: str
 
 

@@ -14,6 +14,7 @@ from seatrial.model.json_shape import (
     From,
     Interval,
     Keywords,
+    NonNegative,
     Positive,
     Settings,
     Text,
@@ -71,6 +72,9 @@ class FigureJson(TypedDict):
     fraction_of_limit: float | None
     dependence: NotRequired[
         Annotated[float, "correlation of successive repeats, which widened `ci95`; 0: not significant"]
+    ]
+    resolution: NotRequired[
+        Annotated[NonNegative, "step of the timer or the printed digits, as a share of the value; widened `ci95`"]
     ]
 
 

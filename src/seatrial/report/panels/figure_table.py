@@ -12,7 +12,7 @@ from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.limit import Basis
 from seatrial.report.derivation import derivation
-from seatrial.report.intervals import dependence_words, no_interval_words
+from seatrial.report.intervals import no_interval_words, widening_words
 from seatrial.report.pages.bars import bar
 from seatrial.report.pages.reference_marks import ReferenceLine, ReferenceMarks
 from seatrial.report.pages.svg import Svg
@@ -132,7 +132,7 @@ def _line(
         basis=limit.basis.value if limit is not None and limit.basis is not Basis.UNKNOWN else "",
         limit_mark=marks[limit.basis.value, why] if limit is not None else "",
         derivation=why,
-        remark="; ".join(filter(None, (_WORDS.get(row.judgement, ""), dependence_words(figure)))),
+        remark="; ".join(filter(None, (_WORDS.get(row.judgement, ""), widening_words(figure)))),
     )
 
 

@@ -11,7 +11,7 @@ from seatrial.model.limit import Basis
 from seatrial.model.outcome import State
 from seatrial.model.parameter import Value
 from seatrial.report.derivation import derivation
-from seatrial.report.intervals import dependence_words
+from seatrial.report.intervals import widening_words
 from seatrial.report.studies.outlier_words import screening_lines
 from seatrial.report.text.terminal import PLAIN, Style, Tone
 from seatrial.report.units import arrow, settings, show, show_percent, show_range
@@ -87,7 +87,7 @@ def _row(figure: FigureResult) -> tuple[str, ...]:
         + (f" ({figure.customary})" if figure.customary else ""),
         interval,
         f"n={figure.n_repeats}",
-        "; ".join(filter(None, (against, dependence_words(figure)))),
+        "; ".join(filter(None, (against, widening_words(figure)))),
     )
 
 

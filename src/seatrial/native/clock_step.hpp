@@ -1,0 +1,31 @@
+// The step of the clock, and work that lasts long enough for it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace seatrial {
+
+// The smallest difference that Clock shows, in seconds, as measured in this process. Most advance
+// by nanoseconds, some in virtual machines or on small boards by microseconds or kernel ticks.
+[[nodiscard]] double clock_step_s() noexcept;
+
+// At least 1000 steps, so that a time of this length is right to a tenth of a percent.
+[[nodiscard]] inline double resolved_s(double wanted_s, double step_s = clock_step_s()) noexcept {
+  return std::max(wanted_s, 1e3 * step_s);
+}
+
+// The n for which `run(n)`, which returns the seconds that it took, lasts `wanted_s`, or as long as
+// the clock needs. Ranks that run together must pass the same step and get the same seconds.
+template <class Run>
+[[nodiscard]] std::uint64_t repetitions_lasting(double wanted_s, double step_s, std::uint64_t trial,
+                                                Run run) {
+  double trial_s = run(trial);
+  for (; trial_s < 20 * step_s; trial_s = run(trial))
+    trial *= 8;
+  return static_cast<std::uint64_t>(static_cast<double>(trial) * resolved_s(wanted_s, step_s) /
+                                    trial_s) +
+         1;
+}
+
+} // namespace seatrial
