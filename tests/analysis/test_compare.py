@@ -331,3 +331,27 @@ def test_results_of_several_machines_copied_together_stay_apart(tmp_path: Path) 
         shutil.copytree(tmp_path / host, tmp_path / "all", dirs_exist_ok=True)
     trials = results(tmp_path / "all").trials
     assert len(trials) == 3 and all(len(trial.results) == 1 for trial in trials)
+
+
+def test_a_coarse_timer_gives_no_verdict_and_says_so(tmp_path: Path) -> None:
+    """Every repeat reads the same: a step of 10 % may hide a difference of 10 %, however many repeats there are."""
+    made = MadeUpFolder(tmp_path / "r")
+    for label, step_s in (("a", 0.1), ("b", 0.1)):
+        made.add([LEVEL] * 20, label=label, blocks=side_by_side(20), seen={"clock_step_s": step_s})
+    (found,) = compare_along(made.contents, "label", 0.02).compared
+    (one,) = found.comparisons
+    assert one.verdict is Verdict.AMBIGUOUS and one.ratio == 1.0
+    assert one.resolution == pytest.approx(1.05**2 - 1.0) and "too coarse for this margin" in one.note
+    assert one.ci95 == (pytest.approx(1.05**-2), pytest.approx(1.05**2))
+    assert compare_document([found])["comparisons"][0]["resolution"] == pytest.approx(one.resolution)
+    assert "too coarse for this margin" in compare_text([found])
+    (wide,) = compare_along(made.contents, "label", 0.2).compared
+    assert wide.comparisons[0].verdict is Verdict.SAME and "coarse" not in wide.comparisons[0].note
+
+
+def test_a_coarse_side_widens_the_difference_of_folders(tmp_path: Path) -> None:
+    fine, coarse = MadeUpFolder(tmp_path / "a"), MadeUpFolder(tmp_path / "b")
+    fine.add(noisy(LEVEL, 20, seed=1))
+    coarse.add(noisy(LEVEL, 20, seed=2), seen={"clock_step_s": 0.1})
+    (one,) = compare_folders(NamedFolder("a", fine.contents), NamedFolder("b", coarse.contents)).comparisons
+    assert one.ci95 is not None and one.ci95[0] < 0.96 and one.ci95[1] > 1.04 and one.resolution == pytest.approx(0.05)

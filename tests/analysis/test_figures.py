@@ -12,6 +12,7 @@ from seatrial.analysis.results import all_results
 from seatrial.analysis.trials import trials_of
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
+from seatrial.errors import ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Figure
 from seatrial.model.experiment import Experiment
 from seatrial.model.limit import Basis, Limit
@@ -141,3 +142,30 @@ def test_what_a_figure_declares_reaches_its_result():
     for found in result.figures:
         declared = STREAM.figure(found.name)
         assert found.attainable == declared.attainable(PLAIN) and found.one_limit_over == declared.one_limit_over
+
+
+LEVELS = (1.0, 1.05, 1.02, 1.07, 1.01, 1.06, 1.03, 1.04)
+
+
+def stepped(repeat: int, value: float, *, extra: dict[str, object] | None = None, **seen: float) -> RepeatRecord:
+    samples = tuple(Sample("rate", i, took, {"flops": value * took}, extra={"clock": 1.0, **(extra or {})})
+                    for i, took in enumerate((2.0, 1.0, 4.0)))  # fmt: skip
+    return RepeatRecord("e", repeat, repeat, float(repeat), 1.0, Outcome.ok(), samples, {}, seen)
+
+
+def test_the_resolution_is_that_of_the_shortest_sample_of_the_coarsest_repeat() -> None:
+    exact = figure(*(stepped(k, level) for k, level in enumerate(LEVELS)))
+    assert exact.resolution == 0.0 and all(repeat.resolution == 0.0 for repeat in exact.repeats)
+    found = figure(*(stepped(k, level, clock_step_s=0.02 if k == 3 else 0.001) for k, level in enumerate(LEVELS)))
+    assert found.resolution == pytest.approx(0.02) and found.repeats[0].resolution == pytest.approx(0.001)
+    assert [repeat.resolution for repeat in found.repeats[2:4]] == pytest.approx([0.001, 0.02])
+    assert exact.ci95 is not None and found.ci95 is not None
+    assert found.ci95 == (pytest.approx(0.99 * exact.ci95[0]), pytest.approx(1.01 * exact.ci95[1]))
+
+
+def test_a_resolution_that_a_sample_states_counts_instead_of_the_clocks() -> None:
+    found = figure(*(stepped(k, 1.0, extra={"resolution": 0.05}, clock_step_s=0.5) for k in range(6)))
+    assert found.resolution == 0.05
+    for wrong in (-0.1, float("inf"), "much", None):
+        with pytest.raises(ProtocolError, match="cannot be computed"):
+            figure(stepped(0, 1.0, extra={"resolution": wrong}))

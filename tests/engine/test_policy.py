@@ -37,6 +37,7 @@ class MadeUp:
     block: str | None
     values: Mapping[FigureKey, float]
     turns: Mapping[FigureKey, tuple[float, ...]] = field(default_factory=dict)
+    resolutions: Mapping[FigureKey, float] = field(default_factory=dict)
 
 
 def member(values: Sequence[float], wall_s: float = 0.5, first_block: int = 0) -> Member:

@@ -21,6 +21,7 @@ from imports.result_texts import (
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import ParseError, UnknownNameError
 from seatrial.imports.readers import reader_of, readers
+from seatrial.imports.text import last_digit
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.machine import Machine
 from seatrial.model.reading import readings
@@ -412,3 +413,23 @@ def test_hpcc_that_fails_or_leaves_a_part_out() -> None:
     summary = text[text.index("Begin of Summary") :].replace("MPIFFT_Gflops=1.00802", "MPIFFT_Gflops=-1")
     file = read("hpcc", summary)
     assert "mpi_fft" not in values(only(file)) and file.host is None and not file.failed
+
+
+def resolutions(experiment: ImportedExperiment) -> dict[str, float]:
+    benchmark = benchmark_named(experiment.benchmark)
+    parameters = benchmark.point(experiment.parameters)
+    return {r.figure.name: r.resolution for r in readings(benchmark, Machine("m"), parameters, experiment.samples)}
+
+
+def test_printed_digits_are_the_resolution() -> None:
+    """One unit of the last printed place, as a share of the value; six digits where a tool omits trailing zeros."""
+    assert resolutions(only(read("stream", stream())))["copy"] == pytest.approx(0.1 / 38853.9)
+    assert resolutions(only(read("babelstream", babelstream())))["copy"] == pytest.approx(0.001 / 37000.0)
+    of_hpl = resolutions(only(read("hpl", hpl(((hpl_row(2000, 55.5), True),)))))
+    assert of_hpl["rate"] == pytest.approx(0.001 / 55.5)
+    assert of_hpl["time"] == pytest.approx(0.01 / 0.1), "0.096 s is printed as 0.10"
+    assert set(resolutions(only(read("google-benchmark-json", as_bytes(google_benchmark())))).values()) == {0.0}
+    for token, share in (("0.05", 0.2), ("1.50", 0.01 / 1.5), ("1.234e+02", 0.1 / 123.4), ("7", 1 / 7), ("0.00", 0.0)):
+        assert last_digit(token) == pytest.approx(share)
+    of_fio = resolutions(only(read("fio", as_bytes(fio()))))
+    assert of_fio["read"] == of_fio["read_iops"] == pytest.approx(1e-3 / 3.001), "whole milliseconds"

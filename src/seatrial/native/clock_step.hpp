@@ -20,8 +20,10 @@ namespace seatrial {
 template <class Run>
 [[nodiscard]] std::uint64_t repetitions_lasting(double wanted_s, double step_s, std::uint64_t trial,
                                                 Run run) {
+  const double enough_s =
+      std::max(20 * step_s, wanted_s / 100); // much longer than reading the clock
   double trial_s = run(trial);
-  for (; trial_s < 20 * step_s; trial_s = run(trial))
+  for (; trial_s < enough_s; trial_s = run(trial))
     trial *= 8;
   return static_cast<std::uint64_t>(static_cast<double>(trial) * resolved_s(wanted_s, step_s) /
                                     trial_s) +

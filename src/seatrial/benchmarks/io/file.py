@@ -158,7 +158,7 @@ def _sample(job: Mapping[str, Any]) -> Sample | None:
         work={"bytes": float(reported["io_bytes"]), "ops": float(reported["total_ios"])},
         point={"file_B": file_B, "record_B": record_B},
         extra={
-            "resolution": 1.0 / reported["runtime"],  # whole milliseconds
+            "resolution": 1.0 / max(1.0, reported["runtime"]),  # whole milliseconds
             "call_mean_s": latency["mean"] / 1e9,
             "call_max_s": latency["max"] / 1e9,
         },
