@@ -215,8 +215,8 @@ def _outcomes(looks: Looks, n: int) -> dict[str, bool]:
 
 
 def rounded(noise: Noise, source: random.Random, trials: int, n: int, step: float) -> list[dict[str, Any]]:
-    """Verdicts on times of 1 to 1 + step that were rounded to this step, at a margin of 2 %; and how often they would be
-    `same` if the step were ignored."""
+    """Verdicts on times of 1 to 1 + step that were rounded to this step, at a margin of 2 %; and how often they would
+    be `same` if the step were ignored."""
     counts: dict[float, dict[str, float]] = {}
     for _ in range(trials):
         level, pairs = 1.0 + step * source.random(), blocks(noise, source, n)

@@ -428,8 +428,9 @@ def test_printed_digits_are_the_resolution() -> None:
     of_hpl = resolutions(only(read("hpl", hpl(((hpl_row(2000, 55.5), True),)))))
     assert of_hpl["rate"] == pytest.approx(0.001 / 55.5)
     assert of_hpl["time"] == pytest.approx(0.01 / 0.1), "0.096 s is printed as 0.10"
-    assert set(resolutions(only(read("google-benchmark-json", as_bytes(google_benchmark())))).values()) == {0.0}
+    in_full, *_ = read("google-benchmark-json", as_bytes(google_benchmark())).experiments
+    assert set(resolutions(in_full).values()) == {0.0}
     for token, share in (("0.05", 0.2), ("1.50", 0.01 / 1.5), ("1.234e+02", 0.1 / 123.4), ("7", 1 / 7), ("0.00", 0.0)):
         assert last_digit(token) == pytest.approx(share)
-    of_fio = resolutions(only(read("fio", as_bytes(fio()))))
+    of_fio = resolutions(only(read("fio-json", as_bytes(fio()))))
     assert of_fio["read"] == of_fio["read_iops"] == pytest.approx(1e-3 / 3.001), "whole milliseconds"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from seatrial.engine.ranks import rank_layout
 from seatrial.engine.ready import Ready
 from seatrial.errors import ProtocolError
 from seatrial.model.machine import Machine
@@ -207,13 +208,23 @@ class Group:
 
 
 def can_take_turns(members: Sequence[Member]) -> bool:
-    """Whether the programs of a block can run concurrently and sample in turns: on the same CPUs, and only a few, since
-    all keep their memory allocated."""
+    """Whether the programs of a block can run concurrently and sample in turns: on the same CPUs, as equally many ranks
+    of this host, and only a few, since all keep their memory allocated."""
     return (
         1 < len(members) <= _MOST_TOGETHER
         and all(member.ready.point.benchmark.program.takes_turns for member in members)
-        and len({member.ready.point.cpus for member in members}) == 1
+        and len({(member.ready.point.cpus, _ranks_here(member.ready)) for member in members}) == 1
+        and all(_ranks_here(member.ready) is not None for member in members)
     )
+
+
+def _ranks_here(ready: Ready) -> int | None:
+    """The number of ranks, 0 for a program without MPI; None if its launcher does not start them on this host itself."""
+    if ready.mpi is None:
+        return 0
+    layout = rank_layout(ready.point)
+    launcher = ready.mpi.launcher
+    return layout.ranks if not layout.hosts and launcher is not None and launcher.name != "srun" else None
 
 
 def blocks_of(baseline: Member, candidate: Member) -> list[tuple[OkRepeat, OkRepeat]]:

@@ -3,17 +3,15 @@
 #pragma once
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <optional>
 #include <vector>
 
-#include <unistd.h>
-
 #include "arguments.hpp"
 #include "failure.hpp"
 #include "team.hpp"
+#include "turn_ring.hpp"
 
 namespace seatrial {
 
@@ -29,10 +27,12 @@ public:
   // `--turns IN-OUT`: inherited descriptors of the pipes from the previous program and to the next
   // one.
   Turns(Arguments& arguments, std::size_t members)
-      : ring_(arguments.pairs("--turns")), is_leading_(arguments.flag("--leads", false)),
-        calls_(members) {
-    if (ring_ && ring_->size() != 1)
-      throw Failure(Exit::usage, "--turns: expected one pair of descriptors");
+      : is_leading_(arguments.flag("--leads", false)), calls_(members) {
+    if (const auto pipes = arguments.pairs("--turns")) {
+      if (pipes->size() != 1)
+        throw Failure(Exit::usage, "--turns: expected one pair of descriptors");
+      ring_.emplace(static_cast<int>((*pipes)[0][0]), static_cast<int>((*pipes)[0][1]));
+    }
   }
 
   // Call before any set-up.
@@ -41,7 +41,7 @@ public:
       return;
     std::signal(SIGPIPE, SIG_IGN); // a partner that has ended is an error of write(2)
     if (!is_leading_)
-      receive();
+      ring_->receive();
   }
 
   // Passes the turn to the partners: called by all members of the team after the warm-up and after
@@ -62,16 +62,13 @@ public:
 
   // The same for a program whose other threads are already asleep.
   void pass() noexcept {
-    if (is_alone_ || !ring_)
-      return;
-    send();
-    if (!is_alone_)
-      receive();
+    if (ring_)
+      ring_->pass();
   }
 
   // The number of turns taken; none if the program was not started to take turns.
   [[nodiscard]] std::optional<unsigned> taken() const noexcept {
-    return ring_ ? std::optional(taken_) : std::nullopt;
+    return ring_ ? std::optional(ring_->taken()) : std::nullopt;
   }
 
   [[nodiscard]] bool are_given() const noexcept { return ring_.has_value(); }
@@ -81,31 +78,8 @@ private:
     unsigned count = 0;
   };
 
-  void send() noexcept {
-    const char token = 1;
-    ssize_t written = 0;
-    do
-      written = ::write(static_cast<int>((*ring_)[0][1]), &token, 1);
-    while (written < 0 && errno == EINTR);
-    is_alone_ = written != 1;
-  }
-
-  // The pipe to the next program stays open even if the previous one has ended: closing it would be
-  // mistaken for the token.
-  void receive() noexcept {
-    char token = 0;
-    ssize_t got = 0;
-    do
-      got = ::read(static_cast<int>((*ring_)[0][0]), &token, 1);
-    while (got < 0 && errno == EINTR);
-    is_alone_ = got != 1;
-    taken_ += got == 1;
-  }
-
-  const std::optional<std::vector<Arguments::Pair>> ring_;
+  std::optional<TurnRing> ring_; // used by the first member only, like `is_leading_`
   const bool is_leading_;
-  bool is_alone_ = false; // used by the first member only, like those below except `calls_`
-  unsigned taken_ = 0;
   std::vector<Calls> calls_;        // per member
   std::atomic<unsigned> passes_{0}; // completed passes
 };

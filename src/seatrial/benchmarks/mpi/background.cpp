@@ -246,7 +246,7 @@ void measure(mpi::Program& program, const Settings& settings) {
 
   std::vector<Round> rounds;
   std::size_t enough = 0; // rounds with load
-  const mpi::Rounds turn(min_rounds, program.slice_s);
+  mpi::Rounds turn(program, min_rounds);
   while (rounds.size() < enough + max_idle_rounds && turn.another(enough)) {
     program.at("quiet sample " + std::to_string(rounds.size()));
     const double quiet_s = role.quiet(++seed, quiet_trips, settings.sample_s);

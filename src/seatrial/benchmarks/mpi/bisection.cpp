@@ -145,7 +145,7 @@ void measure(mpi::Program& program, const Settings& settings) {
                             [&](auto n) { return mpi::of_first(halves.run(one.partner, n)); });
     all.push_back(one);
   }
-  const mpi::Rounds rounds(min_rounds, program.slice_s);
+  mpi::Rounds rounds(program, min_rounds);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (const auto place : round_order(all.size(), round)) {
       auto& one = all[place];

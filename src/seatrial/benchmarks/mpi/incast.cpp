@@ -198,7 +198,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   mpi::require_memory(settings.bytes * settings.window * (program.rank == 0 ? senders : 1));
   std::vector<Arrived> found;
   std::size_t wrong = 0;
-  const mpi::Rounds samples(min_samples, program.slice_s);
+  mpi::Rounds samples(program, min_samples);
   if (program.rank == 0) {
     Receiver receiver(program.ranks - 1, settings);
     for (std::size_t i = 0; samples.another(i); ++i) {

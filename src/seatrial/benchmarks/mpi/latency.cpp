@@ -154,7 +154,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     });
   }
 
-  const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);
+  mpi::Rounds rounds(program, min_rounds, late_times * program.slice_s);
   for (std::size_t round = 0; rounds.another(round); ++round) {
     for (const auto place : round_order(sizes.size(), round)) {
       auto& size = sizes[place];

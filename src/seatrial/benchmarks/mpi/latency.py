@@ -77,7 +77,7 @@ def _one_bounce(machine: Machine, params: Params, samples: Sequence[Sample]) -> 
 BENCHMARK = Benchmark(
     name="mpi.latency",
     question="How long does a message take from one rank to another?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
         Parameter("ranks", ParameterKind.INTEGER, 2, "ranks of the ping-pong", minimum=2),
         NODES,

@@ -243,7 +243,7 @@ void measure(mpi::Program& program, const Settings& settings) {
       throw Failure(Exit::usage,
                     "--rounds: no such round in the tournament: " + std::to_string(round));
   std::vector<double> found;
-  const mpi::Rounds sweeps(min_sweeps, program.slice_s);
+  mpi::Rounds sweeps(program, min_sweeps);
   for (std::size_t sweep = 0; sweeps.another(sweep); ++sweep) {
     auto rounds = settings.rounds; // in a different order each time, the same on all ranks
     std::ranges::sort(rounds, {}, [&](int round) {

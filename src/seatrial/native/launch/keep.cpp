@@ -153,6 +153,8 @@ private:
     if (child_ == 0) {
       sigprocmask(SIG_SETMASK, &before, nullptr);
       ::prctl(PR_SET_PDEATHSIG, SIGTERM); // if this process is killed, the launcher ends its ranks
+      // Ranks that take turns open pipes of this process (mpi/turns.hpp).
+      ::setenv("SEATRIAL_KEEP", std::to_string(self).c_str(), 1);
       if (::getppid() == self)
         ::execvp(command_[0], command_);
       const int error = errno;

@@ -145,8 +145,7 @@ public:
     for (auto& point : points_)
       point.samples.clear();
     counted_ = dropped_ = overran_ = 0;
-    const auto begin = Clock::now();
-    for (std::size_t round = 0; goes_on(round, seconds(Clock::now() - begin)); ++round)
+    for (std::size_t round = 0; goes_on(round); ++round)
       for (const auto place : round_order(points_.size(), round))
         take(points_[place], "round " + std::to_string(round));
     report();
@@ -178,7 +177,11 @@ private:
   }
 
   // Samples without a valid iteration are repeated, within limits.
-  [[nodiscard]] bool goes_on(std::size_t round, double elapsed_s) const {
+  [[nodiscard]] bool goes_on(std::size_t round) {
+    program_.turns.pass();
+    if (round == 0)
+      begin_ = Clock::now(); // after the set-up of the others
+    const double elapsed_s = seconds(Clock::now() - begin_);
     const bool has_too_few = std::ranges::any_of(
         points_, [](const auto& point) { return point.samples.size() < min_rounds; });
     const bool more = round < min_rounds || elapsed_s < program_.slice_s ||
@@ -275,6 +278,7 @@ private:
   Timing timing_;
   double step_s_;
   std::vector<Point> points_;
+  Clock::time_point begin_;
   std::uint64_t round_ = 0;
   double wrong_ = 0;
   std::size_t counted_ = 0;

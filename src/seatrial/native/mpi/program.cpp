@@ -152,14 +152,14 @@ void write_reason(std::string_view why) {
 
 CommonArguments::CommonArguments(Arguments& arguments)
     : record(arguments.required("--record")), ranks(arguments.number("--ranks", 0, 1, max_ranks)),
-      slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)) {
+      slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)), turns(arguments) {
   if (ranks == 0)
     throw Failure(Exit::usage, "--ranks is missing");
 }
 
-Program::Program(std::string_view name, const CommonArguments& arguments, int rank)
-    : rank(rank), ranks(arguments.ranks), slice_s(arguments.slice_s), name_(name),
-      record_(arguments.record, rank) {
+Program::Program(std::string_view name, CommonArguments& arguments, int rank)
+    : rank(rank), ranks(arguments.ranks), slice_s(arguments.slice_s), turns(arguments.turns),
+      name_(name), record_(arguments.record, rank) {
   install_handlers(record_.descriptor());
 }
 
@@ -196,6 +196,8 @@ void Program::skip(std::string_view reason) {
 }
 
 void Program::end() {
+  if (const auto taken = turns.taken())
+    note("turns", *taken);
   finish(end_event());
 }
 

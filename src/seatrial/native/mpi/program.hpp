@@ -21,6 +21,7 @@
 #include "json.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/settings.hpp"
+#include "mpi/turns.hpp"
 #include "record.hpp"
 #include "wall_clock.hpp"
 
@@ -34,13 +35,14 @@ struct CommonArguments {
   std::string record; // the output folder
   int ranks;          // number of ranks that the launcher was asked to start
   double slice_s;     // time for taking samples
+  Turns turns;        // for runs interleaved with those that it is compared with
 };
 
 // Only rank 0 writes events: it alone keeps what is added, so all ranks may call the same
 // functions. Data of other ranks is gathered first, after the timed region.
 class Program {
 public:
-  Program(std::string_view name, const CommonArguments& arguments, int rank);
+  Program(std::string_view name, CommonArguments& arguments, int rank);
 
   // Collective. Each rank writes its hello at once; a second line of rank 0 holds the masks of all
   // ranks after MPI_Init, which may move ranks.
@@ -69,6 +71,7 @@ public:
   const int rank;
   const int ranks;
   const double slice_s;
+  Turns& turns;
 
 private:
   void finish(const json::Object& last);
@@ -102,11 +105,12 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
       return *status;
     Arguments arguments(argc, argv);
     const auto settings = prepare(arguments);
-    const CommonArguments common(arguments);
+    CommonArguments common(arguments);
     arguments.finish();
     std::optional<double> init_s;
     if (int is_up = 0; MPI_Initialized(&is_up), is_up == 0) // mpi.init has already timed it
       init_s = timed([] { MPI_Init(nullptr, nullptr); }).elapsed_s();
+    common.turns.await_first();
     rank = world_rank();
     const int found = world_size();
     if (found != common.ranks)

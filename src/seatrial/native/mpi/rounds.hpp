@@ -4,32 +4,39 @@
 #include <chrono>
 #include <cstddef>
 #include <limits>
+#include <optional>
 
 #include "clock.hpp"
 #include "mpi/mpi.hpp"
+#include "mpi/program.hpp"
 
 namespace seatrial::mpi {
 
 class Rounds {
 public:
-  // At least `least` rounds, and more until `slice_s` has passed; if rounds are slow, one is enough
-  // once `max_s` has passed. The time starts at construction.
-  Rounds(std::size_t least, double slice_s,
+  // At least `least` rounds, and more until the program's slice has passed; if rounds are slow, one
+  // is enough once `max_s` has passed. The time starts with the first.
+  Rounds(Program& program, std::size_t least,
          double max_s = std::numeric_limits<double>::infinity()) noexcept
-      : least_(least), slice_s_(slice_s), max_s_(max_s) {}
+      : turns_(program.turns), least_(least), slice_s_(program.slice_s), max_s_(max_s) {}
 
-  // Collective, with the same `done` on all ranks: whether another round follows.
-  [[nodiscard]] bool another(std::size_t done) const {
-    const double spent_s = seconds(Clock::now() - begin_);
+  // Collective, with the same `done` on all ranks: lets the runs that this one is compared with
+  // take a turn; then whether another round follows.
+  [[nodiscard]] bool another(std::size_t done) {
+    turns_.pass();
+    const auto now = Clock::now();
+    begin_ = begin_.value_or(now); // after the set-up of the others
+    const double spent_s = seconds(now - *begin_);
     const bool mine = done == 0 || spent_s < slice_s_ || (done < least_ && spent_s < max_s_);
     return of_first(mine ? 1.0 : 0.0) != 0.0;
   }
 
 private:
+  Turns& turns_;
   std::size_t least_;
   double slice_s_;
   double max_s_;
-  Clock::time_point begin_ = Clock::now();
+  std::optional<Clock::time_point> begin_;
 };
 
 } // namespace seatrial::mpi
