@@ -73,7 +73,7 @@ def estimate_s(params: Params) -> float:
 BENCHMARK = Benchmark(
     name="mpi.bandwidth",
     question="How fast do messages stream from one rank to another?",
-    program=Native(PROGRAM, arguments),
+    program=Native(PROGRAM, arguments, takes_turns=True),
     parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
     figures=(replace(bandwidth("bytes of messages of size_B, one direction"), role=Role.MESSAGE_BANDWIDTH),),
     checks=(WRONG_BYTES,),

@@ -30,7 +30,7 @@ def _arguments(params: Params) -> Sequence[str]:
 BENCHMARK = Benchmark(
     name="mpi.bidirectional",
     question="How fast do messages stream between two ranks in both directions at once?",
-    program=Native(PROGRAM, _arguments),
+    program=Native(PROGRAM, _arguments, takes_turns=True),
     parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
     figures=(bandwidth("bytes of messages of size_B, both directions together"),),
     checks=(WRONG_BYTES,),

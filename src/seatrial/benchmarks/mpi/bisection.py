@@ -66,7 +66,7 @@ def _figure(name: str, work: str) -> Figure:
 BENCHMARK = Benchmark(
     name="mpi.bisection",
     question="What is the bandwidth between two halves of the ranks when all exchange at once?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
         RANKS,
         NODES,

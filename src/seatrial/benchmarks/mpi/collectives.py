@@ -261,7 +261,7 @@ def _benchmark(operation: _Operation) -> Benchmark:
     return Benchmark(
         name=f"mpi.{operation.name}",
         question=operation.question,
-        program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation)),
+        program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation), takes_turns=True),
         parameters=(
             *(RANKS, NODES, OVERSUBSCRIBE),
             *sized,

@@ -63,7 +63,7 @@ def _fairness(sample: Sample) -> float:
 BENCHMARK = Benchmark(
     name="mpi.incast",
     question="How fast can one rank receive from all others at once, and how evenly?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
         RANKS,
         NODES,

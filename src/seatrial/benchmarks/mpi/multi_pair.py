@@ -58,7 +58,7 @@ def _arguments(params: Params) -> Sequence[str]:
 BENCHMARK = Benchmark(
     name="mpi.multi-pair",
     question="What message rate and bandwidth do all pairs of ranks reach together?",
-    program=Native(PROGRAM, _arguments),
+    program=Native(PROGRAM, _arguments, takes_turns=True),
     parameters=(
         Parameter(
             "pairs",

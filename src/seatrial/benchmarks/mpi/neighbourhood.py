@@ -77,7 +77,7 @@ def _benchmark(operation: str, question: str) -> Benchmark:
     return Benchmark(
         name=f"mpi.{operation}",
         question=question,
-        program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation)),
+        program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation), takes_turns=True),
         parameters=(
             *(RANKS, NODES, OVERSUBSCRIBE),
             DIMENSIONS,

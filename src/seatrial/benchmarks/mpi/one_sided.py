@@ -68,7 +68,7 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
     return Benchmark(
         name=f"mpi.{operation}",
         question=question,
-        program=Native(Path(__file__).with_suffix(".cpp"), arguments),
+        program=Native(Path(__file__).with_suffix(".cpp"), arguments, takes_turns=True),
         parameters=_PARAMETERS,
         figures=(
             Figure(
