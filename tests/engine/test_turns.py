@@ -17,6 +17,7 @@ from engine.harness import make_ready, tampered
 
 from seatrial.analysis.study_results import study_results
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
+from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import repeat
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.events import Silent
@@ -25,6 +26,7 @@ from seatrial.engine.policy import Compared, Pool
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
 from seatrial.engine.trial import run_study
+from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
 from seatrial.model.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
@@ -178,3 +180,45 @@ def test_only_a_few_on_the_same_cpus_take_turns(live_machine: Machine, sides: li
     assert not can_take_turns(
         [one, Member(replace(sides[0], point=replace(sides[0].point, benchmark=apart)), live_machine)]
     )
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_ranks_of_both_sides_live_and_one_side_computes(
+    mpi: str, live_machine: Machine, folder: ResultsFolder, program_cache: Path
+) -> None:
+    """Each rank passes its turn after each round, and both sides end with the same number of rounds."""
+    if mpi not in {found.name for found in find_mpis()}:
+        pytest.skip(f"{mpi} is not installed")
+    sides = [make_ready(LATENCY, live_machine, folder, mpi=mpi, size_B=size_B) for size_B in (8, 16)]
+    assert can_take_turns([Member(side, live_machine) for side in sides])
+    run_work(compared(sides, 2), live_machine, folder, Silent())
+    blocks = blocks_of(read_contents(folder))
+    assert len(blocks) == 2
+    for block in blocks.values():
+        assert [(record.outcome.is_ok, record.seen["together"]) for record in block] == [(True, 2)] * 2
+        first, second = (int(record.seen["notes"]["turns"]) for record in block)
+        assert first > 3 and abs(first - second) <= 2
+
+
+def test_ranks_survive_a_partner_that_dies_in_its_turn(
+    live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program_cache: Path
+) -> None:
+    fault = {"mpi/turns.cpp": ("  if (is_leading_)", "  if (!is_leading_) std::raise(SIGABRT);\n  if (is_leading_)")}
+    broken = tampered(LATENCY, tmp_path, fault, monkeypatch)
+    sides = [make_ready(broken, live_machine, folder, size_B=size_B) for size_B in (8, 16)]
+    start = time.monotonic()
+    run_work(compared(sides, 2), live_machine, folder, Silent())
+    blocks = blocks_of(read_contents(folder))
+    assert len(blocks) == 2 and time.monotonic() - start < 30, "nobody waits for the dead"
+    for record in (record for block in blocks.values() for record in block):
+        assert record.outcome.is_ok and "together" not in record.seen
+
+
+def test_other_numbers_of_ranks_and_slurm_take_no_turns(
+    live_machine: Machine, folder: ResultsFolder, program_cache: Path
+) -> None:
+    one = make_ready(LATENCY, live_machine, folder, size_B=8)
+    assert one.mpi is not None
+    by_slurm = replace(one, mpi=replace(one.mpi, launcher=Path("/usr/bin/srun")))
+    assert not can_take_turns([Member(one, live_machine), Member(by_slurm, live_machine)])
+    assert not can_take_turns([Member(by_slurm, live_machine)] * 2)

@@ -219,7 +219,7 @@ def can_take_turns(members: Sequence[Member]) -> bool:
 
 
 def _ranks_here(ready: Ready) -> int | None:
-    """The number of ranks, 0 for a program without MPI; None if its launcher does not start them on this host itself."""
+    """The number of ranks, 0 for a program without MPI; None if they are elsewhere, or started by Slurm."""
     if ready.mpi is None:
         return 0
     layout = rank_layout(ready.point)

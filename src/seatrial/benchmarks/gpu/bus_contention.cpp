@@ -347,7 +347,7 @@ void measure(mpi::Program& program, const Settings& settings) {
 
     Rank rank(own, bytes, program.rank, program.ranks, settings);
     Measurement measurement(program, rank, settings.sample_s);
-    const mpi::Rounds rounds(min_rounds, program.slice_s, late_times * program.slice_s);
+    mpi::Rounds rounds(program, min_rounds, late_times * program.slice_s);
     constexpr std::size_t max_idle = 10;
     std::size_t done = 0;
     while (done < measurement.whole() + max_idle && rounds.another(measurement.whole()))
