@@ -177,7 +177,7 @@ FAULTS = {
         "wrong_bytes",
     ),
     "pairs left out": ("first += at_once)", "first += (PLANTED ? 2 : 1) * at_once)", "pairs_measured"),
-    "too few visits": ("(min_sweeps, program", "(PLANTED ? 1 : min_sweeps, program", "pairs_measured"),
+    "too few visits": ("(program, min_sweeps", "(program, PLANTED ? 1 : min_sweeps", "pairs_measured"),
 }
 
 

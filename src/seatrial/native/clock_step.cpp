@@ -1,5 +1,6 @@
 #include "clock_step.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -42,10 +43,9 @@ using Nanoseconds = std::chrono::nanoseconds;
       seen[n++] = now - before;
     before = now;
   }
-  const std::span differences(seen.data(), n);
-  std::ranges::sort(differences);
-  const auto rest = std::ranges::unique(differences);
-  return step_in(differences.first(n - rest.size()));
+  auto* const end = seen.data() + n;
+  std::sort(seen.data(), end);
+  return step_in(std::span<const Nanoseconds>(seen.data(), std::unique(seen.data(), end)));
 }
 
 } // namespace

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <limits>
-#include <optional>
+#include <utility>
 
 #include "clock.hpp"
 #include "mpi/mpi.hpp"
@@ -25,8 +25,9 @@ public:
   [[nodiscard]] bool another(std::size_t done) {
     turns_.pass();
     const auto now = Clock::now();
-    begin_ = begin_.value_or(now); // after the set-up of the others
-    const double spent_s = seconds(now - *begin_);
+    if (!std::exchange(has_begun_, true))
+      begin_ = now; // after the set-up of the others
+    const double spent_s = seconds(now - begin_);
     const bool mine = done == 0 || spent_s < slice_s_ || (done < least_ && spent_s < max_s_);
     return of_first(mine ? 1.0 : 0.0) != 0.0;
   }
@@ -36,7 +37,8 @@ private:
   std::size_t least_;
   double slice_s_;
   double max_s_;
-  std::optional<Clock::time_point> begin_;
+  bool has_begun_ = false;
+  Clock::time_point begin_;
 };
 
 } // namespace seatrial::mpi
