@@ -214,7 +214,7 @@ def test_ranks_survive_a_partner_that_dies_in_its_turn(
         assert record.outcome.is_ok and "together" not in record.seen
 
 
-def test_other_numbers_of_ranks_and_slurm_take_no_turns(
+def test_ranks_that_slurm_starts_take_no_turns(
     live_machine: Machine, folder: ResultsFolder, program_cache: Path
 ) -> None:
     one = make_ready(LATENCY, live_machine, folder, size_B=8)
