@@ -16,7 +16,9 @@ namespace seatrial {
 }
 
 // The n for which `run(n)`, which returns the seconds that it took, lasts `wanted_s`, or as long as
-// the clock needs. Ranks that run together must pass the same step and get the same seconds.
+// the clock needs. An interruption by the system gives too small an n: on a coarse clock, n is
+// tried, and grows until it lasts half as long. Ranks that run together must pass the same step and
+// get the same seconds.
 template <class Run>
 [[nodiscard]] std::uint64_t repetitions_lasting(double wanted_s, double step_s, std::uint64_t trial,
                                                 Run run) {
@@ -25,9 +27,16 @@ template <class Run>
   double trial_s = run(trial);
   for (; trial_s < enough_s; trial_s = run(trial))
     trial *= 8;
-  return static_cast<std::uint64_t>(static_cast<double>(trial) * resolved_s(wanted_s, step_s) /
-                                    trial_s) +
-         1;
+  const double target_s = resolved_s(wanted_s, step_s);
+  const auto in_target = [target_s](std::uint64_t n, double took_s) {
+    return static_cast<std::uint64_t>(static_cast<double>(n) * target_s / took_s) + 1;
+  };
+  std::uint64_t repetitions = in_target(trial, trial_s);
+  if (wanted_s > 10 * resolved_s(0, step_s))
+    return repetitions;
+  for (trial_s = run(repetitions); trial_s < target_s / 2; trial_s = run(repetitions))
+    repetitions = std::max(2 * repetitions, in_target(repetitions, trial_s));
+  return repetitions;
 }
 
 } // namespace seatrial
