@@ -21,7 +21,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import simulated_noise
 from common import _commit, write
+from simulated_nodes import measured_again, outliers
+from simulated_noise import KINDS, Noise, autoregressive, two_levels, unequal_spread
 
 from seatrial import __version__
 from seatrial.model.comparison import Verdict
@@ -31,7 +34,6 @@ from seatrial.stats.fits import AMDAHL
 from seatrial.stats.interval import median_interval
 from seatrial.stats.law_interval import law_interval
 from seatrial.stats.max_t import adjusted_p
-from seatrial.stats.outliers import screen_groups
 from seatrial.stats.ratio import independent_ratio, paired_ratio
 from seatrial.stats.resolution import half_steps
 from seatrial.stats.sequential import ALPHA, LOOK_ALPHA, LOOKS, end_alpha, least_blocks, replay_curve
@@ -45,86 +47,6 @@ RATIOS = (1.0, 1.02, 1.05, 1.1)
 
 Pairs = list[tuple[float, float]]
 Interval = tuple[float, float]
-
-
-# --- noise: logarithms of the times of 2 n processes, in order of time
-
-
-def normal(source: random.Random, n: int) -> list[float]:
-    """1 %, normal."""
-    return [source.gauss(0.0, 0.01) for _ in range(n)]
-
-
-def rough(source: random.Random, n: int) -> list[float]:
-    """10 %, lognormal."""
-    return [source.gauss(0.0, 0.1) for _ in range(n)]
-
-
-def heavy_tails(source: random.Random, n: int) -> list[float]:
-    """Student's t with 2 degrees of freedom, scale 1 %: no variance."""
-    return [0.01 * source.gauss(0.0, 1.0) / math.sqrt(source.gammavariate(1.0, 1.0)) for _ in range(n)]
-
-
-def delays(source: random.Random, n: int) -> list[float]:
-    """Exponential with mean 2 %: disturbances can only make a program slower."""
-    return [0.02 * source.expovariate(1.0) for _ in range(n)]
-
-
-def spikes(source: random.Random, n: int) -> list[float]:
-    """1 %, and one of twenty is 50 % slower on average."""
-    return [
-        source.gauss(0.0, 0.01) + (0.5 * source.expovariate(1.0) if source.random() < 0.05 else 0.0) for _ in range(n)
-    ]
-
-
-def two_levels(source: random.Random, n: int) -> list[float]:
-    """Three of ten processes are 20 % slower, 1 % beside."""
-    return [(math.log(1.2) if source.random() < 0.3 else 0.0) + source.gauss(0.0, 0.01) for _ in range(n)]
-
-
-def far_levels(source: random.Random, n: int) -> list[float]:
-    """Half of the processes take 2.5 times as long, 2 % beside."""
-    return [(math.log(2.5) if source.random() < 0.5 else 0.0) + source.gauss(0.0, 0.02) for _ in range(n)]
-
-
-def drift(source: random.Random, n: int) -> list[float]:
-    """0.5 % slower with each process, 1 % beside."""
-    return [0.005 * k + source.gauss(0.0, 0.01) for k in range(n)]
-
-
-def strong_drift(source: random.Random, n: int) -> list[float]:
-    """3 % slower with each process, 1 % beside."""
-    return [0.03 * k + source.gauss(0.0, 0.01) for k in range(n)]
-
-
-def autocorrelated(source: random.Random, n: int) -> list[float]:
-    """AR(1): 0.9 of the previous process, 2 %."""
-    return [0.02 * value for value in _autoregressive(source, n, 0.9)]
-
-
-def autocorrelated_samples(source: random.Random, n: int) -> list[float]:
-    """The median of 30 samples that follow AR(1) 0.9 within a process, 2 %."""
-    return [0.02 * median(_autoregressive(source, 30, 0.9)) for _ in range(n)]
-
-
-def unequal_spread(source: random.Random, n: int) -> list[float]:
-    """1 % on the baseline, 4 % on the candidate."""
-    return [source.gauss(0.0, (0.01, 0.04)[k % 2]) for k in range(n)]
-
-
-Noise = Callable[[random.Random, int], list[float]]
-KINDS: tuple[Noise, ...] = (
-    normal, rough, heavy_tails, delays, spikes, two_levels, far_levels, drift, strong_drift, autocorrelated,
-    autocorrelated_samples, unequal_spread,
-)  # fmt: skip
-
-
-def _autoregressive(source: random.Random, n: int, correlation: float) -> list[float]:
-    value, found = source.gauss(0.0, 1.0), []
-    for _ in range(n):
-        found.append(value)
-        value = correlation * value + math.sqrt(1.0 - correlation**2) * source.gauss(0.0, 1.0)
-    return found
 
 
 def blocks(noise: Noise, source: random.Random, n: int) -> Pairs:
@@ -314,7 +236,7 @@ def single(source: random.Random, trials: int, n: int, correlation: float) -> di
     """The interval of one figure whose repeats follow AR(1): how often it is printed, and holds if it is."""
     printed = holds = holds_plain = 0
     for _ in range(trials):
-        values = [100.0 + value for value in _autoregressive(source, n, correlation)]
+        values = [100.0 + value for value in autoregressive(source, n, correlation)]
         found, plain = median_interval(values, correlation=dependence(values)), median_interval(values)
         printed += found is not None
         holds += found is not None and found[0] <= 100.0 <= found[1]
@@ -353,54 +275,6 @@ def scaling(noise: Noise, source: random.Random, trials: int, n: int, bend: floa
         "bend": bend,
         "printed": printed / trials,
         "holds_if_printed": round(holds / printed, 4) if printed else None,
-    }
-
-
-# --- outliers among 64 nodes
-
-
-NODES = 64
-
-
-def equal(source: random.Random) -> float:
-    """Nodes without a difference."""
-    return 0.0
-
-
-def normal_spread(source: random.Random) -> float:
-    """Nodes that differ by a normal 1 %."""
-    return source.gauss(0.0, 0.01)
-
-
-def exponential_spread(source: random.Random) -> float:
-    """Nodes that are slower by 1 % on average, exponentially."""
-    return 0.01 * source.expovariate(1.0)
-
-
-def two_kinds(source: random.Random) -> float:
-    """Three of ten nodes are 20 % slower."""
-    return math.log(1.2) if source.random() < 0.3 else 0.0
-
-
-def outliers(noise: Noise, source: random.Random, trials: int, fleet: str, repeats: int) -> dict[str, Any]:
-    """How often any node is named that is within the fleet's own spread, beyond a margin of 2 %; and how often one more
-    node is found that is 5 or 20 % slower."""
-    names = found_5 = found_20 = 0
-    for _ in range(trials):
-        levels = [globals()[fleet](source) for _ in range(NODES)]
-        nodes = [[math.exp(level + log) for log in noise(source, repeats)] for level in levels]
-        names += any(not 1.0 / (1.0 + MARGIN) <= one.ratio <= 1.0 + MARGIN for one in screen_groups(nodes))
-        usual = [math.exp(median(levels) + log) for log in noise(source, repeats)]
-        for slow in (1.05, 1.2):
-            found = any(one.index == NODES for one in screen_groups([*nodes, [slow * value for value in usual]]))
-            found_5, found_20 = found_5 + (found and slow < 1.1), found_20 + (found and slow > 1.1)
-    return {
-        "noise": noise.__name__,
-        "fleet": fleet,
-        "repeats": repeats,
-        "any_named": names / trials,
-        "found_5_percent": found_5 / trials,
-        "found_20_percent": found_20 / trials,
     }
 
 
@@ -463,6 +337,14 @@ METHODS: dict[str, Callable[[Pairs], Interval]] = {
 # --- all tables, a cell per task
 
 
+TABLES: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        compared, rounded, curves, parts, apart, single, scaling, alternatives, outliers, measured_again,
+    )
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Cell:
     """One part of a table: the function that makes it and its arguments after the source and the number of trials."""
@@ -475,9 +357,8 @@ class Cell:
     def make(self, seed: int, trials: int) -> list[dict[str, Any]]:
         """The rows."""
         source = random.Random(f"{seed} {self}")
-        function = globals()[self.name]
-        first = (globals()[self.noise],) if self.noise else ()
-        rows = function(*first, source, trials, *self.arguments)
+        first = (getattr(simulated_noise, self.noise),) if self.noise else ()
+        rows = TABLES[self.name](*first, source, trials, *self.arguments)
         return rows if isinstance(rows, list) else [rows]
 
 
@@ -501,6 +382,12 @@ def cells() -> list[Cell]:
             for kind in ("normal", "heavy_tails", "two_levels")
             for fleet in ("equal", "normal_spread", "exponential_spread", "two_kinds")
             for n in (1, 6, 12)
+        ),
+        *(
+            Cell("measured_again", "measured_again", kind, (fleet, n))
+            for kind in ("normal", "heavy_tails", "two_levels")
+            for fleet in ("equal", "normal_spread", "exponential_spread", "two_kinds")
+            for n in (1, 6)
         ),
         *(Cell("apart", "apart", "", (n,)) for n in (1, 6, 12)),
         *(Cell("single", "single", "", (n, r)) for r in (0.0, 0.3, 0.5, 0.9) for n in (8, 12, 24, 40, 100)),

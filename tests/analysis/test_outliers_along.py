@@ -20,6 +20,7 @@ from seatrial.model.benchmark import Better, Figure
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine_document import machine_document
 from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.outlier import ScreenResult
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
 from seatrial.report.documents.compare import compare_document
@@ -212,7 +213,7 @@ def test_nodes_that_truly_differ_are_described_and_not_named() -> None:
     assert outliers([wide]) == ()
     (fleet,) = fleet_spreads([wide])
     assert fleet.kinds is None and fleet.n == 48 and fleet.spread[0] < 1 < fleet.spread[1] < 1.08
-    text = compare_text([], (), (fleet,))
+    text = compare_text([], ScreenResult(fleets=(fleet,)))
     assert "No outliers: the nodes differ" in text
     assert "48 nodes truly differ, the middle 90 %" in " ".join(text.split())
 
@@ -221,9 +222,9 @@ def test_nodes_that_truly_differ_are_described_and_not_named() -> None:
     (fleet,) = fleet_spreads([kinds])
     assert fleet.minority == tuple(f"n{k}" for k in range(0, 48, 4))
     assert fleet.kinds == pytest.approx((0.8, 1.0), abs=0.01)
-    text = " ".join(compare_text([], (), (fleet,)).split())
+    text = " ".join(compare_text([], ScreenResult(fleets=(fleet,))).split())
     assert "two kinds of nodes: 12 of 48 (n0, n4" in text and "by \N{MINUS SIGN}19.9 %" in text
-    document = compare_document([], (), (fleet,))
+    document = compare_document([], ScreenResult(fleets=(fleet,)))
     jsonschema.Draft202012Validator(schema("compare-1")).validate(json.loads(json.dumps(document)))
     assert document["fleets"][0]["minority"][:2] == ["n0", "n4"]
 

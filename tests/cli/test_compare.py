@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,43 @@ def test_nodes_are_screened_and_the_slow_one_is_named(tmp_path: Path, capsys: py
     (one,) = answer(capsys)["outliers"]
     assert one["what"] == "n11" and one["ratio"] == pytest.approx(0.9, rel=0.01)
     assert one["sureness"] > 0.95 and one["false_alarm_rate"] == 0.05
+
+
+def test_the_farthest_nodes_are_measured_again_beside_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With one repeat each, a node that is 5 % slow is not certain; new repeats beside others make it so."""
+
+    def folder(name: str, nodes: Iterable[str], repeats: int, seed: int) -> str:
+        made = MadeUpFolder(tmp_path / name)
+        for k, node in enumerate(nodes):
+            factor = 0.95 if node == "n11" else 1.0
+            made.add(noisy(LEVEL * factor, repeats, 0.01, seed=seed + k), host=node)
+        return str(tmp_path / name)
+
+    first = folder("first", [f"n{n:02}" for n in range(32)], 1, 1)
+    compare(first, along="node")
+    document = answer(capsys)
+    suspects, controls = document["again"]["suspects"], document["again"]["controls"]
+    assert document["outliers"] == [] and "n11" in suspects and len(suspects) == 4
+    assert len(controls) == 8 and not set(suspects) & set(controls)
+    compare_command([first], along="node", as_json=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"measure the farthest ({', '.join(suspects)}) again" in shown and "10 repeats on each" in shown
+
+    compare(first, folder("again", [*suspects, *controls], 10, 100), along="node", output=tmp_path / "again.html")
+    document = answer(capsys)
+    (one,) = document["outliers"]
+    assert one["what"] == "n11" and one["ratio"] == pytest.approx(0.95, abs=0.01) and one["n"] == 32
+    assert set(document["unconfirmed"]) == set(suspects) - {"n11"} and "again" not in document
+    assert "Measured again and not confirmed" in (tmp_path / "again.html").read_text()
+    with pytest.raises(UsageError, match="at least 6 new repeats of a suspect and of at least 4 other nodes") as caught:
+        compare(first, folder("few", [*suspects, *controls], 3, 200), along="node")
+    assert "n11" in str(caught.value.todo)
+    with pytest.raises(UsageError, match="at least 6 new repeats"):
+        compare(first, folder("none", controls, 10, 300), along="node")
+    with pytest.raises(UsageError, match="too few nodes to measure any again"):
+        compare(folder("small", ["a", "b", "c"], 6, 400), first, along="node")
 
 
 def test_a_page_is_also_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,8 +57,8 @@ def _along_nodes(folder: Path, good: Path) -> str:
 
 def _compared(*sides: str, along: str | None = None) -> str:
     found = compare(*sides, along=along)
-    document = _plain(compare_document(found.compared, found.outliers, found.fleets))
-    shown = (found.compared, found.outliers, found.fleets)
+    document = _plain(compare_document(found.compared, found.screen))
+    shown = (found.compared, found.screen)
     return document + compare_text(*shown) + compare_page(*shown)
 
 

@@ -26,7 +26,7 @@ SIGNATURES = {
 FIELDS = {
     "RunResult": {"experiments", "environments", "choices", "study", "problem"},
     "Results": {"trials", "studies", "profiles"},
-    "Comparisons": {"compared", "outliers", "fleets"},
+    "Comparisons": {"compared", "screen"},
     "ProfileResult": {"profiles", "state", "reason", "folder", "exit_status", "trace", "circumstances"},
 }
 OTHERS = {

@@ -27,6 +27,7 @@ from report.terminals import COLOURED
 
 from seatrial.model.comparison import Stopped, Verdict
 from seatrial.model.difference import Difference
+from seatrial.model.outlier import ScreenResult
 from seatrial.report.documents.compare import compare_document, study_document
 from seatrial.report.schemas import schema
 from seatrial.report.studies.curves import spoken
@@ -47,7 +48,7 @@ def _valid(document: dict) -> dict:
 @pytest.mark.parametrize("name", COMPARED)
 def test_every_document_follows_the_schema(name):
     made = COMPARED[name]()
-    read = _valid(compare_document([made], outliers()))
+    read = _valid(compare_document([made], ScreenResult(outliers())))
     assert [one["verdict"] for one in read["comparisons"]] == [one.verdict.value for one in made.comparisons]
 
 
@@ -106,9 +107,9 @@ def test_unintended_differences_come_first_in_document_and_text():
 
 def test_outliers_are_listed_only_after_screening():
     assert "outliers" not in compare_document([fair()])
-    assert compare_document([], ())["outliers"] == []
-    assert "No outlier" in compare_text([], ()) and "No outlier" not in compare_text([fair()])
-    text = compare_text([], outliers())
+    assert compare_document([], ScreenResult())["outliers"] == []
+    assert "No outlier" in compare_text([], ScreenResult()) and "No outlier" not in compare_text([fair()])
+    text = compare_text([], ScreenResult(outliers()))
     assert "n17" in text and "\N{MINUS SIGN}7.0 %" in text and "5 % of cases" in text and "100 %" not in text
 
 
@@ -124,7 +125,7 @@ def test_names_cannot_control_the_terminal():
     made = comparison(name, names=(name, name), parameters={name: name}, hosts=((name,), (name,)), note=name)
     differences = (Difference(name, name, name, False), Difference(name, None, name, True, name))
     text = compare_text([compared(made, differences=differences, names=(name, name), scope=name)])
-    text += study_text(whole_study()) + compare_text([COMPARED["hostile"]()], outliers())
+    text += study_text(whole_study()) + compare_text([COMPARED["hostile"]()], ScreenResult(outliers()))
     bad = [c for c in text if not c.isprintable() and c != "\n"]
     assert bad == [] and HOSTILE in text
 

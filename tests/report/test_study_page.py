@@ -29,6 +29,7 @@ from report.test_page import Outline, page_of
 
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Verdict
+from seatrial.model.outlier import ScreenResult
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.in_order import blocks, drift, in_order
 from seatrial.report.pages.page import page
@@ -40,8 +41,8 @@ from seatrial.report.studies.verdicts import subjects
 def _pages() -> dict[str, Callable[[], str]]:
     made = {f"compared {name}": lambda make=make: compare_page([make()]) for name, make in COMPARED.items()}
     made |= {f"study {name}": lambda make=make: page([], None, [make()]) for name, make in STUDIES.items()}
-    made["outliers"] = lambda: compare_page([], outliers())
-    made["no outlier"] = lambda: compare_page([], ())
+    made["outliers"] = lambda: compare_page([], ScreenResult(outliers()))
+    made["no outlier"] = lambda: compare_page([], ScreenResult())
     made["studies and a machine"] = lambda: page([vm_trial()], "../results", [whole_study(), several_candidates()])
     return {name: cache(make) for name, make in made.items()}
 

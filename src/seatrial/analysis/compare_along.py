@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from seatrial.analysis.measured_again import measure_again
 from seatrial.analysis.outliers import SCREENS, fleet_spreads, outliers_along, screened_nodes
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import along_axis, latest_studies
 from seatrial.errors import UnknownNameError
 from seatrial.model.experiment import Experiment
-from seatrial.model.outlier import FleetSpread, Outlier
+from seatrial.model.outlier import ScreenResult
 from seatrial.model.parameter import Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, Study
 from seatrial.model.study_document import KeptStudy, StudyPoint
@@ -21,12 +22,10 @@ from seatrial.store.contents import Contents
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Comparisons, of two sides or along an axis; `outliers` is None if nothing was screened. `fleets` are the figures
-    in which the screened nodes truly differ."""
+    """Comparisons, of two sides or along an axis; `screen` is None if nothing was screened for outliers."""
 
     compared: tuple[Compared, ...] = ()
-    outliers: tuple[Outlier, ...] | None = None
-    fleets: tuple[FleetSpread, ...] = ()
+    screen: ScreenResult | None = None
 
 
 def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
@@ -37,8 +36,12 @@ def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
     """
     if along in SCREENS:
         outliers = outliers_along(contents, along, margin)
-        fleets = fleet_spreads(screened_nodes(contents), margin) if along == "node" else ()
-        return Comparisons(outliers=outliers, fleets=fleets)
+        if along != "node":
+            return Comparisons(screen=ScreenResult(outliers))
+        screened = screened_nodes(contents)
+        return Comparisons(
+            screen=ScreenResult(outliers, fleet_spreads(screened, margin), measure_again(screened, contents))
+        )
     results = all_results(contents)
     known = {result.id: result for result in results}
     planned = [kept for kept in latest_studies(contents) if kept.study.axis(along) is not None]

@@ -43,6 +43,7 @@ class Screened:
     parameters: Mapping[str, Value]
     values: tuple[tuple[float, ...], ...]
     is_paired: bool = False
+    environment: str = ""
 
     @property
     def is_enough(self) -> bool:
@@ -263,7 +264,7 @@ def _screened(
 ) -> Screened:
     parameters = {**experiment.parameters, **point}
     repeats = tuple(tuple(own) for own in values.values())
-    return Screened(tuple(values), experiment.benchmark, figure, parameters, repeats, is_paired)
+    return Screened(tuple(values), experiment.benchmark, figure, parameters, repeats, is_paired, experiment.environment)
 
 
 def _comparable(one: Screened) -> Sequence[Sequence[float]]:

@@ -32,14 +32,14 @@ def compare_command(
     """Compare and print; 3 if nothing could be compared, 1 if `--fail-on` applies, else 0."""
     found = compare(*sides, along=along, margin=DEFAULT_MARGIN if margin is None else _margin(margin))
     if output is not None:
-        write_file(output, compare_page(found.compared, found.outliers, found.fleets))
+        write_file(output, compare_page(found.compared, found.screen))
     if as_json:
-        print_json(compare_document(found.compared, found.outliers, found.fleets))
+        print_json(compare_document(found.compared, found.screen))
     else:
-        print(compare_text(found.compared, found.outliers, found.fleets, style=style_of(sys.stdout)))
+        print(compare_text(found.compared, found.screen, style=style_of(sys.stdout)))
     for text in (text for compared in found.compared for text in compared.lost):
         message(f"not compared: {text}")
-    if found.outliers is None and not any(compared.comparisons for compared in found.compared):
+    if found.screen is None and not any(compared.comparisons for compared in found.compared):
         message("nothing was compared")
         return 3
     return _status(found.compared, fail_on)

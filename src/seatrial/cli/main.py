@@ -275,7 +275,9 @@ def compare(
     along: Annotated[
         str | None,
         typer.Option(
-            "--along", metavar="AXIS", help="compare within one folder: a parameter, node, repeat, rank or pair"
+            "--along",
+            metavar="AXIS",
+            help="within one folder: a parameter, node, repeat, rank or pair; SCREEN AGAIN: two screens of nodes",
         ),
     ] = None,
     margin: Annotated[

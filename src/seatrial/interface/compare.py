@@ -7,6 +7,7 @@ from pathlib import Path
 from seatrial.analysis.compare_along import Comparisons, compare_along
 from seatrial.analysis.compare_folders import NamedFolder, compare_folders
 from seatrial.analysis.compare_reference import PREFIX, compare_with_reference
+from seatrial.analysis.measured_again import second_stage
 from seatrial.errors import UsageError
 from seatrial.interface.folder import contents_in
 from seatrial.model.study import DEFAULT_MARGIN
@@ -15,7 +16,8 @@ from seatrial.model.study_result import Compared
 
 def compare(*sides: str | Path, along: str | None = None, margin: float = DEFAULT_MARGIN) -> Comparisons:
     """Compare two results folders (baseline, candidate), one of which may be a published value (`reference:ID`), or
-    the results in one folder `along` an axis: a parameter, node, repeat, rank, pair.
+    the results in one folder `along` an axis: a parameter, node, repeat, rank, pair. Two folders along `node` are a
+    screen and its second stage: new repeats of the farthest nodes, and of others beside them.
 
     `margin` is the relative difference (0.02 is 2 %) that counts as none. Nothing is measured, and every verdict has
     its interval. Raises UsageError if there is nothing to compare.
@@ -23,8 +25,14 @@ def compare(*sides: str | Path, along: str | None = None, margin: float = DEFAUL
     if not 0 < margin < 1:
         raise UsageError(f"margin={margin!r} is not between 0 and 1", "give a fraction: 0.02 is 2 %")
     if along is not None:
+        if along == "node" and len(sides) == 2:
+            first, again = (contents_in(Path(side)) for side in sides)
+            return Comparisons(screen=second_stage(first, again, margin))
         if len(sides) != 1:
-            raise UsageError("--along takes one results folder", "seatrial compare DIR --along AXIS")
+            raise UsageError(
+                "--along takes one results folder, or two with --along node",
+                "seatrial compare DIR --along AXIS, or seatrial compare SCREEN AGAIN --along node",
+            )
         return compare_along(contents_in(Path(sides[0])), along, margin)
     if len(sides) != 2:
         raise UsageError(

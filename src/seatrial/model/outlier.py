@@ -47,6 +47,30 @@ class FleetSpread:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureAgain:
+    """The nodes that are farthest from the others, and nodes drawn at random to measure beside them: new repeats of
+    these show which of the former truly differ."""
+
+    suspects: tuple[str, ...]
+    controls: tuple[str, ...]
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenResult:
+    """The outliers of a results folder, and the figures in which its nodes truly differ.
+
+    `again` is what a second stage would measure, if the screen was of nodes. After that second stage, `outliers` are
+    those that it confirmed, and `unconfirmed` the suspects that do not differ from the controls.
+    """
+
+    outliers: tuple[Outlier, ...] = ()
+    fleets: tuple[FleetSpread, ...] = ()
+    again: MeasureAgain | None = None
+    unconfirmed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Screening:
     """The result of screening the values of one experiment: `n` were tested, of which `outliers` deviate at the
     family-wise `false_alarm_rate`. `why_not` says which values could not be tested, and why; `is_inconclusive`: none

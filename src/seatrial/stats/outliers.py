@@ -61,6 +61,8 @@ _FEW_FACTOR = 1.5
 """Below 25 values, if more than one may be removed, Rosner's error rates are up to 50 % too high: simulated."""
 _MOST_NAMED = 2
 """Of few groups, so many may be outliers although they are more than a tenth."""
+_NEARER_END = 0.25
+"""The nearer end of an outlier's own interval is so far from the centre, as a share of its median's distance."""
 _MOST_UNIFORM = 20
 """Up to this number of repeats, the rank sum is tested with the exact sum of uniform values."""
 
@@ -79,8 +81,8 @@ def screen(values: Sequence[float], false_alarm_rate: float = FALSE_ALARM_RATE) 
 
     Distances from the median are in median absolute deviations. Up to 39 values, their tails are assumed to be those of
     t with 3 degrees of freedom; from 40 on, the heaviest that the ratio of quantiles allows (its one-sided 95 % bound).
-    If more than a tenth would be outliers, there are two groups instead: empty. Raises ValueError for a value that is
-    not positive and finite.
+    An outlier must also be beyond a gap. If more than a tenth would be outliers, there are two groups instead: empty.
+    Raises ValueError for a value that is not positive and finite.
     """
     logs = _logs(values)
     n = len(logs)
@@ -91,7 +93,8 @@ def screen(values: Sequence[float], false_alarm_rate: float = FALSE_ALARM_RATE) 
     if len(found) > max(1, n // 10):
         return []
     centre = median(logs)
-    return [OutlyingValue(k, math.exp(logs[k] - centre), p_values[k]) for k in found]
+    outlying = [OutlyingValue(k, math.exp(logs[k] - centre), p_values[k]) for k in found]
+    return _beyond_a_gap(outlying, [log - centre for log in logs], false_alarm_rate)
 
 
 def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = FALSE_ALARM_RATE) -> list[OutlyingValue]:
@@ -119,7 +122,7 @@ def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = F
     pool = sorted(value for group in logs for value in group) if candidates else []
     found: list[OutlyingValue] = []
     for k in candidates:
-        p = max(distance_p[k], min(1.0, len(logs) * _rank_sum_p(logs[k], pool)))
+        p = max(distance_p[k], min(1.0, len(logs) * rank_sum_p(logs[k], pool)))
         if p <= false_alarm_rate and _excludes(logs[k], centre):
             found.append(OutlyingValue(k, math.exp(middles[k] - centre), p))
     if not found or len(found) > max(_MOST_NAMED, len(logs) // 10):
@@ -127,12 +130,26 @@ def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = F
     named = {one.index for one in found}
     if p_equal([group for k, group in enumerate(logs) if k not in named]) > DIFFERS:
         return found
-    beyond = _extreme_deviates(middles, _HEAVY)
-    return [
-        OutlyingValue(one.index, one.ratio, max(one.p_adjusted, beyond[one.index]))
-        for one in found
-        if beyond[one.index] <= false_alarm_rate
-    ]
+    beyond = p_in_heavy_tails(middles)
+    far = [OutlyingValue(one.index, one.ratio, max(one.p_adjusted, beyond[one.index])) for one in found]
+    return _beyond_a_gap(far, [middle - centre for middle in middles], false_alarm_rate)
+
+
+def _beyond_a_gap(
+    outlying: Sequence[OutlyingValue], distances: Sequence[float], false_alarm_rate: float
+) -> list[OutlyingValue]:
+    """Those that are so much farther than all others on their side that heavy tails make it unlikely. Others may be as
+    far, but not outliers, if their repeats are on two levels."""
+    named = {one.index for one in outlying}
+    rest = [distance for k, distance in enumerate(distances) if k not in named]
+    high, low = max(0.0, *rest), max(0.0, *(-distance for distance in rest))
+    found = []
+    for one in outlying:
+        distance = distances[one.index]
+        p = max(one.p_adjusted, _gap_p(abs(distance), high if distance > 0 else low))
+        if p <= false_alarm_rate:
+            found.append(OutlyingValue(one.index, one.ratio, p))
+    return found
 
 
 def _logs(values: Sequence[float]) -> list[float]:
@@ -142,9 +159,14 @@ def _logs(values: Sequence[float]) -> list[float]:
 
 
 def _excludes(repeats: Sequence[float], centre: float) -> bool:
-    """Whether the interval of the repeats' median excludes the centre; True with too few repeats for an interval."""
+    """Whether the interval of the repeats' median is away from the centre by a quarter of the median's distance: of
+    repeats on two levels, some medians fall on the rarer level. True with too few repeats for an interval."""
     interval = median_interval(repeats)
-    return interval is None or not interval[0] <= centre <= interval[1]
+    if interval is None:
+        return True
+    distance = median(repeats) - centre
+    nearer = interval[0] if distance > 0 else interval[1]
+    return (nearer - centre) / distance > _NEARER_END if distance else False
 
 
 def _group_p_values(middles: Sequence[float]) -> list[float]:
@@ -178,6 +200,12 @@ def _heavy_tailed(logs: Sequence[float], degrees: float) -> list[float]:
     ]
 
 
+def p_in_heavy_tails(logs: Sequence[float]) -> list[float]:
+    """The probability, adjusted for their number, of each value so far beyond a gap if the values truly differ with
+    tails as heavy as those of t with 3 degrees of freedom."""
+    return _extreme_deviates(logs, _HEAVY)
+
+
 def _extreme_deviates(logs: Sequence[float], degrees: float | None = None) -> list[float]:
     """Adjusted p-values by generalised extreme studentised deviates, for normal values with outliers.
 
@@ -206,8 +234,7 @@ def _extreme_deviates(logs: Sequence[float], degrees: float | None = None) -> li
         t = abs(value - total / rest) / math.sqrt(variance * (1.0 + 1.0 / rest))
         p = factor * (rest + 1) * student_tail(t, rest - 1) if t > 2.0 else 1.0
         if degrees is not None:
-            beyond = max(-shifted[first], shifted[last]) / max(abs(value), _LEAST_SPREAD)
-            p = max(p, min(1.0, 2.0 * beyond**degrees) ** k)
+            p = max(p, _gap_p(abs(value), max(-shifted[first], shifted[last]), degrees) ** k)
         taken.append((order[at], min(1.0, p)))
     p_values, least = [1.0] * n, 1.0
     for place, p in reversed(taken):
@@ -216,7 +243,12 @@ def _extreme_deviates(logs: Sequence[float], degrees: float | None = None) -> li
     return p_values
 
 
-def _rank_sum_p(group: Sequence[float], pool: Sequence[float]) -> float:
+def _gap_p(farthest: float, next_farthest: float, degrees: float = _HEAVY) -> float:
+    """The probability that the farthest value on either side of a power-law tail is so much farther than the next."""
+    return float(min(1.0, 2.0 * (next_farthest / max(farthest, _LEAST_SPREAD)) ** degrees))
+
+
+def rank_sum_p(group: Sequence[float], pool: Sequence[float]) -> float:
     """Two-sided p-value of the sum of the group's ranks in the sorted pool that contains it (Wilcoxon 1945).
 
     Ranks over the pool size are treated as independent uniform values, whose sum has a slightly larger spread: this is

@@ -28,7 +28,7 @@ from seatrial.model.json_shape import (
     shape,
     when,
 )
-from seatrial.model.outlier import FleetSpread, Outlier
+from seatrial.model.outlier import FleetSpread, MeasureAgain, Outlier, ScreenResult
 from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.model.units import Unit
@@ -266,6 +266,15 @@ class FleetJson(TypedDict):
     kinds: Annotated[Interval, "the ratios of both kinds, the smaller one first; null: one kind"]
 
 
+@shape(MeasureAgain)
+class AgainJson(TypedDict):
+    """The nodes to measure again to be sure which truly differ."""
+
+    suspects: Annotated[list[Text], "the nodes that are farthest from the others"]
+    controls: Annotated[list[Text], "nodes drawn at random, to measure beside them"]
+    repeats: Annotated[Count, "on each"]
+
+
 @shape()
 class CompareJson(TypedDict):
     """The result of comparisons; every number is finite, unknown values are null."""
@@ -280,6 +289,10 @@ class CompareJson(TypedDict):
     scaling: NotRequired[list[ScalingJson]]
     outliers: NotRequired[Annotated[list[OutlierJson], "present if outliers were screened for; empty: none found"]]
     fleets: NotRequired[Annotated[list[FleetJson], "present with `outliers`: figures in which the nodes truly differ"]]
+    again: NotRequired[Annotated[AgainJson, "present after a screen of at least six nodes"]]
+    unconfirmed: NotRequired[
+        Annotated[list[Text], "present with `outliers`: suspects of a screen that do not differ from the controls"]
+    ]
 
 
 @shape()
@@ -300,8 +313,7 @@ class StudyJson(TypedDict):
 
 def compare_document(
     compared: Sequence[Compared],
-    outliers: Sequence[Outlier] | None = None,
-    fleets: Sequence[FleetSpread] = (),
+    screen: ScreenResult | None = None,
     *,
     best_of: Sequence[BestOfResult] = (),
     scaling: Sequence[ScalingResult] = (),
@@ -310,9 +322,18 @@ def compare_document(
 
     In addition to the contract: `where`, `scope`, `not_compared`, `best_of`, `scaling`.
     """
-    screened = ABSENT if outliers is None else [filled(OutlierJson, one) for one in outliers]
-    differing = ABSENT if outliers is None else [filled(FleetJson, one) for one in fleets]
-    return filled(CompareJson, None, **_parts(compared, best_of, scaling), outliers=screened, fleets=differing)
+    parts = _parts(compared, best_of, scaling)
+    if screen is None:
+        return filled(CompareJson, None, **parts, outliers=ABSENT, fleets=ABSENT, again=ABSENT, unconfirmed=ABSENT)
+    return filled(
+        CompareJson,
+        None,
+        **parts,
+        outliers=[filled(OutlierJson, one) for one in screen.outliers],
+        fleets=[filled(FleetJson, one) for one in screen.fleets],
+        again=ABSENT if screen.again is None else filled(AgainJson, screen.again),
+        unconfirmed=list(screen.unconfirmed),
+    )
 
 
 def study_document(result: StudyResult) -> StudyJson:

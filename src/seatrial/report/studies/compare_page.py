@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.model.outlier import FleetSpread, Outlier
+from seatrial.model.outlier import ScreenResult
 from seatrial.model.study_result import Compared
 from seatrial.report.pages.templating import style_sheet, templates
 from seatrial.report.studies.article import Head, alarm, article, no_record
@@ -16,16 +16,15 @@ from seatrial.version import __version__
 _ABOUT = "This page shows stored measurements. A ratio is candidate over baseline."
 
 
-def compare_page(
-    compared: Sequence[Compared], outliers: Sequence[Outlier] | None = None, fleets: Sequence[FleetSpread] = ()
-) -> str:
-    """The whole file as text. `outliers` is None if no screen was made."""
+def compare_page(compared: Sequence[Compared], screen: ScreenResult | None = None) -> str:
+    """The whole file as text. `screen` is None if no screen was made."""
     environment = templates()
     lines = [headline(compared)] if compared else []
     sections = comparison_sections(compared, "s1", no_record)
-    if outliers is not None:
-        lines.append(outlier_headline(outliers, fleets))
-        context = {"lines": outlier_lines(outliers, fleets), "table": outlier_table(outliers) if outliers else None}
+    if screen is not None:
+        lines.append(outlier_headline(screen))
+        table = outlier_table(screen.outliers) if screen.outliers else None
+        context = {"lines": outlier_lines(screen), "table": table}
         sections.append(Section("outliers", "Outliers", "outliers", context))
     name = _name(compared)
     head = Head("Comparison", name, lines or ["Nothing could be compared"], about=_ABOUT, alarm=alarm(compared))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.model.outlier import FleetSpread, Outlier, Screening
+from seatrial.model.outlier import FleetSpread, MeasureAgain, Outlier, Screening, ScreenResult
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import signed
 from seatrial.report.units import NO_VALUE, count, settings
@@ -12,10 +12,13 @@ from seatrial.report.units import NO_VALUE, count, settings
 _MOST_NAMED = 8
 
 
-def outlier_headline(outliers: Sequence[Outlier], fleets: Sequence[FleetSpread] = ()) -> str:
+def outlier_headline(screen: ScreenResult) -> str:
     """The number of outliers, and the first names."""
-    if not outliers and fleets:
-        return f"No outliers: the nodes differ from each other in {count(len(fleets), 'figure')}"
+    outliers = screen.outliers
+    if not outliers and screen.fleets:
+        return f"No outliers: the nodes differ from each other in {count(len(screen.fleets), 'figure')}"
+    if not outliers and screen.unconfirmed:
+        return "No outliers: none of the nodes that were measured again differs from the others beside it"
     if not outliers:
         return "No outliers: all values agree with their peers"
     named = list(dict.fromkeys(one.what for one in outliers))
@@ -39,17 +42,30 @@ def fleet_words(fleet: FleetSpread) -> str:
     )
 
 
-def outlier_lines(outliers: Sequence[Outlier], fleets: Sequence[FleetSpread] = ()) -> list[str]:
-    """How the nodes differ, and the reliability of a screen that found outliers."""
-    about = [fleet_words(fleet) for fleet in fleets]
-    if not outliers:
-        return about
-    rate = max(one.false_alarm_rate for one in outliers)
+def outlier_lines(screen: ScreenResult) -> list[str]:
+    """How the nodes differ, the reliability of a screen that found outliers, and what to measure again."""
+    about = [fleet_words(fleet) for fleet in screen.fleets]
+    if screen.outliers and screen.unconfirmed:
+        about.append(f"Measured again and not confirmed: {', '.join(screen.unconfirmed)}.")
+    again = [] if screen.again is None else [again_words(screen.again)]
+    if not screen.outliers:
+        return [*about, *again]
+    rate = max(one.false_alarm_rate for one in screen.outliers)
     return [
         *about,
         f"A screen like this reports a false outlier in {rate * 100:.3g} % of cases where all are alike. Noise with "
         "a rare second level looks like an outlier and is reported as one.",
+        *again,
     ]
+
+
+def again_words(again: MeasureAgain) -> str:
+    """What a second stage measures."""
+    return (
+        f"New repeats are more certain: measure the farthest ({', '.join(again.suspects)}) again, beside nodes drawn "
+        f"at random ({', '.join(again.controls)}), {again.repeats} repeats on each, into another folder; then "
+        "seatrial compare THIS_FOLDER THE_OTHER --along node."
+    )
 
 
 def screening_lines(screening: Screening | None) -> list[str]:

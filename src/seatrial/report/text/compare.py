@@ -9,7 +9,7 @@ from seatrial.model.best_of import BestOfResult
 from seatrial.model.breakdown import Breakdown
 from seatrial.model.comparison import Verdict
 from seatrial.model.difference import Difference
-from seatrial.model.outlier import FleetSpread, Outlier
+from seatrial.model.outlier import ScreenResult
 from seatrial.model.scaling import ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.report.studies.best_of_words import (
@@ -54,19 +54,18 @@ _TONES: dict[Verdict, Tone] = {Verdict.SLOWER: "error", Verdict.FASTER: "direct"
 
 def compare_text(
     compared: Sequence[Compared],
-    outliers: Sequence[Outlier] | None = None,
-    fleets: Sequence[FleetSpread] = (),
+    screen: ScreenResult | None = None,
     *,
     style: Style = PLAIN,
 ) -> str:
     """The output of `seatrial compare`, without a trailing newline.
 
-    Unintended differences come before the verdicts, so that a reader of the first lines does not miss them. `outliers`
-    is None if there was no screening.
+    Unintended differences come before the verdicts, so that a reader of the first lines does not miss them. `screen` is
+    None if there was no screening.
     """
     blocks = _compared(compared, style)
-    if outliers is not None:
-        blocks.append(_outliers(outliers, fleets, style))
+    if screen is not None:
+        blocks.append(_outliers(screen, style))
     return "\n\n".join(block for block in blocks if block) or "nothing to compare"
 
 
@@ -253,12 +252,12 @@ def _best_of(result: BestOfResult, style: Style) -> str:
     return "\n".join(lines)
 
 
-def _outliers(outliers: Sequence[Outlier], fleets: Sequence[FleetSpread], style: Style) -> str:
-    lines = [_title(outlier_headline(outliers, fleets), style)]
-    if outliers:
-        rows = [list(OUTLIER_COLUMNS), *([_plain(cell) for cell in outlier_row(one)] for one in outliers)]
+def _outliers(screen: ScreenResult, style: Style) -> str:
+    lines = [_title(outlier_headline(screen), style)]
+    if screen.outliers:
+        rows = [list(OUTLIER_COLUMNS), *([_plain(cell) for cell in outlier_row(one)] for one in screen.outliers)]
         lines.append(style.table(rows, has_head=True))
-    for text in outlier_lines(outliers, fleets):
+    for text in outlier_lines(screen):
         lines += _wrapped(style, _plain(text), "  ")
     return "\n".join(lines)
 
