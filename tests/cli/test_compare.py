@@ -167,7 +167,7 @@ def test_the_farthest_nodes_are_measured_again_beside_others(
     compare(first, along="node")
     document = answer(capsys)
     suspects, controls = document["again"]["suspects"], document["again"]["controls"]
-    assert document["outliers"] == [] and "n11" in suspects and len(suspects) == 4
+    assert document["outliers"] == [] and "n11" in suspects and len(suspects) == 6
     assert len(controls) == 8 and not set(suspects) & set(controls)
     compare_command([first], along="node", as_json=False)
     shown = " ".join(capsys.readouterr().out.split())

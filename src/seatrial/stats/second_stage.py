@@ -16,7 +16,7 @@ from statistics import median
 from seatrial.stats.outliers import FALSE_ALARM_RATE, OutlyingValue, p_in_heavy_tails, rank_sum_p
 from seatrial.stats.student import student_tail
 
-MOST_SUSPECTS = 4
+MOST_SUSPECTS = 6
 CONTROLS = 8
 FEWEST_CONTROLS = 4
 REPEATS = 10
