@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from seatrial.profiler.diagnosis.cause import Diagnosis
 from seatrial.profiler.profile_io import ProfileIo
 
 
@@ -77,8 +78,8 @@ class CallTotals:
 class SizeTotals:
     """The calls of one function in one size bin, from `size_B` to `largest_B` inclusive.
 
-    `best_s` is the time of a fast call: the median over ranks of the shortest one. `waiting_s` and `measured` as in
-    CallTotals.
+    `best_s` is the time of a fast call: the median over ranks of the shortest one. `prompt_s` is that of a call when no
+    rank is late: the same, but at most what a working fabric takes. `waiting_s` and `measured` as in CallTotals.
     """
 
     call: str
@@ -91,6 +92,7 @@ class SizeTotals:
     waiting_s: float
     bound: Bound
     measured: MeasuredWaiting | None = None
+    prompt_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,76 @@ class PairTable:
 
 
 @dataclass(frozen=True, slots=True)
+class RankWaits:
+    """Seconds that a rank spent in calls beyond what they take when no rank is late: in receives (waits for requests
+    included), in sends, and in collectives."""
+
+    receive_s: float = 0.0
+    send_s: float = 0.0
+    collective_s: float = 0.0
+
+    @property
+    def all_s(self) -> float:
+        """The sum."""
+        return self.receive_s + self.send_s + self.collective_s
+
+
+NO_WAITS = RankWaits()
+
+
+@dataclass(frozen=True, slots=True)
+class RankCpu:
+    """CPU time of one rank from its start to the end of MPI; None where the kernel did not report it.
+
+    `delay_s` is the time that its threads, summed, were ready to run without running. `mask` are the CPUs that it may
+    run on, `quota` the CPUs that its control groups allow (None: no quota), `throttled_share` the share of the quota's
+    periods in which it was used up.
+    """
+
+    wall_s: float
+    cpu_s: float | None
+    delay_s: float | None
+    voluntary: int | None
+    involuntary: int | None
+    minor_faults: int | None
+    major_faults: int | None
+    most_resident_B: int | None
+    throttled_share: float | None
+    throttled_s: float | None
+    mask: tuple[int, ...]
+    quota: float | None
+
+    @property
+    def delay_share(self) -> float | None:
+        """The part of wall time in which it waited for a CPU: at most 1, also with many threads."""
+        return None if self.delay_s is None else min(1.0, self.delay_s / self.wall_s)
+
+    @property
+    def blocked_share(self) -> float | None:
+        """The part of wall time in which it neither ran nor was ready to run: input and output, sleep."""
+        if self.cpu_s is None or self.delay_s is None:
+            return None
+        return max(0.0, 1.0 - (self.cpu_s + self.delay_s) / self.wall_s)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCpu:
+    """CPU time on one node while its ranks ran: of all processes, taken by the hypervisor, and of the ranks."""
+
+    host: str
+    online: int
+    wall_s: float
+    busy_s: float
+    steal_s: float
+    ranks_s: float
+
+    @property
+    def other_cpus(self) -> float:
+        """CPUs that other processes used on average."""
+        return max(0.0, self.busy_s - self.ranks_s) / self.wall_s
+
+
+@dataclass(frozen=True, slots=True)
 class RankTotals:
     """One rank. `sent_B` and `received_B` are point to point; `collective_B` is sent by collectives.
 
@@ -139,6 +211,8 @@ class RankTotals:
     collective_B: int
     threads: int
     state: RankState
+    cpu: RankCpu | None = None
+    waits: RankWaits = NO_WAITS
 
     @property
     def compute_s(self) -> float:
@@ -240,7 +314,8 @@ class Profile:
 
     `ranks` is the size of that world, even if tables are missing. `elapsed_s` is the longest wall time of a rank,
     `overhead_s` the time that the profiler itself took, over all ranks. `others` counts further worlds of the same
-    command. `io` is None if it was not requested.
+    command. `io` is None if it was not requested. `nodes` are those with CPU time of all their ranks; `diagnoses` say
+    why time is lost, the largest share first.
     """
 
     program: str
@@ -258,6 +333,8 @@ class Profile:
     trust: Trust
     others: int = 0
     io: ProfileIo | None = None
+    nodes: tuple[NodeCpu, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
 
     @property
     def mpi_share(self) -> float:

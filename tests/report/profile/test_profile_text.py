@@ -8,7 +8,9 @@ import pytest
 from report.profile.profile_samples import SAMPLES, crash, hostile, nothing, one_rank
 from report.terminals import COLOURED
 
+from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile import Bound, CallSite, Frame
+from seatrial.report.profile.diagnosis_words import remedy, sentence, short_words
 from seatrial.report.profile.text import profile_text
 from seatrial.report.profile.words import (
     headline,
@@ -23,26 +25,59 @@ from seatrial.report.profile.words import (
 
 def test_the_headline() -> None:
     profile = crash()
-    assert headline(profile) == "MPI_Allreduce (4 B) takes 25 % of wall time: waiting for other ranks"
+    assert (
+        headline(profile)
+        == "MPI_Allreduce (4 B) takes 25 % of wall time: waiting for rank 5 on node1, which computes longest"
+    )
     assert headline(nothing()) == "No MPI call was recorded"
     assert headline(one_rank()) == "MPI takes 1.0 % of wall time: most of it is computation"
     assert headline(hostile()) == "MPI_Send (100 B) takes 12 % of wall time"
 
 
 @pytest.mark.parametrize(
-    ("bound", "said", "todo"),
+    ("bound", "cause", "said", "todo"),
     [
-        (Bound.LATENCY, "latency-bound", "mpi.latency"),
-        (Bound.BANDWIDTH, "bandwidth-bound", "mpi.bandwidth"),
-        (Bound.WAITING, "waiting for other ranks", "rank 5 on node1"),
+        (Bound.LATENCY, Cause.LATENCY, "latency-bound", "mpi.latency"),
+        (Bound.BANDWIDTH, Cause.TRANSFER, "bandwidth-bound", "mpi.bandwidth"),
+        (Bound.LATENCY, Cause.MESSAGE_RATE, "many short calls", "Combine messages"),
+        (Bound.WAITING, Cause.NOT_KNOWN, "waiting for other ranks; why is not known", "--wait 10"),
+        (Bound.WAITING, Cause.LATE_SENDER, "waiting for messages that are sent late", "Send earlier"),
     ],
 )
-def test_the_headline_states_what_bounds_the_time(bound, said, todo) -> None:
+def test_the_headline_states_what_bounds_the_time(bound: Bound, cause: Cause, said: str, todo: str) -> None:
     profile = crash()
     first = replace(profile.calls[0], bound=bound)
-    changed = replace(profile, calls=(first, *profile.calls[1:]))
+    why = Diagnosis(cause, 0.25, Sureness.INFERRED, call="MPI_Allreduce")
+    changed = replace(profile, calls=(first, *profile.calls[1:]), diagnoses=(why,))
     assert headline(changed) == f"MPI_Allreduce (4 B) takes 25 % of wall time: {said}"
     assert todo in next_experiment(changed)
+
+
+def test_a_missing_cpu_comes_first() -> None:
+    found = Diagnosis(
+        Cause.MORE_RANKS_THAN_CPUS,
+        0.69,
+        Sureness.MEASURED,
+        (Evidence(Signal.RUN_DELAY, 0.69), Evidence(Signal.RANKS_ON_NODE, 4), Evidence(Signal.CPUS, 2)),
+        rank=3,
+        host="node1",
+    )
+    changed = replace(crash(), diagnoses=(found, *crash().diagnoses))
+    assert headline(changed) == "Rank 3 waited for a CPU 69 % of the time: 4 ranks share 2 CPUs"
+    assert "as many ranks and threads on node1 as it has CPUs (2)" in next_experiment(changed)
+    text = " ".join(profile_text(changed).split())
+    assert "why: Rank 3 on node1 was ready to run, but had no CPU, for 69 % of its time: 4 ranks share 2 CPUs." in text
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_each_cause_has_its_sentences(cause: Cause) -> None:
+    values = [Evidence(signal, 0.5) for signal in Signal if signal is not Signal.CALL_SHARE]
+    for one in (
+        Diagnosis(cause, 0.5, Sureness.INFERRED, call="MPI_Recv"),
+        Diagnosis(cause, 0.5, Sureness.MEASURED, tuple(values), 1, "node1", "MPI_Recv", 1024),
+    ):
+        assert sentence(one).endswith(".") and sentence(one)[0].isupper() and remedy(one).endswith(".")
+        assert not short_words(one).endswith(".") and "None" not in sentence(one) + remedy(one) + short_words(one)
 
 
 def test_startup_is_in_the_headline_only_if_no_other_call_takes_a_relevant_share() -> None:
@@ -51,7 +86,8 @@ def test_startup_is_in_the_headline_only_if_no_other_call_takes_a_relevant_share
     assert headline(replace(profile, calls=(start, *profile.calls[1:]))).startswith("MPI_Wait")
     short = replace(profile, calls=(start, replace(profile.calls[1], time_s=0.01 * profile.wall_s)))
     assert headline(short) == "MPI_Init takes 25 % of wall time: MPI startup and shutdown"
-    assert "longer run" in next_experiment(short)
+    why = Diagnosis(Cause.STARTUP, 0.25, Sureness.INFERRED, call="MPI_Init")
+    assert "longer run" in next_experiment(replace(short, diagnoses=(why,)))
 
 
 def test_sizes_of_which_none_has_most_of_the_time() -> None:

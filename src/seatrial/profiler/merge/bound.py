@@ -1,7 +1,8 @@
 """What dominates the time in a call: waiting, latency or bandwidth. The rules, in this order:
 
 1. MPI startup and shutdown is "start-up"; calls that neither communicate nor wait for other ranks are "local".
-2. "waiting", for calls that can wait: three quarters of the time exceed the best time of the same call and size, or the
+2. "waiting", for calls that can wait: three quarters of the time exceed the best time of the same call and size (or
+   what such a call takes at most on a working fabric, if the best is longer: `diagnosis/reference.py`), or the
    rank with the shortest calls spends less than half the mean over ranks: a rank arrived late. (Contention looks the
    same.) If waiting was measured (`profiler/merge/waiting.py`), only its share decides: three quarters or more.
 3. "bandwidth-bound": the best time is at least twice that of the same function with at most 64 B, so that most of the
@@ -16,6 +17,7 @@ Computing 20, 1994).
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 
 from seatrial.profiler.profile import Bound
 
@@ -39,9 +41,34 @@ _WAITS = re.compile(
 """Functions that wait for other ranks, or until communication is complete."""
 
 
+_RECEIVES = re.compile(r"MPI_(Recv|Mrecv|Sendrecv\w*|Probe|Mprobe)(_c)?")
+_SENDS = re.compile(r"MPI_[SBR]?send(_c)?", re.IGNORECASE)
+
+
 def may_wait(call: str) -> bool:
     """Whether a function can wait for other ranks."""
     return _WAITS.fullmatch(call) is not None
+
+
+class WaitKind(StrEnum):
+    """What a call waits for."""
+
+    RECEIVE = "receive"
+    SEND = "send"
+    REQUESTS = "requests"
+    COLLECTIVE = "collective"
+
+
+def wait_kind(call: str) -> WaitKind | None:
+    """What a function waits for: a message to arrive or to be taken, its requests, or all ranks; None if it does not
+    wait."""
+    if is_start(call) or not may_wait(call):
+        return None
+    if _RECEIVES.fullmatch(call):
+        return WaitKind.RECEIVE
+    if _SENDS.fullmatch(call):
+        return WaitKind.SEND
+    return WaitKind.REQUESTS if call.startswith("MPI_Wait") else WaitKind.COLLECTIVE
 
 
 def is_start(call: str) -> bool:

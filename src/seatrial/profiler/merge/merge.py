@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.profiler.diagnosis.diagnose import diagnose
+from seatrial.profiler.diagnosis.reference import BETWEEN_HOSTS, ON_ONE_HOST
+from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
 from seatrial.profiler.merge.over_time import over_time
 from seatrial.profiler.merge.pairs import pair_table
-from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
+from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, rank_waits, size_totals
 from seatrial.profiler.merge.sites import Resolve, call_sites
 from seatrial.profiler.merge.waiting import measured_waiting
 from seatrial.profiler.merge.worlds import World, worlds
-from seatrial.profiler.profile import Frame, PairTable, Profile, RankState, RankTotals, Trust
+from seatrial.profiler.profile import Frame, PairTable, Profile, RankState, RankTotals, SizeTotals, Trust
 from seatrial.profiler.tables.io_samples import IoSamples
 from seatrial.profiler.tables.process_table import Family, ProcessTable, State
 
@@ -75,9 +78,10 @@ def _profile(
     rows = all_rows(tables)
     trust = _trust(tables, size)
     matrix, unmatched = pair_table(tables, size)
-    sizes = size_totals(rows, names, measured_waiting(tables), has_sizes=trust.has_sizes)
-    ranks = _per_rank(tables, rows, names)
-    return Profile(
+    reference = ON_ONE_HOST if len({table.host for table in tables}) == 1 else BETWEEN_HOSTS
+    sizes = size_totals(rows, names, measured_waiting(tables), reference, size, has_sizes=trust.has_sizes)
+    ranks = _per_rank(tables, rows, sizes, names)
+    profile = Profile(
         program=tables[0].program,
         ranks=size,
         elapsed_s=max(table.wall_s for table in tables),
@@ -93,10 +97,14 @@ def _profile(
         trust=replace(trust, unmatched_B=unmatched, damaged=damaged),
         others=others,
         io=io_of(tables, samples),
+        nodes=node_cpus(tables),
     )
+    return replace(profile, diagnoses=diagnose(profile, reference))
 
 
-def _per_rank(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) -> list[RankTotals]:
+def _per_rank(
+    tables: Sequence[ProcessTable], rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str]
+) -> list[RankTotals]:
     import numpy as np
 
     def summed(values: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_] | None = None) -> list[int]:
@@ -107,6 +115,7 @@ def _per_rank(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) 
 
     collective = np.array([False, *(_is_collective(name) for name in names)])
     time_s = np.bincount(rows.process, rows.time_s, len(tables))
+    waits = rank_waits(rows, sizes, names, len(tables))
     calls, collective_B = summed(rows.count), summed(rows.bytes, collective[rows.call])
     return [
         RankTotals(
@@ -120,6 +129,8 @@ def _per_rank(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) 
             collective_B=collective_B[k],
             threads=len(table.threads),
             state=_STATES[table.state],
+            cpu=rank_cpu(table),
+            waits=waits[k],
         )
         for k, table in enumerate(tables)
     ]

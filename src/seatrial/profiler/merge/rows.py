@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
-from seatrial.profiler.merge.bound import SMALL_B, bound_of, may_wait
+from seatrial.profiler.diagnosis.reference import ON_ONE_HOST, Reference
+from seatrial.profiler.merge.bound import SMALL_B, WaitKind, bound_of, may_wait, wait_kind
 from seatrial.profiler.merge.waiting import Measured, summed
-from seatrial.profiler.profile import Bound, CallTotals, SizeTotals
+from seatrial.profiler.profile import Bound, CallTotals, RankWaits, SizeTotals
 from seatrial.profiler.tables.process_table import ProcessTable, bin_ceiling, bin_floor
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     Real = npt.NDArray[np.float64]
 
 _BITS_OF_BIN = 16
+_COLUMN_OF_WAIT = {WaitKind.RECEIVE: 0, WaitKind.SEND: 1, WaitKind.COLLECTIVE: 2}
+_STARTS_RECEIVE = ("MPI_Irecv", "MPI_Irecv_c", "MPI_Recv_init", "MPI_Recv_init_c", "MPI_Imrecv", "MPI_Imrecv_c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class _Groups:
 
     call: Whole
     bin: Whole
+    process: Whole
     count: Whole
     bytes: Whole
     time_s: Real
@@ -74,10 +79,16 @@ class _Groups:
 
 
 def size_totals(
-    rows: Rows, names: Sequence[str], measured: Measured | None = None, *, has_sizes: bool = True
+    rows: Rows,
+    names: Sequence[str],
+    measured: Measured | None = None,
+    reference: Reference = ON_ONE_HOST,
+    ranks: int = 2,
+    *,
+    has_sizes: bool = True,
 ) -> list[SizeTotals]:
     """Totals by function and size, longest time first. `measured` is the measured waiting. `has_sizes` is False if the
-    sizes are unknown."""
+    sizes are unknown. A call beyond the `reference` for this number of `ranks` waits, even if all of its kind do."""
     import numpy as np
 
     if not len(rows.call):
@@ -90,8 +101,12 @@ def size_totals(
         if groups.bin[span.start] <= SMALL_B:
             call = int(groups.call[span.start])
             small[call] = min(small.get(call, value), value)
+
+    def most_s(call: str, size_B: float) -> float:
+        return reference.most_s(call, size_B, ranks) if has_sizes else inf
+
     found = [
-        _size(groups, span, value, small.get(int(groups.call[span.start])), names, has_sizes, measured or {})
+        _size(groups, span, value, small.get(int(groups.call[span.start])), names, has_sizes, measured or {}, most_s)
         for span, value in zip(spans, best, strict=True)
     ]
     return sorted(found, key=lambda one: (-one.time_s, one.call, one.size_B))
@@ -111,6 +126,7 @@ def _grouped(rows: Rows) -> _Groups:
     return _Groups(
         call=pairs >> _BITS_OF_BIN,
         bin=pairs & ((1 << _BITS_OF_BIN) - 1),
+        process=process[first],
         count=np.add.reduceat(rows.count[order], first),
         bytes=np.add.reduceat(rows.bytes[order], first),
         time_s=np.add.reduceat(rows.time_s[order], first),
@@ -127,13 +143,15 @@ def _size(
     names: Sequence[str],
     has_sizes: bool,
     measured: Measured,
+    most_s: Callable[[str, float], float],
 ) -> SizeTotals:
     import numpy as np
 
     count, time_s = groups.count[span], groups.time_s[span]
     total, total_s = int(count.sum()), float(time_s.sum())
     call, size_bin = names[int(groups.call[span.start]) - 1], int(groups.bin[span.start])
-    waiting_s = float(np.maximum(0.0, time_s - count * best_s).sum()) if may_wait(call) else 0.0
+    prompt_s = min(best_s, most_s(call, float(groups.bytes[span].sum()) / total))
+    waiting_s = float(np.maximum(0.0, time_s - count * prompt_s).sum()) if may_wait(call) else 0.0
     shortest = float((time_s / count).min()) * total / total_s if total_s > 0 else 1.0
     known = measured.get((int(groups.call[span.start]), size_bin))
     if known is not None:
@@ -150,7 +168,43 @@ def _size(
         waiting_s=waiting_s,
         bound=bound if has_sizes or bound in (Bound.START, Bound.LOCAL, Bound.WAITING) else Bound.UNKNOWN,
         measured=known,
+        prompt_s=prompt_s,
     )
+
+
+def rank_waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> list[RankWaits]:
+    """What each process spent in calls beyond the prompt ones of the same function and size; where waiting was
+    measured, its share of all such calls. A wait for requests counts as a send if the process receives without one."""
+    import numpy as np
+
+    waits = np.zeros((len(_COLUMN_OF_WAIT), processes))
+    if not len(rows.call):
+        return [RankWaits()] * processes
+    number = {name: place for place, name in enumerate(names, 1)}
+    known = {(number[one.call], one.size_B): one for one in sizes}
+    starts_receive = np.zeros(processes, bool)
+    starts_receive[rows.process[np.isin(rows.call, [number[name] for name in _STARTS_RECEIVE if name in number])]] = (
+        True
+    )
+    groups = _grouped(rows)
+    for first, end in zip(groups.starts[:-1].tolist(), groups.starts[1:].tolist(), strict=True):
+        call = int(groups.call[first])
+        kind = wait_kind(names[call - 1])
+        one = known.get((call, bin_floor(int(groups.bin[first]))))
+        if kind is None or one is None:
+            continue
+        process, time_s = groups.process[first:end], groups.time_s[first:end]
+        if one.measured is None:
+            waited = np.maximum(0.0, time_s - groups.count[first:end] * one.prompt_s)
+        else:
+            waited = time_s * one.measured.share
+        column = np.full(len(process), _COLUMN_OF_WAIT.get(kind, 0))
+        if kind is WaitKind.REQUESTS:
+            column = np.where(
+                starts_receive[process], _COLUMN_OF_WAIT[WaitKind.RECEIVE], _COLUMN_OF_WAIT[WaitKind.SEND]
+            )
+        np.add.at(waits, (column, process), waited)
+    return [RankWaits(*map(float, column)) for column in waits.T]
 
 
 def call_totals(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> list[CallTotals]:

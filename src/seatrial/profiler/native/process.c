@@ -13,8 +13,10 @@ struct seatrial_process seatrial_process;
 struct seatrial_loaded seatrial_loaded;
 
 __attribute__((constructor)) static void begin_clock(void) {
-  if (seatrial_is_enabled())
+  if (seatrial_is_enabled()) {
     seatrial_choose_clock();
+    seatrial_read_cpu_use(&seatrial_loaded.cpu);
+  }
   seatrial_loaded.at = seatrial_ticks();
   seatrial_loaded.at_raw_ns = seatrial_ns(CLOCK_MONOTONIC_RAW);
   seatrial_loaded.at_ns = seatrial_ns(CLOCK_REALTIME);
@@ -36,6 +38,12 @@ void seatrial_sample_io(void) {
   struct seatrial_header* header = seatrial_process.header;
   if (header != NULL && header->io_first.at_ns != 0)
     header->io_error = seatrial_read_own_io(&header->io_last);
+}
+
+void seatrial_sample_cpu(void) {
+  struct seatrial_header* header = seatrial_process.header;
+  seatrial_read_cpu_use(&header->cpu_last);
+  seatrial_read_cpu_right(&header->cpu_right);
 }
 
 double seatrial_ticks_per_s(void) {

@@ -2,6 +2,7 @@
 #ifndef SEATRIAL_PROCESS_H
 #define SEATRIAL_PROCESS_H
 
+#include "cpu_use.h"
 #include "io.h"
 #include "table_file.h"
 
@@ -27,6 +28,7 @@ struct seatrial_loaded {
   int64_t at_ns;
   struct seatrial_io io; /* if requested */
   int io_error;
+  struct seatrial_cpu_use cpu;
 };
 
 extern struct seatrial_loaded seatrial_loaded __attribute__((visibility("hidden")));
@@ -39,6 +41,9 @@ bool seatrial_is_io_enabled(void);
 
 /* Records this process's I/O so far in the table. */
 void seatrial_sample_io(void);
+
+/* Records in the table the CPU time of this process so far, and the CPUs that it may use. */
+void seatrial_sample_cpu(void);
 
 /* Writes FOLDER/NAME into SEATRIAL_PATH_BYTES bytes; false with errno set if it is too long. */
 bool seatrial_join(char* path, const char* folder, const char* name);

@@ -16,7 +16,7 @@
 
 #define SEATRIAL_MAGIC 0x464f525041534553ull /* "SESAPROF" */
 enum {
-  SEATRIAL_VERSION = 1,
+  SEATRIAL_VERSION = 2,
   SEATRIAL_PAGE = 4096,
   SEATRIAL_MODULE_BYTES = 64 * 1024,
   SEATRIAL_SLOTS = 4096,       /* per thread; a power of two */
@@ -45,6 +45,33 @@ enum { SEATRIAL_IO_COUNTERS = 7 };
 struct seatrial_io {
   int64_t at_ns; /* CLOCK_REALTIME; 0: not taken */
   uint64_t counters[SEATRIAL_IO_COUNTERS];
+};
+
+#define SEATRIAL_UNREPORTED (~(uint64_t)0) /* a number that the kernel did not report */
+
+/* A process's CPU time so far, and what else its node did. */
+struct seatrial_cpu_use {
+  int64_t at_ns;         /* CLOCK_MONOTONIC_RAW; 0: not taken */
+  uint64_t cpu_ns;       /* of all threads, user and system */
+  uint64_t run_delay_ns; /* ready to run, but not running: all threads that are alive */
+  uint64_t voluntary;    /* context switches */
+  uint64_t involuntary;
+  uint64_t minor_faults;
+  uint64_t major_faults;
+  uint64_t most_resident_bytes;
+  uint64_t throttled_ns; /* of the control group with the smallest CPU quota */
+  uint64_t throttled_periods;
+  uint64_t periods;
+  uint64_t node_busy_ns; /* of all CPUs of the node, by all processes */
+  uint64_t node_steal_ns;
+};
+
+/* The CPUs that a process may use. */
+enum { SEATRIAL_MOST_CPUS = 4096 };
+struct seatrial_cpu_right {
+  uint64_t online;                        /* CPUs of the node */
+  double quota;                           /* CPUs, of the control groups; 0: none */
+  uint64_t mask[SEATRIAL_MOST_CPUS / 64]; /* affinity: bit n % 64 of word n / 64 is CPU n */
 };
 
 /* Times are in ticks of the clock whose rate is `ticks_per_s`. */
@@ -79,6 +106,9 @@ struct seatrial_header {
   uint32_t is_collected; /* a collector copies this table periodically: its copy is the final one */
   uint64_t pid_namespace; /* inode of the namespace of `pid`; 0: unknown */
   char job[128]; /* what started its ranks, by the variables of PMIx or Slurm, else its parent */
+  struct seatrial_cpu_use cpu_loaded;  /* when the process was loaded */
+  struct seatrial_cpu_use cpu_last;    /* when MPI ended */
+  struct seatrial_cpu_right cpu_right; /* when MPI ended */
 };
 
 enum seatrial_part {

@@ -54,6 +54,8 @@ static int create_in_folder(const char* folder, const char* other, const char* h
   return -1;
 }
 
+_Static_assert(sizeof(struct seatrial_header) <= SEATRIAL_PAGE, "the collector maps one page");
+
 static uint64_t whole_pages(uint64_t bytes) {
   return (bytes + SEATRIAL_PAGE - 1) / SEATRIAL_PAGE * SEATRIAL_PAGE;
 }
@@ -173,6 +175,7 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   header->loaded_at = seatrial_loaded.at;
   header->loaded_at_ns = seatrial_loaded.at_ns;
   header->own_ticks = seatrial_own_ticks();
+  header->cpu_loaded = seatrial_loaded.cpu;
   header->io_loaded = seatrial_loaded.io;
   header->io_error = seatrial_loaded.io_error;
   if (seatrial_loaded.io.at_ns != 0)

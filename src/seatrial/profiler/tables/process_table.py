@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAGIC = 0x464F525041534553
-VERSION = 1
+VERSION = 2
 PAGE_B = 4096
 MODULES_B = 64 * 1024
 SLOTS = 4096
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128s")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q")
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
     ("call", "<u2"),
@@ -108,6 +108,38 @@ class IoCounters(NamedTuple):
     cancelled_B: int
 
 
+class CpuUse(NamedTuple):
+    """CPU time between two samples of a process, and what its node did meanwhile; None where the kernel did not report
+    it.
+
+    `delay_s` is the time that threads were ready to run, but not running; `throttled_s` the time that the control group
+    with the smallest quota was throttled, and `throttled_share` the share of its periods in which it was. `node_busy_s`
+    and `node_steal_s` are those of all CPUs of the node. `most_resident_B` is since the start.
+    """
+
+    wall_s: float
+    cpu_s: float | None
+    delay_s: float | None
+    voluntary: int | None
+    involuntary: int | None
+    minor_faults: int | None
+    major_faults: int | None
+    most_resident_B: int | None
+    throttled_s: float | None
+    throttled_share: float | None
+    node_busy_s: float | None
+    node_steal_s: float | None
+
+
+class CpuRight(NamedTuple):
+    """The CPUs that a process may use: its affinity `mask` as CPU numbers, of those `online`, and the `quota` of its
+    control groups in CPUs, None if there is none."""
+
+    mask: tuple[int, ...]
+    online: int
+    quota: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadTable:
     """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use, of whole calls; `mpi_ticks` (512,)
@@ -131,7 +163,8 @@ class ProcessTable:
     all processes outside the world.
 
     `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
-    None if not requested or unreadable: then `io_error` is the errno, else 0.
+    None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from when the process was
+    loaded to its end, `cpu_right` at its end; None for a process that did not reach the end of MPI.
     """
 
     rank: int | None
@@ -157,6 +190,8 @@ class ProcessTable:
     io_first: IoCounters | None = None
     io_last: IoCounters | None = None
     io_error: int = 0
+    cpu_use: CpuUse | None = None
+    cpu_right: CpuRight | None = None
 
 
 ReadPart = Callable[[int, int], bytes]
@@ -251,22 +286,75 @@ class _Header(NamedTuple):
     is_collected: int
     pid_namespace: int
     job: bytes
+    cpu_loaded: tuple[int, ...]
+    cpu_last: tuple[int, ...]
+    online: int
+    quota: float
+    mask: tuple[int, ...]
 
 
 _IO_FIELDS = 8
 _IO_AT = 23
 _IO_END = _IO_AT + 3 * _IO_FIELDS
+_CPU_FIELDS = 13
+_CPU_AT = _IO_END + 4
+_CPU_END = _CPU_AT + 2 * _CPU_FIELDS
+_UNREPORTED = (1 << 64) - 1
+_MOST_ONLINE = 1 << 20
 
 
 def _header(data: bytes) -> _Header:
     fields = HEADER.unpack(data)
     taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
-    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:]))
+    cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
+    online, quota, *mask = fields[_CPU_END:]
+    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, online, quota, tuple(mask)))
 
 
 def _io(fields: tuple[int, ...]) -> IoCounters | None:
     at_ns, *counters = fields
     return IoCounters(at_ns / 1e9, *counters) if at_ns else None
+
+
+def _cpu_use(first: tuple[int, ...], last: tuple[int, ...]) -> CpuUse | None:
+    """The growth of the counters; None if a sample is missing. A counter that shrank counts as unreported."""
+    if not first[0] or not last[0]:
+        return None
+    _require(last[0] >= first[0], "the last sample of CPU time is before the first")
+    grown: list[int | None] = [
+        after - before if before <= after < _UNREPORTED else None
+        for before, after in zip(first[1:], last[1:], strict=True)
+    ]
+    cpu, delay, voluntary, involuntary, minor, major, _, throttled, throttled_periods, periods, busy, steal = grown
+    most_resident_B = last[7] if last[7] != _UNREPORTED else None
+    share = throttled_periods / periods if throttled_periods is not None and periods else None
+    return CpuUse(
+        wall_s=(last[0] - first[0]) / 1e9,
+        cpu_s=_seconds(cpu),
+        delay_s=_seconds(delay),
+        voluntary=voluntary,
+        involuntary=involuntary,
+        minor_faults=minor,
+        major_faults=major,
+        most_resident_B=most_resident_B,
+        throttled_s=_seconds(throttled),
+        throttled_share=share if share is None else min(1.0, share),
+        node_busy_s=_seconds(busy),
+        node_steal_s=_seconds(steal),
+    )
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e9
+
+
+def _cpu_right(head: _Header) -> CpuRight | None:
+    if not head.online:
+        return None
+    _require(head.online <= _MOST_ONLINE, f"it claims {head.online} CPUs")
+    _require(isfinite(head.quota) and head.quota >= 0, f"invalid CPU quota: {head.quota:g}")
+    mask = tuple(64 * word + bit for word, bits in enumerate(head.mask) if bits for bit in range(64) if bits >> bit & 1)
+    return CpuRight(mask, head.online, head.quota or None)
 
 
 class _Reader:
@@ -326,6 +414,8 @@ class _Reader:
             io_first=_io(head.io_first),
             io_last=_io(head.io_last),
             io_error=head.io_error,
+            cpu_use=_cpu_use(head.cpu_loaded, head.cpu_last),
+            cpu_right=_cpu_right(head),
         )
 
     def _check_areas(self, head: _Header) -> None:

@@ -6,7 +6,19 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from seatrial.model.json_shape import GIVEN, Count, From, Keywords, NonNegative, Text, filled, shape
+from seatrial.model.json_shape import (
+    GIVEN,
+    Count,
+    Finite,
+    From,
+    Keywords,
+    NonNegative,
+    Probability,
+    Text,
+    filled,
+    shape,
+)
+from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile import (
     Bound,
     CallSite,
@@ -16,12 +28,14 @@ from seatrial.profiler.profile import (
     Pair,
     PairTable,
     Profile,
+    RankCpu,
     RankState,
     RankTotals,
     SizeTotals,
     Trust,
 )
 from seatrial.report.documents.number_rows import number_rows
+from seatrial.report.profile.diagnosis_words import remedy, sentence
 from seatrial.report.profile.io_document import IoJson
 from seatrial.report.profile.trace_export import TraceExport
 from seatrial.report.profile.words import headline
@@ -90,6 +104,24 @@ class PairJson(TypedDict):
     bytes: Count
 
 
+@shape(RankCpu)
+class RankCpuJson(TypedDict):
+    """CPU time of a rank, from its start to the end of MPI; null: not reported by the kernel."""
+
+    wall_s: NonNegative
+    cpu_s: NonNegative | None
+    run_delay_s: Annotated[NonNegative | None, From("delay_s"), "its threads were ready to run, but did not"]
+    voluntary_switches: Annotated[Count | None, From("voluntary")]
+    involuntary_switches: Annotated[Count | None, From("involuntary")]
+    minor_faults: Count | None
+    major_faults: Count | None
+    most_resident_bytes: Annotated[Count | None, From("most_resident_B")]
+    throttled_s: Annotated[NonNegative | None, "of the control group with the smallest CPU quota"]
+    throttled_share: Annotated[Probability | None, "of the quota's periods"]
+    cpus: Annotated[list[Count], From("mask"), "affinity"]
+    quota: Annotated[NonNegative | None, "CPUs that the control groups allow"]
+
+
 @shape(RankTotals)
 class RankJson(TypedDict):
     """One rank."""
@@ -104,6 +136,7 @@ class RankJson(TypedDict):
     collective_bytes: Annotated[Count, From("collective_B"), "given to collectives"]
     threads: Count
     state: RankState
+    cpu: NotRequired[RankCpuJson | None]
 
 
 def _innermost(site: CallSite) -> Frame:
@@ -156,6 +189,31 @@ class TrustJson(TypedDict):
     damaged_tables: NotRequired[Annotated[Count, From("damaged")]]
 
 
+@shape(Evidence)
+class EvidenceJson(TypedDict):
+    """The value of one signal that a diagnosis was made from."""
+
+    signal: Signal
+    value: Finite
+    is_against: Annotated[bool, "speaks against the cause"]
+
+
+@shape(Diagnosis)
+class DiagnosisJson(TypedDict):
+    """A cause of lost time and its evidence."""
+
+    cause: Cause
+    share: Annotated[Probability, "of the time of the program that the cause explains"]
+    sureness: Sureness
+    evidence: list[EvidenceJson]
+    rank: int | None
+    host: str
+    call: str
+    size: Annotated[Count | None, From("size_B"), "bytes"]
+    said: Annotated[Text, From(sentence)]
+    remedy: Annotated[Text, From(remedy)]
+
+
 @shape()
 class OutcomeJson(TypedDict):
     """What the command came to."""
@@ -184,6 +242,7 @@ class ProfileJson(TypedDict):
     wall_s: Annotated[NonNegative, "sum over ranks"]
     elapsed_s: NotRequired[Annotated[NonNegative, "of the rank that ran longest"]]
     mpi_s: Annotated[NonNegative, "sum over ranks"]
+    diagnoses: NotRequired[Annotated[list[DiagnosisJson], "missing CPUs first, then the largest share first"]]
     calls: list[CallJson]
     sizes: list[SizeJson]
     per_rank: list[RankJson]

@@ -22,6 +22,7 @@ from seatrial.report.profile.words import (
     BOUND_RULE,
     WAITING_RULE,
     balance_line,
+    diagnosis_lines,
     headline,
     next_experiment,
     share_words,
@@ -76,7 +77,7 @@ def _about(profile: Profile) -> str:
 
 
 def _sections(profile: Profile, ident: str) -> list[Section]:
-    sections = [_trust(profile), *_wall(profile, ident)]
+    sections = [*_why(profile), _trust(profile), *_wall(profile, ident)]
     time = profile.over_time
     if time is not None:
         about = "The share of MPI over time. Look for growth, phases, and ranks that differ from the others."
@@ -95,6 +96,12 @@ def _sections(profile: Profile, ident: str) -> list[Section]:
     context = {"about": next_experiment(profile).replace("`", ""), "tables": [], "left_out": 0, "lines": []}
     sections.append(Section("next", "What to try next", "profile_tables", context))
     return sections
+
+
+def _why(profile: Profile) -> list[Section]:
+    lines = diagnosis_lines(profile)
+    context = {"about": "", "tables": [], "left_out": 0, "lines": lines}
+    return [Section("why", "What takes the time", "profile_tables", context)] if lines else []
 
 
 def _trust(profile: Profile) -> Section:

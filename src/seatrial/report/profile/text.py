@@ -9,6 +9,7 @@ from seatrial.report.profile.io_words import io_lines
 from seatrial.report.profile.words import (
     BOUND_WORDS,
     balance_line,
+    diagnosis_lines,
     headline,
     inlined_words,
     next_experiment,
@@ -32,7 +33,8 @@ def profile_text(profile: Profile, style: Style = PLAIN) -> str:
     """The output of `seatrial profile`, without a trailing newline."""
     if not profile.ranks:
         return style.paint(f"{headline(profile)}.", "heading")
-    blocks = [style.paint(f"{headline(profile)}.", "heading"), _share(profile, style), _trust(profile, style)]
+    blocks = [style.paint(f"{headline(profile)}.", "heading"), _share(profile, style), _why(profile, style)]
+    blocks.append(_trust(profile, style))
     if profile.calls:
         blocks += [_calls(profile, style), _sizes(profile, style), _sites(profile, style)]
     blocks += [_ranks(profile, style), _traffic(profile), _io(profile, style)]
@@ -56,6 +58,10 @@ def _share(profile: Profile, style: Style) -> str:
             ),
         ]
     )
+
+
+def _why(profile: Profile, style: Style) -> str:
+    return "\n".join(_wrapped(style, clean(f"why: {line}")) for line in diagnosis_lines(profile))
 
 
 def _waiting(profile: Profile) -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from seatrial.benchmarks import benchmark_of
-from seatrial.model.role import Role
+from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Diagnosis, Sureness
 from seatrial.profiler.profile import Bound, CallSite, CallTotals, Profile, RankTotals, SizeTotals
+from seatrial.report.profile.diagnosis_words import lost_share, remedy, sentence, short_words
 from seatrial.report.units import count, show, show_percent, show_range
 
 _COMPUTES = 0.05
@@ -50,13 +50,25 @@ def headline(profile: Profile) -> str:
     """The summary in one sentence, without its full stop."""
     if not profile.calls:
         return "No MPI call was recorded"
+    missing_cpu = lost_share(profile.diagnoses)
+    if missing_cpu:
+        return missing_cpu
     if profile.mpi_share < _COMPUTES:
         return f"MPI takes {show_percent(profile.mpi_share)} of wall time: most of it is computation"
     first = main_call(profile)
     share = show_percent(first.time_s / profile.wall_s)
     size = typical_size(profile.sizes, first)
     text = f"{first.call}{f' ({size})' if size else ''} takes {share} of wall time"
-    return text if first.bound is Bound.UNKNOWN else f"{text}: {BOUND_WORDS[first.bound]}"
+    return text if first.bound is Bound.UNKNOWN else f"{text}: {_why(profile, first)}"
+
+
+def _why(profile: Profile, call: CallTotals) -> str:
+    """What dominates the time of a call; for waiting, who is waited for if that is known."""
+    if call.bound is Bound.WAITING:
+        cause = next((one for one in profile.diagnoses if one.cause in WAITING_CAUSES), None)
+        return BOUND_WORDS[call.bound] if cause is None else short_words(cause)
+    many = next((one for one in profile.diagnoses if one.cause is Cause.MESSAGE_RATE and one.call == call.call), None)
+    return BOUND_WORDS[call.bound] if many is None else short_words(many)
 
 
 def main_call(profile: Profile) -> CallTotals:
@@ -137,27 +149,21 @@ def balance_line(profile: Profile) -> str:
     )
 
 
+def main_diagnosis(profile: Profile) -> Diagnosis | None:
+    """The cause to act on first: MPI startup only if there is no other."""
+    causes = profile.diagnoses
+    return next((one for one in causes if one.cause is not Cause.STARTUP), causes[0] if causes else None)
+
+
+def diagnosis_lines(profile: Profile) -> list[str]:
+    """A sentence for each cause that takes a relevant share of the time."""
+    return [sentence(one) for one in profile.diagnoses]
+
+
 def next_experiment(profile: Profile) -> str:
-    """What to try next, depending on the kind of the main call; commands in backticks."""
-    if not profile.calls or profile.mpi_share < _COMPUTES:
-        both = f"{benchmark_of(Role.FMA_RATE)} {benchmark_of(Role.MEMORY_BANDWIDTH)}"
-        return f"MPI is not the bottleneck: `seatrial run {both}` measures the limits of computation."
-    first = main_call(profile)
-    if first.bound is Bound.WAITING:
-        last = slowest(profile)
-        who = f" Start with rank {last.rank} on {last.host}, which computes longest." if last is not None else ""
-        return f"Distribute the work more evenly, or run fewer ranks with more threads each.{who}"
-    if first.bound is Bound.LATENCY:
-        command = f"`seatrial run {benchmark_of(Role.MESSAGE_TIME)}`"
-        return f"Send fewer, larger messages, or run fewer ranks; {command} measures the fabric."
-    if first.bound is Bound.BANDWIDTH:
-        command = f"`seatrial run {benchmark_of(Role.MESSAGE_BANDWIDTH)}`"
-        return f"Send less, or place communicating ranks on one node; {command} measures the fabric."
-    if first.bound is Bound.LOCAL:
-        return f"{first.call} is a local call: call it less often and cache its result."
-    if first.bound is Bound.START:
-        return "Most of the MPI time is startup: profile a longer run before judging the program."
-    return "Message sizes are unknown for this MPI library: use one that the profiler supports."
+    """What to do next about the main cause; commands in backticks."""
+    main = main_diagnosis(profile)
+    return remedy(main if main is not None else Diagnosis(Cause.COMPUTATION, 1.0, Sureness.MEASURED))
 
 
 def trust_lines(profile: Profile) -> list[TrustLine]:

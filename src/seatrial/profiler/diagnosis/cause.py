@@ -1,0 +1,134 @@
+"""A diagnosis as a value. Sentences are made from it in `report/profile/diagnosis_words.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """What takes the time. The first six: ranks were ready to run, but had no CPU."""
+
+    MORE_RANKS_THAN_CPUS = "more-ranks-than-cpus"
+    SAME_CPUS = "ranks-on-the-same-cpus"
+    CPU_QUOTA = "cpu-quota"
+    STEAL = "steal"
+    OTHER_PROCESSES = "other-processes"
+    NO_CPU = "no-cpu"
+    IMBALANCE = "imbalance"
+    SERIAL_IO = "serial-io"
+    BLOCKED_RANK = "blocked-rank"
+    LATE_SENDER = "late-sender"
+    LATE_RECEIVER = "late-receiver"
+    LATE_AT_COLLECTIVE = "late-at-collective"
+    MESSAGE_RATE = "message-rate"
+    LATENCY = "latency"
+    TRANSFER = "transfer"
+    STARTUP = "startup"
+    COMPUTATION = "computation"
+    NOT_KNOWN = "not-known"
+
+
+NO_CPU_CAUSES = frozenset(
+    {
+        Cause.MORE_RANKS_THAN_CPUS,
+        Cause.SAME_CPUS,
+        Cause.CPU_QUOTA,
+        Cause.STEAL,
+        Cause.OTHER_PROCESSES,
+        Cause.NO_CPU,
+    }
+)
+
+
+WAITING_CAUSES = frozenset(
+    {
+        Cause.IMBALANCE,
+        Cause.SERIAL_IO,
+        Cause.BLOCKED_RANK,
+        Cause.LATE_SENDER,
+        Cause.LATE_RECEIVER,
+        Cause.LATE_AT_COLLECTIVE,
+        Cause.NOT_KNOWN,
+    }
+)
+"""Ranks wait for others in MPI."""
+
+
+class Sureness(StrEnum):
+    """MEASURED: the kernel or the profiler counted it. INFERRED: it follows from totals and stated constants."""
+
+    MEASURED = "measured"
+    INFERRED = "inferred"
+
+
+class Signal(StrEnum):
+    """A quantity that a diagnosis was made from."""
+
+    RUN_DELAY = "run-delay"
+    """Seconds that the rank's threads were ready to run without running, over its wall time."""
+    CPU_TIME = "cpu-time"
+    """CPU seconds of the rank over its wall time."""
+    RANKS_ON_NODE = "ranks-on-node"
+    CPUS = "cpus"
+    """The CPUs that these ranks may use together."""
+    QUOTA = "quota"
+    """CPUs that the control groups allow."""
+    THROTTLED = "throttled-periods"
+    """Share of the quota's periods in which it was used up."""
+    STEAL_SHARE = "steal"
+    """CPUs that the hypervisor gave to others, of those of the node."""
+    OTHERS_CPUS = "other-processes"
+    """CPUs that processes other than the ranks used."""
+    EXCESS_COMPUTING = "excess-computing"
+    """Time outside MPI of the slowest rank, over the mean of all ranks, less 1."""
+    WAITING_EXPLAINED = "waiting-explained"
+    """Share of the waiting that is as long as the differences in computing."""
+    BLOCKED = "blocked"
+    """Share of the rank's wall time in which it neither ran nor was ready to run."""
+    IO_SHARE = "io-share"
+    """This rank's part of the bytes that all ranks read and wrote."""
+    IO_BYTES = "io-bytes"
+    CALL_SHARE = "call-share"
+    """Time in this call over the wall time of all ranks."""
+    CALL_MEAN = "call-mean"
+    """Seconds of one call."""
+    CALL_BEST = "call-best"
+    """Seconds of a fast call."""
+    CALLS = "calls"
+    MEASURED_WAITING = "measured-waiting"
+    """Share of waiting, measured with barriers."""
+    REFERENCE = "reference"
+    """Seconds that such a call takes at most on a working fabric."""
+    MESSAGES_SHARE = "messages-share"
+    """Share of the waiting on messages that this rank sent or should have received."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The value of one signal; `is_against`: it speaks against the cause."""
+
+    signal: Signal
+    value: float
+    is_against: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A cause and the share of the program's time that it explains, between 0 and 1.
+
+    `rank` and `host` say where, `call` and `size_B` in which MPI function and message size, if that is part of it.
+    """
+
+    cause: Cause
+    share: float
+    sureness: Sureness
+    evidence: tuple[Evidence, ...] = ()
+    rank: int | None = None
+    host: str = ""
+    call: str = ""
+    size_B: int | None = None
+
+    def value(self, signal: Signal) -> float | None:
+        """The value of a signal; None if it is not part of the evidence."""
+        return next((one.value for one in self.evidence if one.signal is signal), None)

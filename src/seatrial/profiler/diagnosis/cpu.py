@@ -1,0 +1,77 @@
+"""Ranks that waited for a CPU, and why: the kernel counts the time that their threads were ready to run without
+running. This comes before every other cause, because it makes the other ranks wait in MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+
+if TYPE_CHECKING:
+    from seatrial.profiler.profile import NodeCpu, Profile, RankCpu, RankTotals
+
+LEAST_DELAY = 0.1
+"""Below this share of a rank's wall time, waiting for a CPU is usual on a busy system."""
+_LEAST_THROTTLED = 0.1
+_EXPLAINS = 0.5
+"""A cause explains the waiting if it is at least so large, as a share of it."""
+_LEAST_WALL_S = 0.2
+"""The counters of a node have steps of 10 ms."""
+
+
+def cpu_diagnoses(profile: Profile) -> list[Diagnosis]:
+    """At most one cause for each node, that of its rank that waited longest."""
+    found = []
+    for host in dict.fromkeys(rank.host for rank in profile.per_rank):
+        ranks = [rank for rank in profile.per_rank if rank.host == host]
+        node = next((one for one in profile.nodes if one.host == host), None)
+        one = _of_node(ranks, node)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _of_node(ranks: Sequence[RankTotals], node: NodeCpu | None) -> Diagnosis | None:
+    known = [(rank, rank.cpu) for rank in ranks if rank.cpu is not None and rank.cpu.wall_s >= _LEAST_WALL_S]
+    if not known:
+        return None
+    worst, cpu = max(known, key=lambda one: one[1].delay_share or 0.0)
+    delay = cpu.delay_share or 0.0
+    throttled = max(one.throttled_share or 0.0 for _, one in known)
+    if delay < LEAST_DELAY and throttled < _LEAST_THROTTLED:
+        return None
+    if delay < LEAST_DELAY:
+        delay = min(1.0, max((one.throttled_s or 0.0) / one.wall_s for _, one in known))
+        if delay < LEAST_DELAY:
+            return None
+    evidence = [Evidence(Signal.RUN_DELAY, delay)]
+    if cpu.cpu_s is not None:
+        evidence.append(Evidence(Signal.CPU_TIME, cpu.cpu_s / cpu.wall_s))
+    cause, more = _why([one for _, one in known], len(ranks), cpu, delay, throttled, node)
+    return Diagnosis(cause, delay, Sureness.MEASURED, (*evidence, *more), rank=worst.rank, host=worst.host)
+
+
+def _why(
+    cpus: Sequence[RankCpu], ranks: int, worst: RankCpu, delay: float, throttled: float, node: NodeCpu | None
+) -> tuple[Cause, list[Evidence]]:
+    on_node = Evidence(Signal.RANKS_ON_NODE, ranks)
+    if throttled >= _LEAST_THROTTLED and worst.quota is not None:
+        return Cause.CPU_QUOTA, [Evidence(Signal.QUOTA, worst.quota), Evidence(Signal.THROTTLED, throttled), on_node]
+    together = {cpu for one in cpus for cpu in one.mask}
+    same = [one for one in cpus if one.mask and one.mask == worst.mask]
+    if len(same) > len(worst.mask) > 0 and len(worst.mask) < len(together):
+        return Cause.SAME_CPUS, [Evidence(Signal.RANKS_ON_NODE, len(same)), Evidence(Signal.CPUS, len(worst.mask))]
+    wanted = sum((one.cpu_s or 0.0) + (one.delay_s or 0.0) for one in cpus) / max(one.wall_s for one in cpus)
+    if together and (ranks > len(together) or wanted > len(together) + _EXPLAINS):
+        is_all = node is not None and len(together) >= node.online
+        cause = Cause.MORE_RANKS_THAN_CPUS if is_all or node is None else Cause.SAME_CPUS
+        return cause, [on_node, Evidence(Signal.CPUS, len(together))]
+    if node is not None:
+        steal, others = node.steal_s / node.wall_s, node.other_cpus
+        needed = _EXPLAINS * delay
+        if max(steal, others) >= needed:
+            signal = Signal.STEAL_SHARE if steal > others else Signal.OTHERS_CPUS
+            cause = Cause.STEAL if steal > others else Cause.OTHER_PROCESSES
+            return cause, [Evidence(signal, max(steal, others)), Evidence(Signal.CPUS, node.online)]
+    return Cause.NO_CPU, [on_node, *([Evidence(Signal.CPUS, len(together))] if together else [])]

@@ -1,0 +1,14 @@
+/* CPU time that this process got, and what kept it from more: samples for its table. */
+#ifndef SEATRIAL_CPU_USE_H
+#define SEATRIAL_CPU_USE_H
+
+#include "table_file.h"
+
+/* Takes a sample. What the kernel does not report is SEATRIAL_UNREPORTED. */
+void seatrial_read_cpu_use(struct seatrial_cpu_use* into);
+
+/* The CPUs that the calling thread may run on, the number of CPUs online, and the CPU quota of its
+ * control groups. */
+void seatrial_read_cpu_right(struct seatrial_cpu_right* into);
+
+#endif
