@@ -1,6 +1,7 @@
 """Compares programs with themselves: how often is the verdict a difference, and how often `same`?
 
-The script resumes: it adds to its record until the count is reached.
+The programs take turns. One repeat of memory.stream takes longer than the budget where caches are large, so it is not
+among them. The script resumes: it adds to its record until the count is reached.
 
 python bench/compare_itself.py [--trials 200] [-o docs/results/compare_itself.json]
 """
@@ -16,7 +17,7 @@ from comparing import counted, keep, recorded, run_comparison
 KINDS = {
     "cpu.peak fma": ({"cpu.peak": {"cores": "one", "precision": "fp64"}}, "fma"),
     "mpi.latency one_way": ({"mpi.latency": {"size_B": 8}}, "one_way"),
-    "memory.stream triad": ({"memory.stream": {"kernel": "triad", "nontemporal": True}}, "triad"),
+    "cpu.linebounce one_way": ({"cpu.linebounce": {}}, "one_way"),
 }
 
 
@@ -46,7 +47,8 @@ def main() -> None:
         keep(options.output, document)
         if len(trials) >= options.trials:
             break
-        kind = list(KINDS)[len(trials) % len(KINDS)]
+        made = [trial["kind"] for trial in trials]
+        kind = min(KINDS, key=made.count)
         benchmarks, figure = KINDS[kind]
         study = {
             "study": "itself",

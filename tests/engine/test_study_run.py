@@ -56,7 +56,7 @@ def test_blocks_hold_one_repeat_of_each_side_and_the_study_keeps_its_budget(
     (result,) = study_results(contents)
     ((comparison,),) = (compared.comparisons for compared in result.compared)
     assert comparison.design.is_interleaved and comparison.n_repeats == comparison.design.blocks <= len(blocks)
-    changing = {"load", "steal"}  # on a shared machine
+    changing = {"load", "steal", "CPU time of other processes"}  # on a shared machine
     assert {one.what for one in result.compared[0].differences if not one.intended} <= changing
 
     again, contents = run(ITSELF, live_machine, tmp_path / "r")

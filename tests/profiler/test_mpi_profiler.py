@@ -83,6 +83,8 @@ def test_requests_are_counted_where_they_complete(name: str, tmp_path: Path) -> 
         assert one.calls["MPI_Isend"] == (12, 240) and one.calls["MPI_Irecv"] == (14, 0)
         assert one.calls["MPI_Waitall"] == (1, 80) and one.calls["MPI_Waitany"] == (8, 80)
         assert one.calls["MPI_Waitsome"][1] == 80 and one.calls["MPI_Wait"] == (2, 0)
+        assert one.sizes["MPI_Waitall"] == {20: 1}, "the size of one of its messages, not of all"
+        assert max(one.sizes["MPI_Waitsome"]) <= 32
         assert one.peers == {1 - r: (12, 240, 12, 240)}
 
 
@@ -416,3 +418,31 @@ def test_the_standard_binary_interface(part: str, tmp_path: Path) -> None:
         assert {k: v for k, v in one.calls.items() if k not in looked} == {
             k: v for k, v in other.calls.items() if k not in looked
         }
+
+
+BOTH = """
+#include <mpi.h>
+int main(int count, char** words) {
+  double out[4] = {0}, in[64];
+  int rank;
+  MPI_Request request;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 3; i++) {
+    MPI_Isendrecv(out, 4, MPI_DOUBLE, 1 - rank, 0, in, 64, MPI_DOUBLE, 1 - rank, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  MPI_Finalize();
+}
+"""
+
+
+def test_what_isendrecv_receives_is_unknown_where_its_status_is_unset(tmp_path: Path) -> None:
+    mpi = library(next(name for name in FOUR if "mpich" in name))
+    source, program = tmp_path / "both.c", tmp_path / "both"
+    source.write_text(BOTH)
+    command = [*c_compiler(first_compiler()), *mpi.compile_flags, str(source), "-o", str(program), *mpi.link_flags]
+    subprocess.run(command, check=True)
+    for r, one in enumerate(run(mpi, program, tmp_path / "tables", 2)):
+        assert one.calls["MPI_Isendrecv"] == (3, 96) and one.unknown_length == 3
+        assert one.peers == {1 - r: (3, 96, 0, 0)}, "what was sent is known"

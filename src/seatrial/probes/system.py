@@ -1,4 +1,4 @@
-"""Load and CPU steal around one repeat, from /proc: read once before and once after, with nothing running meanwhile.
+"""Load and CPU time around one repeat, from /proc: read once before and once after, with nothing running meanwhile.
 
 The clock frequency is not read: between repeats cpufreq reports that of idle CPUs, and reading it takes milliseconds
 for each CPU on older kernels. Programs measure it themselves.
@@ -13,31 +13,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+_BUSY_FIELDS = (1, 2, 3, 6, 7)
 _STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq steal ..." (proc(5))
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state at one moment. `steal_ticks` is the sum over the CPUs; None if the kernel does not report it."""
+    """The state at one moment. `busy_ticks` and `steal_ticks` are sums over the CPUs, None if the kernel does not
+    report them; `own_s` is the CPU time of this process and of the children that it has waited for."""
 
     at_s: float
     load_1m: float | None
+    busy_ticks: int | None
     steal_ticks: int | None
+    own_s: float
 
 
 def snapshot(cpus: Sequence[int]) -> Snapshot:
     """The current state. Never fails: values that cannot be read are None."""
-    return Snapshot(time.monotonic(), _load(), _steal(cpus))
+    busy, steal = _ticks(cpus)
+    own = os.times()
+    own_s = own.user + own.system + own.children_user + own.children_system
+    return Snapshot(time.monotonic(), _load(), busy, steal, own_s)
 
 
 def seen_between(before: Snapshot, after: Snapshot, cpus: Sequence[int]) -> dict[str, Any]:
-    """The load before, and the CPU time that the hypervisor took in between, as seconds and as a share."""
+    """The load before; and of the time of these CPUs in between (`cpu_window_s`), what the hypervisor took (`steal_s`)
+    and what other processes used (`others_s`), also as shares. The kernel counts in steps of 10 ms."""
     seen: dict[str, Any] = {"load_1m": before.load_1m}
-    if before.steal_ticks is not None and after.steal_ticks is not None and cpus:
-        steal_s = (after.steal_ticks - before.steal_ticks) / os.sysconf("SC_CLK_TCK")
-        elapsed = after.at_s - before.at_s
+    window_s = (after.at_s - before.at_s) * len(cpus)
+    if window_s <= 0:
+        return seen
+    seen["cpu_window_s"] = window_s
+    per_s = os.sysconf("SC_CLK_TCK")
+    if before.steal_ticks is not None and after.steal_ticks is not None:
+        steal_s = (after.steal_ticks - before.steal_ticks) / per_s
         seen["steal_s"] = steal_s
-        seen["steal_share"] = min(1.0, steal_s / (elapsed * len(cpus))) if elapsed > 0 else 0.0
+        seen["steal_share"] = min(1.0, steal_s / window_s)
+    if before.busy_ticks is not None and after.busy_ticks is not None:
+        busy_s = (after.busy_ticks - before.busy_ticks) / per_s
+        others_s = max(0.0, busy_s - (after.own_s - before.own_s))
+        seen["others_s"] = others_s
+        seen["others_share"] = min(1.0, others_s / window_s)
     return seen
 
 
@@ -48,9 +65,10 @@ def _load() -> float | None:
         return None
 
 
-def _steal(cpus: Sequence[int]) -> int | None:
+def _ticks(cpus: Sequence[int]) -> tuple[int | None, int | None]:
+    """Busy and stolen ticks of these CPUs."""
     wanted = {f"cpu{cpu}" for cpu in cpus}
-    total = 0
+    busy = steal = 0
     try:
         with Path("/proc/stat").open(encoding="ascii") as stream:
             for line in stream:
@@ -58,7 +76,8 @@ def _steal(cpus: Sequence[int]) -> int | None:
                     break
                 fields = line.split()
                 if fields[0] in wanted:
-                    total += int(fields[_STEAL_FIELD])
+                    busy += sum(int(fields[place]) for place in _BUSY_FIELDS)
+                    steal += int(fields[_STEAL_FIELD])
     except (OSError, IndexError, ValueError):
-        return None
-    return total
+        return None, None
+    return busy, steal

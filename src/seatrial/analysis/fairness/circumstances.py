@@ -1,4 +1,4 @@
-"""The circumstances of all repeats of a side: host, load, steal and time of day."""
+"""The circumstances of all repeats of a side: host, load, CPU time of others, and time of day."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from seatrial.model.spelling import count, show_percent
 _LOAD_APART = 0.5
 """Running and waiting processes: half a process takes a quarter of two cores."""
 _STEAL_APART = 0.01
+_OTHERS_APART = 0.05
 _GAP_S = 600.0
 """With too few repeats to detect interleaving, a gap this long rules it out."""
 _APART = 0.95
 
 
 def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
-    """Hosts as reported by the programs, load before the repeats, CPU time taken by the hypervisor, and the time of
-    day.
+    """Hosts as reported by the programs, load before the repeats, CPU time taken by the hypervisor and by other
+    processes, and the time of day.
 
-    Load and steal always vary: they count as a difference from 6 repeats on each side, if the medians differ by half a
-    process, or one percent of CPU time, and 95 % of all pairs of repeats differ in the same direction.
+    Load and CPU time always vary: they count as a difference from 6 repeats on each side, if the medians differ by half
+    a process, one percent (hypervisor) or five percent (other processes) of CPU time, and 95 % of all pairs of repeats
+    differ in the same direction.
     """
     hosts = [
         Counter(str(record.seen["host"]) for record in side.all_records() if record.seen.get("host"))
@@ -38,6 +40,9 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
     steals = [_numbers(side, "steal_share") for side in (baseline, candidate)]
     if clearly_apart(steals[0], steals[1], _STEAL_APART):
         yield contrast(Kind.STEAL, "", *(_spread(values, show_percent) for values in steals))
+    others = [_numbers(side, "others_share") for side in (baseline, candidate)]
+    if clearly_apart(others[0], others[1], _OTHERS_APART):
+        yield contrast(Kind.OTHERS, "", *(_spread(values, show_percent) for values in others))
     yield from _times([sorted(record.t0 for record in side.all_records()) for side in (baseline, candidate)])
 
 

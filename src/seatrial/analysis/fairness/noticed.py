@@ -34,8 +34,8 @@ class Kind(StrEnum):
     FACT = "fact"
     LOAD = "load"
     STEAL = "steal"
+    OTHERS = "CPU time of other processes"
     COMMAND = "command line"
-    BUDGET = "budget"
     TIME = "time of measurement"
 
 

@@ -51,7 +51,6 @@ def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[No
     yield from _variables(sides)
     yield from _notes(sides)
     yield from _commands(sides)
-    yield from _one_value(sides, Kind.BUDGET, "budget_s", lambda value: f"{plain(value)} s")
 
 
 def _outcomes(sides: Sides) -> Iterator[Noticed]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case, finite_numbers
@@ -15,6 +16,9 @@ from seatrial.model.machine import DeviceKind
 from seatrial.model.spelling import count, show, show_percent, surrounding
 
 _STEAL_MATTERS = 0.02
+_OTHERS_MATTER = 0.05
+_LEAST_WINDOW_S = 1.0
+"""A share of a shorter time says nothing: the kernel counts in steps of 10 ms on each CPU."""
 _HALF = (1.85, 2.15)
 """Between these ratios, one level counts as half of the other."""
 
@@ -97,20 +101,43 @@ def _levels(figure: FigureResult) -> tuple[list[float], list[float]] | None:
 
 
 def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str]]:
-    """(cause suggested by the probes, values they recorded), over the repeats of these figures."""
+    """(cause suggested by the probes, values they recorded), over the repeats of these figures.
+
+    Of the CPU time that the hypervisor took and that other processes used, over all repeats together, the larger share
+    is the cause. Single repeats say nothing: some last for two of the kernel's 10 ms ticks.
+    """
     places = {(result.id, repeat.repeat) for result, figure in named for repeat in figure.repeats}
     seen = [case.seen[place] for place in places if place in case.seen]
-    loads, steals = (finite_numbers(entry.get(key) for entry in seen) for key in ("load_1m", "steal_share"))
+    loads = finite_numbers(entry.get("load_1m") for entry in seen)
+    steal, others = _share_of_window(seen, "steal"), _share_of_window(seen, "others")
     evidence = []
     if loads:
         evidence.append(f"load {min(loads):.1f} to {max(loads):.1f}")
-    if steals:
-        evidence.append(f"steal up to {show_percent(max(steals))}")
+    if steal is not None:
+        evidence.append(f"steal {show_percent(steal)}")
+    if others is not None:
+        evidence.append(f"other processes {show_percent(others)} of the CPU time")
     cpus = len(case.machine.allowed_cpus) or len(case.machine.of_kind(DeviceKind.PU))
-    if steals and max(steals) >= _STEAL_MATTERS:
-        return f" The host gave up to {show_percent(max(steals))} of the CPU time to other guests (steal).", evidence
-    if loads and cpus and max(loads) > cpus + 1:
+    if steal is not None and steal >= max(_STEAL_MATTERS, others or 0.0):
+        return f" The host gave {show_percent(steal)} of the CPU time to other guests (steal).", evidence
+    if others is not None and others >= _OTHERS_MATTER:
+        return f" Other processes used {show_percent(others)} of the time of the measured CPUs.", evidence
+    if others is None and loads and cpus and max(loads) > cpus + 1:
         return f" Other programs ran: the load was up to {max(loads):.1f} on {count(cpus, 'CPU')}.", evidence
-    if loads or steals:
+    if evidence:
         return " Neither load nor steal explains it: check clocks, temperature and memory placement.", evidence
     return "", evidence
+
+
+def _share_of_window(seen: Sequence[Mapping[str, Any]], what: str) -> float | None:
+    """The share of CPU time over all repeats; None if unknown, or if the repeats together were too short for it.
+
+    Records without `cpu_window_s` weigh the same.
+    """
+    windows = finite_numbers(entry.get("cpu_window_s") for entry in seen)
+    if len(windows) < len(seen):
+        shares = finite_numbers(entry.get(f"{what}_share") for entry in seen)
+        return sum(shares) / len(shares) if shares else None
+    seconds = finite_numbers(entry.get(f"{what}_s") for entry in seen)
+    total_s = sum(windows)
+    return min(1.0, sum(seconds) / total_s) if total_s >= _LEAST_WINDOW_S and seconds else None

@@ -201,6 +201,11 @@ void seatrial_leave_slowly(unsigned call, uint64_t comm, uint64_t bytes, word si
   seatrial_leave(call, comm, bytes, site, begin, end);
 }
 
+void seatrial_leave_sized_slowly(unsigned call, uint64_t comm, uint64_t size, uint64_t bytes,
+                                 word site, uint64_t begin, uint64_t end) {
+  seatrial_leave_sized(call, comm, size, bytes, site, begin, end);
+}
+
 /* Merges pairs of bins; each bin becomes twice as long. */
 static void widen_bins(struct seatrial_thread* area) {
   for (unsigned i = 0; i < SEATRIAL_BINS_OVER_TIME / 2; i++)

@@ -69,9 +69,11 @@ word seatrial_enter_slowly(word site);
 struct seatrial_slot* seatrial_find_slot(uint64_t head, uint64_t site);
 void seatrial_add_time(uint64_t begin, uint64_t end);
 
-/* `seatrial_leave` for rare calls. */
+/* `seatrial_leave` and `seatrial_leave_sized` for rare calls. */
 void seatrial_leave_slowly(unsigned call, uint64_t comm, uint64_t bytes, word site, uint64_t begin,
                            uint64_t end);
+void seatrial_leave_sized_slowly(unsigned call, uint64_t comm, uint64_t size, uint64_t bytes,
+                                 word site, uint64_t begin, uint64_t end);
 
 /* The cost of recording one call, in ticks, measured on a separate area. */
 double seatrial_own_ticks(void);
@@ -116,10 +118,12 @@ static SEATRIAL_INLINE void seatrial_add_to_slot(struct seatrial_slot* slot, uin
     slot->most_ticks = ticks;
 }
 
-static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_t bytes, word site,
-                                           uint64_t begin, uint64_t end) {
+/* `size` selects the bin: that of one message if the call completed several. */
+static SEATRIAL_INLINE void seatrial_leave_sized(unsigned call, uint64_t comm, uint64_t size,
+                                                 uint64_t bytes, word site, uint64_t begin,
+                                                 uint64_t end) {
   struct seatrial_thread_state* here = &seatrial_thread_state;
-  const uint64_t head = seatrial_slot_head(call, comm, bytes);
+  const uint64_t head = seatrial_slot_head(call, comm, size);
   struct seatrial_slot* slot = &here->slots[seatrial_place_of(head, site)];
   if (!SEATRIAL_LIKELY(seatrial_head_of(slot) == head && slot->site == site))
     slot = seatrial_find_slot(head, site);
@@ -130,6 +134,11 @@ static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_
   else
     seatrial_add_time(begin, end);
   here->where = here->outside;
+}
+
+static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_t bytes, word site,
+                                           uint64_t begin, uint64_t end) {
+  seatrial_leave_sized(call, comm, bytes, bytes, site, begin, end);
 }
 
 #endif

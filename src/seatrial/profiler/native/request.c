@@ -65,7 +65,13 @@ static uint64_t complete(struct seatrial_request* request, word status) {
   }
 }
 
-static uint64_t complete_ticket(struct seatrial_ticket ticket, word status) {
+static bool receives(const struct seatrial_request* request) {
+  return request->kind == SEATRIAL_RECEIVE || request->kind == SEATRIAL_PERSISTENT_RECEIVE ||
+         request->kind == SEATRIAL_PARTITIONED_RECEIVE;
+}
+
+static uint64_t complete_ticket(struct seatrial_waiting* waiting, struct seatrial_ticket ticket,
+                                word status) {
   uint64_t bytes = 0;
   if (ticket.number == 0)
     return 0;
@@ -74,6 +80,7 @@ static uint64_t complete_ticket(struct seatrial_ticket ticket, word status) {
   if (request != NULL) {
     if (seatrial_is_traced())
       seatrial_trace_completed(request, status);
+    waiting->messages += request->is_active && receives(request);
     bytes = complete(request, status);
     if (!seatrial_is_persistent(request->kind))
       seatrial_remove_request(request);
@@ -120,7 +127,7 @@ static bool take_tickets(struct seatrial_ticket* tickets, int64_t n, word reques
 
 void seatrial_wait_one(struct seatrial_waiting* waiting, word request, word status,
                        struct seatrial_status* own) {
-  waiting->n = 0;
+  waiting->n = waiting->messages = 0;
   waiting->statuses = status;
   if (!are_any_tracked() || !take_tickets(&waiting->one, 1, request))
     return;
@@ -144,34 +151,36 @@ static bool wait_several(struct seatrial_waiting* waiting, int64_t n, word reque
 
 void seatrial_wait_any(struct seatrial_waiting* waiting, int64_t n, word requests, word status,
                        struct seatrial_status* own) {
-  waiting->n = 0;
+  waiting->n = waiting->messages = 0;
   waiting->statuses = status;
   if (wait_several(waiting, n, requests, 0))
     waiting->statuses = seatrial_status_or_own(status, own);
 }
 
 void seatrial_wait_many(struct seatrial_waiting* waiting, int64_t n, word requests, word statuses) {
-  waiting->n = 0;
+  waiting->n = waiting->messages = 0;
   waiting->statuses = statuses;
   const bool is_ignored = statuses == seatrial_mpi.statuses_ignore;
   if (wait_several(waiting, n, requests, is_ignored && n > 0 ? (size_t)n : 0) && is_ignored)
     waiting->statuses = (word)(waiting->tickets + n);
 }
 
-uint64_t seatrial_completed(const struct seatrial_waiting* waiting, int64_t index, word status) {
-  return index >= 0 && index < waiting->n ? complete_ticket(waiting->tickets[index], status) : 0;
+uint64_t seatrial_completed(struct seatrial_waiting* waiting, int64_t index, word status) {
+  return index >= 0 && index < waiting->n
+             ? complete_ticket(waiting, waiting->tickets[index], status)
+             : 0;
 }
 
-uint64_t seatrial_completed_all(const struct seatrial_waiting* waiting) {
+uint64_t seatrial_completed_all(struct seatrial_waiting* waiting) {
   uint64_t bytes = 0;
   for (int64_t i = 0; i < waiting->n; i++)
     if (waiting->tickets[i].number != 0)
-      bytes += complete_ticket(waiting->tickets[i],
+      bytes += complete_ticket(waiting, waiting->tickets[i],
                                waiting->statuses + (word)i * seatrial_mpi.status_bytes);
   return bytes;
 }
 
-uint64_t seatrial_completed_some(const struct seatrial_waiting* waiting, word count, word indices) {
+uint64_t seatrial_completed_some(struct seatrial_waiting* waiting, word count, word indices) {
   uint64_t bytes = 0;
   if (waiting->n == 0)
     return 0;
@@ -203,7 +212,7 @@ static void drop_ticket(struct seatrial_ticket ticket) {
   seatrial_unlock(&seatrial_request_lock);
 }
 
-uint64_t seatrial_failed(const struct seatrial_waiting* waiting, word returned, word requests,
+uint64_t seatrial_failed(struct seatrial_waiting* waiting, word returned, word requests,
                          bool has_statuses) {
   const bool are_in_statuses = has_statuses && waiting->n > 0 && is_in_status(returned);
   uint64_t bytes = 0;
@@ -211,14 +220,14 @@ uint64_t seatrial_failed(const struct seatrial_waiting* waiting, word returned, 
     const struct seatrial_ticket ticket = waiting->tickets[i];
     const word status = waiting->statuses + (word)i * seatrial_mpi.status_bytes;
     if (ticket.number != 0 && are_in_statuses && is_success(status))
-      bytes += complete_ticket(ticket, status);
+      bytes += complete_ticket(waiting, ticket, status);
     else if (ticket.number != 0 && seatrial_handle_at(requests, i) == seatrial_mpi.request_null)
       drop_ticket(ticket);
   }
   return bytes;
 }
 
-uint64_t seatrial_some_failed(const struct seatrial_waiting* waiting, word returned, word count,
+uint64_t seatrial_some_failed(struct seatrial_waiting* waiting, word returned, word count,
                               word indices, word requests) {
   uint64_t bytes = 0;
   const int n = waiting->n > 0 && is_in_status(returned) ? seatrial_int_at(count) : 0;

@@ -11,7 +11,8 @@ uint64_t seatrial_started_all(int64_t n, word requests);
 
 /* Requests passed to a call that may complete them. */
 struct seatrial_waiting {
-  int64_t n; /* 0: none of them is tracked */
+  int64_t n;        /* 0: none of them is tracked */
+  int64_t messages; /* received by those that completed */
   struct seatrial_ticket* tickets;
   word statuses; /* the statuses passed to the call */
   struct seatrial_ticket one;
@@ -25,16 +26,22 @@ void seatrial_wait_any(struct seatrial_waiting* waiting, int64_t n, word request
                        struct seatrial_status* own);
 void seatrial_wait_many(struct seatrial_waiting* waiting, int64_t n, word requests, word statuses);
 
-/* After the call: received bytes of the requests that completed. */
-uint64_t seatrial_completed(const struct seatrial_waiting* waiting, int64_t index, word status);
-uint64_t seatrial_completed_all(const struct seatrial_waiting* waiting);
-uint64_t seatrial_completed_some(const struct seatrial_waiting* waiting, word count, word indices);
+/* After the call: received bytes of the requests that completed, whose messages are counted. */
+uint64_t seatrial_completed(struct seatrial_waiting* waiting, int64_t index, word status);
+uint64_t seatrial_completed_all(struct seatrial_waiting* waiting);
+uint64_t seatrial_completed_some(struct seatrial_waiting* waiting, word count, word indices);
+
+/* The size of one of these messages, on average. */
+static inline uint64_t seatrial_message_bytes(uint64_t bytes,
+                                              const struct seatrial_waiting* waiting) {
+  return waiting->messages > 1 ? bytes / (uint64_t)waiting->messages : bytes;
+}
 
 /* After a call that failed, with its requests as they are now: bytes of those that completed
  * although others failed, according to their statuses if all have one (`has_statuses`). */
-uint64_t seatrial_failed(const struct seatrial_waiting* waiting, word returned, word requests,
+uint64_t seatrial_failed(struct seatrial_waiting* waiting, word returned, word requests,
                          bool has_statuses);
-uint64_t seatrial_some_failed(const struct seatrial_waiting* waiting, word returned, word count,
+uint64_t seatrial_some_failed(struct seatrial_waiting* waiting, word returned, word count,
                               word indices, word requests);
 
 /* Before MPI_Request_free and MPI_Cancel, with the address of the handle. */

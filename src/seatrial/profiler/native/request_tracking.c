@@ -30,6 +30,15 @@ void seatrial_track_receive(word request, enum seatrial_request_kind kind, word 
                            (int)source, bytes);
 }
 
+void seatrial_track_receive_of_both(word request, word comm, word source) {
+  if (!seatrial_is_known() || (int)source == seatrial_mpi.proc_null)
+    return;
+  if (seatrial_mpi.family == SEATRIAL_MPICH)
+    seatrial_count_unknown_length();
+  else
+    seatrial_track_receive(request, SEATRIAL_RECEIVE, comm, source, 0);
+}
+
 void seatrial_track_start(word request, enum seatrial_request_kind kind, word comm, word dest,
                           uint64_t bytes) {
   if (seatrial_is_known() &&

@@ -118,11 +118,11 @@ enum seatrial_part {
 };
 
 /* One kind of call: `call` is its number in the table of functions plus 1, `bin` the class of
- * its bytes, `site` the caller's address (0: dropped because the table was nearly full), `comm`
- * the kind of communicator: 0 none, 1 world, 2 self, 3 another. As the table fills further, the
- * bin becomes that of the next lower power of two, and finally bin and communicator become 0;
- * `count` and `bytes` stay exact. Partial rows are stored beside those of whole calls, whose
- * time includes theirs, and have no site. */
+ * its bytes (of one message on average, if the call completed several), `site` the caller's address
+ * (0: dropped because the table was nearly full), `comm` the kind of communicator: 0 none, 1 world,
+ * 2 self, 3 another. As the table fills further, the bin becomes that of the next lower power of
+ * two, and finally bin and communicator become 0; `count` and `bytes` stay exact. Partial rows are
+ * stored beside those of whole calls, whose time includes theirs, and have no site. */
 struct seatrial_slot {
   uint16_t call;
   uint8_t comm;

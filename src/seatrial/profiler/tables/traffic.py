@@ -24,6 +24,11 @@ class Traffic:
         """Whether messages are counted by peer."""
         return "seatrial_sent(" in self.after or "seatrial_received(" in self.after
 
+    @property
+    def completes_several(self) -> bool:
+        """Whether it may complete several requests: then its size is that of one message."""
+        return "seatrial_wait_many(" in self.before
+
 
 def is_blocking_collective(base: str) -> bool:
     """Whether a function is a blocking collective of all ranks, so that a barrier may be inserted before it."""
@@ -99,6 +104,7 @@ def _point_to_point() -> dict[str, Traffic]:
     modes = ("send", "bsend", "ssend", "rsend")
     keep_send = "seatrial_track_start(request, SEATRIAL_PERSISTENT_SEND, comm, dest, seatrial_bytes({}, datatype));"
     started = _RECEIVE.format("RECEIVE", 0)
+    both = "seatrial_track_receive_of_both(request, comm, source);"
     partitions = "seatrial_narrow(partitions) * seatrial_wide(count)"
     return {
         **{mode.capitalize(): _SENT for mode in modes},
@@ -111,8 +117,8 @@ def _point_to_point() -> dict[str, Traffic]:
         "Precv_init": Traffic(after=_RECEIVE.format("PARTITIONED_RECEIVE", f"seatrial_bytes({partitions}, datatype)")),
         "Sendrecv": Traffic(_OWN_STATUS, f"{_SENT_BOTH} seatrial_received(status);"),
         "Sendrecv_replace": Traffic(_OWN_STATUS, f"{_SENT_REPLACED} seatrial_received(status);"),
-        "Isendrecv": Traffic(after=f"{_SENT_BOTH} {started}"),
-        "Isendrecv_replace": Traffic(after=f"{_SENT_REPLACED} {started}"),
+        "Isendrecv": Traffic(after=f"{_SENT_BOTH} {both}"),
+        "Isendrecv_replace": Traffic(after=f"{_SENT_REPLACED} {both}"),
         "Mprobe": Traffic(after="seatrial_track_matched(message, comm);"),
         "Improbe": Traffic(after="if (seatrial_int_at(flag)) seatrial_track_matched(message, comm);"),
         "Mrecv": Traffic(
