@@ -11,16 +11,9 @@ from report.terminals import COLOURED
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile import Bound, CallSite, Frame
 from seatrial.report.profile.diagnosis_words import remedy, sentence, short_words
+from seatrial.report.profile.place_words import site_words
 from seatrial.report.profile.text import profile_text
-from seatrial.report.profile.words import (
-    headline,
-    imbalance,
-    next_experiment,
-    share_words,
-    site_words,
-    spread_words,
-    trust_lines,
-)
+from seatrial.report.profile.words import headline, imbalance, next_experiment, share_words, spread_words, trust_lines
 
 
 def test_the_headline() -> None:
@@ -51,6 +44,11 @@ def test_the_headline_states_what_bounds_the_time(bound: Bound, cause: Cause, sa
     changed = replace(profile, calls=(first, *profile.calls[1:]), diagnoses=(why,))
     assert headline(changed) == f"MPI_Allreduce (4 B) takes 25 % of wall time: {said}"
     assert todo in next_experiment(changed)
+
+
+def test_the_place_where_ranks_wait() -> None:
+    (why,) = (one for one in crash().diagnoses if one.cause is Cause.IMBALANCE)
+    assert why.site is not None and "Ranks wait mostly in MPI_Allreduce at reduce_energy energy.f90:212." in sentence(why)
 
 
 def test_a_missing_cpu_comes_first() -> None:

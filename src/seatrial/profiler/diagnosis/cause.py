@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seatrial.profiler.profile import CallSite
 
 
 class Cause(StrEnum):
@@ -118,6 +122,7 @@ class Diagnosis:
     """A cause and the share of the program's time that it explains, between 0 and 1.
 
     `rank` and `host` say where, `call` and `size_B` in which MPI function and message size, if that is part of it.
+    `site` is the place with most of the time: of these calls, or where ranks wait.
     """
 
     cause: Cause
@@ -128,6 +133,7 @@ class Diagnosis:
     host: str = ""
     call: str = ""
     size_B: int | None = None
+    site: CallSite | None = None
 
     def value(self, signal: Signal) -> float | None:
         """The value of a signal; None if it is not part of the evidence."""

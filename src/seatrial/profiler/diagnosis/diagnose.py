@@ -3,6 +3,7 @@ then messages. What is waited for without a known reason is said to be not known
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.calls import call_diagnoses
@@ -18,9 +19,10 @@ from seatrial.profiler.diagnosis.cause import (
 from seatrial.profiler.diagnosis.cpu import cpu_diagnoses
 from seatrial.profiler.diagnosis.ranks import rank_diagnoses
 from seatrial.profiler.diagnosis.reference import Reference
+from seatrial.profiler.merge.bound import wait_kind
 
 if TYPE_CHECKING:
-    from seatrial.profiler.profile import Profile
+    from seatrial.profiler.profile import CallSite, Profile
 
 LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
@@ -39,9 +41,17 @@ def diagnose(profile: Profile, reference: Reference) -> tuple[Diagnosis, ...]:
     explained = sum(one.share for one in found if one.cause in WAITING_CAUSES)
     if not no_cpu and waiting >= LEAST_SHARE and explained < 0.5 * waiting:
         found.append(_not_known(profile, waiting))
-    named = [one for one in found if one.share >= LEAST_SHARE]
+    named = [replace(one, site=_site(profile, one)) for one in found if one.share >= LEAST_SHARE]
     named.sort(key=lambda one: (one.cause not in NO_CPU_CAUSES, -one.share))
     return tuple(named) or (_computation(profile),)
+
+
+def _site(profile: Profile, one: Diagnosis) -> CallSite | None:
+    """The place with most of the time of the diagnosis's calls; of all calls that wait, if it names none."""
+    if one.cause in NO_CPU_CAUSES or one.cause is Cause.STARTUP:
+        return None
+    sites = (site for site in profile.callsites if site.frames)  # the longest first
+    return next((site for site in sites if (site.call == one.call if one.call else wait_kind(site.call))), None)
 
 
 def _not_known(profile: Profile, waiting: float) -> Diagnosis:

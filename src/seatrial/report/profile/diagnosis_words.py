@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.role import Role
-from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, Cause, Diagnosis, Signal
+from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
+from seatrial.report.profile.place_words import site_words
 from seatrial.report.units import count, show, show_percent
 
 
@@ -17,7 +18,7 @@ def short_words(one: Diagnosis) -> str:
 
 def sentence(one: Diagnosis) -> str:
     """The cause and its evidence, with a full stop."""
-    return _LONG[one.cause](one)
+    return f"{_LONG[one.cause](one)}{_place(one)}"
 
 
 def remedy(one: Diagnosis) -> str:
@@ -31,6 +32,13 @@ def lost_share(diagnoses: Sequence[Diagnosis]) -> str:
     if first is None:
         return ""
     return f"Rank {first.rank} waited for a CPU {show_percent(first.share)} of the time: {short_words(first)}"
+
+
+def _place(one: Diagnosis) -> str:
+    if one.site is None:
+        return ""
+    where = f"{one.site.call} at {site_words(one.site)}"
+    return f" Ranks wait mostly in {where}." if one.cause in WAITING_CAUSES else f" Mostly {where}."
 
 
 def _number(one: Diagnosis, signal: Signal) -> float:

@@ -210,6 +210,7 @@ class DiagnosisJson(TypedDict):
     host: str
     call: str
     size: Annotated[Count | None, From("size_B"), "bytes"]
+    site: Annotated[CallSiteJson | None, "with most of the time: of these calls, or where ranks wait"]
     said: Annotated[Text, From(sentence)]
     remedy: Annotated[Text, From(remedy)]
 

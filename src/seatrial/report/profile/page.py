@@ -18,6 +18,7 @@ from seatrial.report.profile.charts.ranks import rank_charts
 from seatrial.report.profile.charts.sizes import sizes_charts
 from seatrial.report.profile.charts.traffic_matrix import matrix_chart
 from seatrial.report.profile.io_words import IO_RULE, io_lines
+from seatrial.report.profile.place_words import site_module, site_words
 from seatrial.report.profile.words import (
     BOUND_RULE,
     WAITING_RULE,
@@ -26,8 +27,6 @@ from seatrial.report.profile.words import (
     headline,
     next_experiment,
     share_words,
-    site_module,
-    site_words,
     trust_lines,
 )
 from seatrial.report.studies.article import Article, Head, article

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.profile.io_words import io_lines
+from seatrial.report.profile.place_words import inlined_words, site_words
 from seatrial.report.profile.words import (
     BOUND_WORDS,
     balance_line,
     diagnosis_lines,
     headline,
-    inlined_words,
     next_experiment,
     share_words,
-    site_words,
     size_words,
     spread_words,
     trust_lines,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Diagnosis, Sureness
-from seatrial.profiler.profile import Bound, CallSite, CallTotals, Profile, RankTotals, SizeTotals
+from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals
 from seatrial.report.profile.diagnosis_words import lost_share, remedy, sentence, short_words
 from seatrial.report.units import count, show, show_percent, show_range
 
@@ -104,25 +103,6 @@ def size_words(size: SizeTotals) -> str:
     mean = size.bytes / size.count if size.count else 0
     value = mean if size.size_B <= mean <= size.largest_B else size.size_B
     return show(value, "B", binary=value % 1024 == 0)
-
-
-def site_words(site: CallSite) -> str:
-    """Function, file and line if known, else the file and the offset in it."""
-    if site.frames:
-        frame = site.frames[0]
-        where = f" {PurePosixPath(frame.file).name}:{frame.line}" if frame.file else f" in {site_module(site)}"
-        return f"{frame.function}{where}"
-    return f"{site_module(site)}+{site.offset:#x}" if site.module else "unknown"
-
-
-def site_module(site: CallSite) -> str:
-    """The name of the program or library that calls."""
-    return PurePosixPath(site.module).name or site.module
-
-
-def inlined_words(site: CallSite) -> str:
-    """The functions that an inlined call is inlined into, from the inside out; "" if none."""
-    return ", inlined in ".join(["", *(frame.function for frame in site.frames[1:])]).removeprefix(", ")
 
 
 def slowest(profile: Profile) -> RankTotals | None:
