@@ -109,7 +109,7 @@ def main() -> None:
                 print(f"{library.name}: absent")
                 continue
             program = Path(where) / library.compiler
-            subprocess.run([library.compiler, "-O2", str(SOURCE), "-o", str(program), "-lm"], check=True)
+            subprocess.run([library.compiler, "-O2", "-g", str(SOURCE), "-o", str(program), "-lm"], check=True)
             for load in options.machine:
                 for case in CASES:
                     if options.only not in case.name or (load == "loaded" and (case.spins or case.quota)):

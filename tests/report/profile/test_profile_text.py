@@ -48,7 +48,9 @@ def test_the_headline_states_what_bounds_the_time(bound: Bound, cause: Cause, sa
 
 def test_the_place_where_ranks_wait() -> None:
     (why,) = (one for one in crash().diagnoses if one.cause is Cause.IMBALANCE)
-    assert why.site is not None and "Ranks wait mostly in MPI_Allreduce at reduce_energy energy.f90:212." in sentence(why)
+    assert why.site is not None and "Ranks wait mostly in MPI_Allreduce at reduce_energy energy.f90:212." in sentence(
+        why
+    )
 
 
 def test_a_missing_cpu_comes_first() -> None:
@@ -135,6 +137,7 @@ def test_places() -> None:
     assert site_words(replace(site, module="", offset=0)) == "unknown"
     assert site_words(replace(site, frames=(Frame("f"),))) == "f in app"
     assert site_words(replace(site, frames=(Frame("f", "/a/b.c", 3),))) == "f b.c:3"
+    assert site_words(replace(site, frames=(Frame("f", "/a/b.c"),))) == "f b.c"
 
 
 def test_small_things() -> None:

@@ -100,12 +100,12 @@ def _quota(one: Diagnosis) -> str:
 
 def _steal(one: Diagnosis) -> str:
     of = _cpus(_number(one, Signal.CPUS))
-    return f"the hypervisor gave {_cpus(round(_number(one, Signal.STEAL_SHARE), 2))} of {of} to others"
+    return f"the hypervisor gave {_number(one, Signal.STEAL_SHARE):.2f} of {of} to others"
 
 
 def _others(one: Diagnosis) -> str:
     of = _cpus(_number(one, Signal.CPUS))
-    return f"other processes used {_cpus(round(_number(one, Signal.OTHERS_CPUS), 2))} of {of}"
+    return f"other processes used {_number(one, Signal.OTHERS_CPUS):.2f} of {of}"
 
 
 def _not_known_cpu(one: Diagnosis) -> str:

@@ -1,0 +1,27 @@
+"""The place in the program that makes an MPI call."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from seatrial.profiler.profile import CallSite
+
+
+def site_words(site: CallSite) -> str:
+    """Function, file and line if known, else the file and the offset in it."""
+    if site.frames:
+        frame = site.frames[0]
+        line = f":{frame.line}" if frame.line else ""
+        where = f" {PurePosixPath(frame.file).name}{line}" if frame.file else f" in {site_module(site)}"
+        return f"{frame.function}{where}"
+    return f"{site_module(site)}+{site.offset:#x}" if site.module else "unknown"
+
+
+def site_module(site: CallSite) -> str:
+    """The name of the program or library that calls."""
+    return PurePosixPath(site.module).name or site.module
+
+
+def inlined_words(site: CallSite) -> str:
+    """The functions that an inlined call is inlined into, from the inside out; "" if none."""
+    return ", inlined in ".join(["", *(frame.function for frame in site.frames[1:])]).removeprefix(", ")
