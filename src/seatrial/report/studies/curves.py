@@ -54,15 +54,16 @@ def _sentence(comparisons: Sequence[Comparison]) -> str:
         case Verdict.FASTER | Verdict.SLOWER:
             is_up = first.verdict is Verdict.FASTER
             words = ("faster", "slower") if is_speed(first.unit) else ("better", "worse")
-            return f"{candidate} is {_percents(effects, 1 if is_up else -1)} {words[0 if is_up else 1]} than {base}"
+            word, sign = (words[0], 1) if is_up else (words[1], -1)
+            return f"{candidate} is {_percents(effects, sign)} {word}{_ends(effects, sign)} than {base}"
         case Verdict.SAME:
             same = f"{candidate} and {base} are the same within {margin_words(first.margin)}"
-            return f"{same} ({_signed(effects)})"
+            return f"{same} ({_signed(effects)}{_ends(effects)})"
     if all(is_apart(one) for one in comparisons):
         return f"no verdict on {candidate} against {base}: these sessions differ by {_signed(effects)}"
     if all(one.ci95_family is None for one in comparisons):
         return f"no verdict on {candidate} against {base}: {_signed(effects)}, no interval"
-    return f"{candidate} against {base} is ambiguous: {_signed(effects)}"
+    return f"{candidate} against {base} is ambiguous: {_signed(effects)}{_ends(effects)}"
 
 
 def _percents(effects: Sequence[Effect], sign: int) -> str:
@@ -70,6 +71,17 @@ def _percents(effects: Sequence[Effect], sign: int) -> str:
     low, *_, high = sorted(sign * (effect.advantage - 1) * 100 for effect in effects)
     decimals = 0 if low >= 10 else 1
     return _range(f"{low:.{decimals}f}", f"{high:.{decimals}f}")
+
+
+def _ends(effects: Sequence[Effect], sign: int = 0) -> str:
+    """The ends of all simultaneous intervals together: " [38, 55]"; "" if a point has none. `sign` 0: with signs."""
+    intervals = [effect.family for effect in effects if effect.family is not None]
+    if len(intervals) < len(effects) or not intervals:
+        return ""
+    ends = sorted((sign or 1) * (end - 1) * 100 for interval in intervals for end in interval)
+    decimals = 0 if ends[-1] - ends[0] >= 10 else 1
+    low, high = (signed(end, decimals) if sign == 0 else f"{end:.{decimals}f}" for end in (ends[0], ends[-1]))
+    return f" [{low}, {high}]"
 
 
 def _signed(effects: Sequence[Effect]) -> str:
