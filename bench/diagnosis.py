@@ -4,7 +4,7 @@ Each case is a run of bench/diagnosis_program.c under `seatrial profile`, with e
 with one spinner on each CPU. A case is named if the first cause (apart from startup) is the planted one; on the loaded
 machine, other processes count as well, because they are true. Controls have no cause but computation and startup.
 
-python bench/diagnosis.py [--seconds 2] [--machine quiet loaded] [--only NAME] [-o docs/results/diagnosis.json]
+python bench/diagnosis.py [--seconds 2] [--machine quiet loaded] [--quick] [--only NAME] [-o FILE.json]
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class Case:
     spins: tuple[int, ...] = ()
     quota: float | None = None
     seconds: float | None = None
+    is_quick: bool = False
 
 
 def planted(*causes: str) -> frozenset[str]:
@@ -71,22 +72,22 @@ def planted(*causes: str) -> frozenset[str]:
 
 
 CASES = (
-    Case("one rank computes four times as long", "imbalance", planted("imbalance")),
+    Case("one rank computes four times as long", "imbalance", planted("imbalance"), is_quick=True),
     Case("one rank computes longer, with messages", "imbalance-p2p", planted("imbalance")),
-    Case("ranks compute in turn", "late-sender", planted("late-sender")),
+    Case("ranks compute in turn", "late-sender", planted("late-sender"), is_quick=True),
     Case("the receiver comes late", "late-receiver", planted("late-receiver", "imbalance")),
-    Case("rank 0 writes and synchronises files", "serial-io", planted("serial-io")),
-    Case("8 B messages by the million", "message-rate", planted("message-rate", "latency")),
+    Case("rank 0 writes and synchronises files", "serial-io", planted("serial-io"), is_quick=True),
+    Case("8 B messages by the million", "message-rate", planted("message-rate", "latency"), is_quick=True),
     Case("exchanges of 4 MiB", "transfer", planted("transfer")),
     Case("all-reduce in the inner loop", "small-collectives", planted("latency", "message-rate")),
     Case("rank 0 sleeps", "sleeping", planted("blocked-rank")),
     Case("another rank is late in each step", "turns", planted("late-at-collective")),
-    Case("four ranks on two CPUs", "balanced", planted("more-ranks-than-cpus"), ranks=4),
+    Case("four ranks on two CPUs", "balanced", planted("more-ranks-than-cpus"), ranks=4, is_quick=True),
     Case("four ranks on two CPUs that exchange", "transfer", planted("more-ranks-than-cpus"), ranks=4),
     Case("both ranks on one CPU", "balanced", planted("ranks-on-the-same-cpus"), cpus=(0,)),
     Case("a spinner on one CPU", "computing", planted("other-processes"), spins=(1,)),
     Case("a quota of 0.6 CPUs", "balanced", planted("cpu-quota"), quota=0.6),
-    Case("control: even work", "balanced", NOTHING),
+    Case("control: even work", "balanced", NOTHING, is_quick=True),
     Case("control: mostly computation", "computing", NOTHING),
     Case("control: even work for longer", "balanced", NOTHING, seconds=6.0),
 )
@@ -97,6 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--machine", nargs="+", choices=("quiet", "loaded"), default=["quiet", "loaded"])
+    parser.add_argument("--quick", action="store_true", help="only the cases that the tests run")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -112,7 +114,9 @@ def main() -> None:
             subprocess.run([library.compiler, "-O2", "-g", str(SOURCE), "-o", str(program), "-lm"], check=True)
             for load in options.machine:
                 for case in CASES:
-                    if options.only not in case.name or (load == "loaded" and (case.spins or case.quota)):
+                    if options.only not in case.name or (options.quick and not case.is_quick):
+                        continue
+                    if load == "loaded" and (case.spins or case.quota):
                         continue
                     rows.append(run(case, library, program, load, options.seconds))
                     row = rows[-1]
