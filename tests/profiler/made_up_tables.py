@@ -107,7 +107,7 @@ class Table:
     io_last: Sequence[int] = ()
     io_error: int = 0
     job: str = "pmix 1"
-    cpu_loaded: Sequence[int] = ()
+    cpu_first: Sequence[int] = ()
     cpu_last: Sequence[int] = ()
     cpus: Sequence[int] = ()
     online: int = 0
@@ -126,7 +126,7 @@ class Table:
             *(self.host.encode(), self.program.encode(), self.library.encode()),
             *(self.io_loaded or (0,) * 8),
             *(*(self.io_first or (0,) * 8), *(self.io_last or (0,) * 8), self.io_error, 0, 0, self.job.encode()),
-            *(*(self.cpu_loaded or (0,) * 13), *(self.cpu_last or (0,) * 13), self.online, self.quota),
+            *(*(self.cpu_first or (0,) * 13), *(self.cpu_last or (0,) * 13), self.online, self.quota),
             *(sum(1 << cpu % 64 for cpu in self.cpus if cpu // 64 == word) for word in range(64)),
         )
         data = bytearray(at + self.most_threads * area)

@@ -57,7 +57,7 @@ def rank(
         host,
         wall_s=WALL_S,
         pid=100 + number,
-        cpu_loaded=sample(start, throttled=None if throttled is None else (0.0, 0, 0)),
+        cpu_first=sample(start, throttled=None if throttled is None else (0.0, 0, 0)),
         cpu_last=sample(start + WALL_S, cpu_s, delay_s, throttled, busy, steal_s),
         cpus=cpus,
         online=online,
@@ -131,7 +131,7 @@ def test_a_short_delay_is_no_cause(delay_s: float) -> None:
 
 
 def test_without_counters_of_the_kernel_no_cpu_is_said_to_be_missing() -> None:
-    tables = [rank(n, 4, REDUCE).but(cpu_loaded=(), cpu_last=(), online=0) for n in range(4)]
+    tables = [rank(n, 4, REDUCE).but(cpu_first=(), cpu_last=(), online=0) for n in range(4)]
     made = profile(*tables)
     assert made.nodes == () and all(one.cpu is None for one in made.per_rank)
     assert made.diagnoses[0].cause not in NO_CPU_CAUSES
@@ -239,7 +239,7 @@ def test_damaged_samples_are_refused_and_shrinking_counters_unreported() -> None
         parse_table(table.but(quota=float("nan")).data(), len(NAMES))
     with pytest.raises(ParseError, match="CPUs"):
         parse_table(table.but(online=1 << 40).data(), len(NAMES))
-    read = parse_table(table.but(cpu_loaded=sample(100.0, cpu_s=99.0)).data(), len(NAMES))
+    read = parse_table(table.but(cpu_first=sample(100.0, cpu_s=99.0)).data(), len(NAMES))
     assert read.cpu_use is not None and read.cpu_use.cpu_s is None and read.cpu_use.delay_s == 0.0
 
 

@@ -144,7 +144,7 @@ NO_WAITS = RankWaits()
 
 @dataclass(frozen=True, slots=True)
 class RankCpu:
-    """CPU time of one rank from its start to the end of MPI; None where the kernel did not report it.
+    """CPU time of one rank from the end of MPI_Init to the end of MPI; None where the kernel did not report it.
 
     `delay_s` is the time that its threads, summed, were ready to run without running. `mask` are the CPUs that it may
     run on, `quota` the CPUs that its control groups allow (None: no quota), `throttled_share` the share of the quota's

@@ -13,10 +13,8 @@ struct seatrial_process seatrial_process;
 struct seatrial_loaded seatrial_loaded;
 
 __attribute__((constructor)) static void begin_clock(void) {
-  if (seatrial_is_enabled()) {
+  if (seatrial_is_enabled())
     seatrial_choose_clock();
-    seatrial_read_cpu_use(&seatrial_loaded.cpu);
-  }
   seatrial_loaded.at = seatrial_ticks();
   seatrial_loaded.at_raw_ns = seatrial_ns(CLOCK_MONOTONIC_RAW);
   seatrial_loaded.at_ns = seatrial_ns(CLOCK_REALTIME);

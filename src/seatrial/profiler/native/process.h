@@ -28,7 +28,6 @@ struct seatrial_loaded {
   int64_t at_ns;
   struct seatrial_io io; /* if requested */
   int io_error;
-  struct seatrial_cpu_use cpu;
 };
 
 extern struct seatrial_loaded seatrial_loaded __attribute__((visibility("hidden")));

@@ -106,7 +106,7 @@ struct seatrial_header {
   uint32_t is_collected; /* a collector copies this table periodically: its copy is the final one */
   uint64_t pid_namespace; /* inode of the namespace of `pid`; 0: unknown */
   char job[128]; /* what started its ranks, by the variables of PMIx or Slurm, else its parent */
-  struct seatrial_cpu_use cpu_loaded;  /* when the process was loaded */
+  struct seatrial_cpu_use cpu_first;   /* when MPI was initialised */
   struct seatrial_cpu_use cpu_last;    /* when MPI ended */
   struct seatrial_cpu_right cpu_right; /* when MPI ended */
 };

@@ -175,7 +175,7 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   header->loaded_at = seatrial_loaded.at;
   header->loaded_at_ns = seatrial_loaded.at_ns;
   header->own_ticks = seatrial_own_ticks();
-  header->cpu_loaded = seatrial_loaded.cpu;
+  seatrial_read_cpu_use(&header->cpu_first);
   header->io_loaded = seatrial_loaded.io;
   header->io_error = seatrial_loaded.io_error;
   if (seatrial_loaded.io.at_ns != 0)

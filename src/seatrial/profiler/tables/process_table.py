@@ -163,8 +163,8 @@ class ProcessTable:
     all processes outside the world.
 
     `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
-    None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from when the process was
-    loaded to its end, `cpu_right` at its end; None for a process that did not reach the end of MPI.
+    None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
+    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it.
     """
 
     rank: int | None
@@ -286,7 +286,7 @@ class _Header(NamedTuple):
     is_collected: int
     pid_namespace: int
     job: bytes
-    cpu_loaded: tuple[int, ...]
+    cpu_first: tuple[int, ...]
     cpu_last: tuple[int, ...]
     online: int
     quota: float
@@ -414,7 +414,7 @@ class _Reader:
             io_first=_io(head.io_first),
             io_last=_io(head.io_last),
             io_error=head.io_error,
-            cpu_use=_cpu_use(head.cpu_loaded, head.cpu_last),
+            cpu_use=_cpu_use(head.cpu_first, head.cpu_last),
             cpu_right=_cpu_right(head),
         )
 

@@ -106,7 +106,7 @@ class PairJson(TypedDict):
 
 @shape(RankCpu)
 class RankCpuJson(TypedDict):
-    """CPU time of a rank, from its start to the end of MPI; null: not reported by the kernel."""
+    """CPU time of a rank, from the end of MPI_Init to the end of MPI; null: not reported by the kernel."""
 
     wall_s: NonNegative
     cpu_s: NonNegative | None
