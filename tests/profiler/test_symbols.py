@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from seatrial.profiler.profile import Frame
+from seatrial.profiler.call_site import Frame
 from seatrial.profiler.symbols.symbols import Symbols, parse_addr2line
 
 SOURCE = """\

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.diagnosis.cause import Diagnosis
 from seatrial.profiler.profile_io import ProfileIo
 
@@ -218,33 +219,6 @@ class RankTotals:
     def compute_s(self) -> float:
         """Time outside MPI; 0 if several threads together were in MPI for longer than the rank ran."""
         return max(0.0, self.wall_s - self.mpi_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A place in a source file: `file` is "" and `line` 0 if the program has no debug information for it."""
-
-    function: str
-    file: str = ""
-    line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CallSite:
-    """One place that calls one MPI function. `offset` is the return address in the file `module`.
-
-    `frames` go from the innermost (perhaps inlined) function outwards; empty if no symbol is known. `ranks` is the
-    number of ranks that called from here. `module` is "" if the address is in no mapped file, or was dropped.
-    """
-
-    call: str
-    module: str
-    offset: int
-    count: int
-    time_s: float
-    bytes: int
-    ranks: int
-    frames: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from seatrial.profiler.profile import CallSite
+from seatrial.profiler.call_site import CallSite
 
 
 class Cause(StrEnum):

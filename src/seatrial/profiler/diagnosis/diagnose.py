@@ -22,7 +22,8 @@ from seatrial.profiler.diagnosis.reference import Reference
 from seatrial.profiler.merge.bound import wait_kind
 
 if TYPE_CHECKING:
-    from seatrial.profiler.profile import CallSite, Profile
+    from seatrial.profiler.call_site import CallSite
+    from seatrial.profiler.profile import Profile
 
 LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.profiler.call_site import Frame
 from seatrial.profiler.diagnosis.diagnose import diagnose
 from seatrial.profiler.diagnosis.reference import BETWEEN_HOSTS, ON_ONE_HOST
 from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
@@ -16,7 +17,7 @@ from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, rank_waits
 from seatrial.profiler.merge.sites import Resolve, call_sites
 from seatrial.profiler.merge.waiting import measured_waiting
 from seatrial.profiler.merge.worlds import World, worlds
-from seatrial.profiler.profile import Frame, PairTable, Profile, RankState, RankTotals, SizeTotals, Trust
+from seatrial.profiler.profile import PairTable, Profile, RankState, RankTotals, SizeTotals, Trust
 from seatrial.profiler.tables.io_samples import IoSamples
 from seatrial.profiler.tables.process_table import Family, ProcessTable, State
 

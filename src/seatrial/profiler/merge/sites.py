@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.profiler.call_site import CallSite, Frame
 from seatrial.profiler.merge.rows import Rows
-from seatrial.profiler.profile import CallSite, Frame
 from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:

@@ -18,12 +18,11 @@ from seatrial.model.json_shape import (
     filled,
     shape,
 )
+from seatrial.profiler.call_site import CallSite, Frame
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile import (
     Bound,
-    CallSite,
     CallTotals,
-    Frame,
     OverTime,
     Pair,
     PairTable,
@@ -117,7 +116,7 @@ class RankCpuJson(TypedDict):
     major_faults: Count | None
     most_resident_bytes: Annotated[Count | None, From("most_resident_B")]
     throttled_s: Annotated[NonNegative | None, "of the control group with the smallest CPU quota"]
-    throttled_share: Annotated[Probability | None, "of the quota's periods"]
+    throttled_share: Annotated[float | None, Keywords(minimum=0, maximum=1), "of the quota's periods"]
     cpus: Annotated[list[Count], From("mask"), "affinity"]
     quota: Annotated[NonNegative | None, "CPUs that the control groups allow"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from seatrial.profiler.profile import CallSite
+from seatrial.profiler.call_site import CallSite
 
 
 def site_words(site: CallSite) -> str:
