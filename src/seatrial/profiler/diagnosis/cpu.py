@@ -22,14 +22,12 @@ _LEAST_WALL_S = 0.2
 
 def cpu_diagnoses(profile: Profile) -> list[Diagnosis]:
     """At most one cause for each node, that of its rank that waited longest."""
-    found = []
-    for host in dict.fromkeys(rank.host for rank in profile.per_rank):
-        ranks = [rank for rank in profile.per_rank if rank.host == host]
-        node = next((one for one in profile.nodes if one.host == host), None)
-        one = _of_node(ranks, node)
-        if one is not None:
-            found.append(one)
-    return found
+    by_host: dict[str, list[RankTotals]] = {}
+    for rank in profile.per_rank:
+        by_host.setdefault(rank.host, []).append(rank)
+    nodes = {node.host: node for node in profile.nodes}
+    found = (_of_node(ranks, nodes.get(host)) for host, ranks in by_host.items())
+    return [one for one in found if one is not None]
 
 
 def _of_node(ranks: Sequence[RankTotals], node: NodeCpu | None) -> Diagnosis | None:

@@ -129,13 +129,14 @@ def _late(profile: Profile, waited_s: float) -> Diagnosis | None:
 
 def _partners(profile: Profile, waited_s: dict[int, float], cause: Cause) -> dict[int, float]:
     """Rank -> seconds that others waited for it: each rank's waiting, shared by its partners' messages."""
-    senders = profile.matrix.src if cause is Cause.LATE_SENDER else profile.matrix.dst
-    receivers = profile.matrix.dst if cause is Cause.LATE_SENDER else profile.matrix.src
-    messages: dict[int, int] = {}
-    for waiting, count in zip(receivers, profile.matrix.count, strict=True):
-        messages[waiting] = messages.get(waiting, 0) + count
-    blamed: dict[int, float] = {}
-    for partner, waiting, count in zip(senders, receivers, profile.matrix.count, strict=True):
-        seconds = waited_s.get(waiting, 0.0) * count / messages[waiting]
-        blamed[partner] = blamed.get(partner, 0.0) + seconds
-    return blamed
+    import numpy as np
+
+    src, dst = (np.frombuffer(column, np.uintc).astype(np.int64) for column in (profile.matrix.src, profile.matrix.dst))
+    if not len(src):
+        return {}
+    partner, waiting = (src, dst) if cause is Cause.LATE_SENDER else (dst, src)
+    count = np.frombuffer(profile.matrix.count, np.uint64).astype(float)
+    own_s = np.array([waited_s.get(rank, 0.0) for rank in range(int(max(src.max(), dst.max())) + 1)])
+    messages = np.bincount(waiting, count, len(own_s))
+    blamed = np.bincount(partner, own_s[waiting] * count / np.maximum(messages, 1.0)[waiting], len(own_s))
+    return {int(rank): float(blamed[rank]) for rank in np.flatnonzero(blamed)}

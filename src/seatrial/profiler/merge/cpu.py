@@ -34,9 +34,11 @@ def node_cpus(tables: Sequence[ProcessTable]) -> tuple[NodeCpu, ...]:
 
     A node's counters are those of its rank that ran longest.
     """
+    by_host: dict[str, list[ProcessTable]] = {}
+    for table in tables:
+        by_host.setdefault(table.host, []).append(table)
     found = []
-    for host in dict.fromkeys(table.host for table in tables):
-        own = [table for table in tables if table.host == host]
+    for host, own in by_host.items():
         uses = [table.cpu_use for table in own]
         rights = [table.cpu_right for table in own if table.cpu_right is not None]
         known = [use for use in uses if use is not None and use.cpu_s is not None]

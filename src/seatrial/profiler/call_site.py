@@ -1,0 +1,32 @@
+"""The place in a program that calls MPI."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in a source file: `file` is "" and `line` 0 if the program has no debug information for it."""
+
+    function: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """One place that calls one MPI function. `offset` is the return address in the file `module`.
+
+    `frames` go from the innermost (perhaps inlined) function outwards; empty if no symbol is known. `ranks` is the
+    number of ranks that called from here. `module` is "" if the address is in no mapped file, or was dropped.
+    """
+
+    call: str
+    module: str
+    offset: int
+    count: int
+    time_s: float
+    bytes: int
+    ranks: int
+    frames: tuple[Frame, ...] = ()
