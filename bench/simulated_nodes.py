@@ -41,6 +41,11 @@ def two_kinds(source: random.Random) -> float:
 FLEETS = {fleet.__name__: fleet for fleet in (equal, normal_spread, exponential_spread, two_kinds)}
 
 
+def _row(noise: Noise, fleet: str, repeats: int, shares: Sequence[float]) -> dict[str, Any]:
+    names = ("any_named", "found_5_percent", "found_20_percent")
+    return {"noise": noise.__name__, "fleet": fleet, "repeats": repeats, **dict(zip(names, shares, strict=True))}
+
+
 def outliers(noise: Noise, source: random.Random, trials: int, fleet: str, repeats: int) -> dict[str, Any]:
     """How often any node is named that is within the fleet's own spread, beyond a margin of 2 %; and how often one more
     node is found that is 5 or 20 % slower."""
@@ -53,14 +58,7 @@ def outliers(noise: Noise, source: random.Random, trials: int, fleet: str, repea
         for slow in (1.05, 1.2):
             found = any(one.index == NODES for one in screen_groups([*nodes, [slow * value for value in usual]]))
             found_5, found_20 = found_5 + (found and slow < 1.1), found_20 + (found and slow > 1.1)
-    return {
-        "noise": noise.__name__,
-        "fleet": fleet,
-        "repeats": repeats,
-        "any_named": names / trials,
-        "found_5_percent": found_5 / trials,
-        "found_20_percent": found_20 / trials,
-    }
+    return _row(noise, fleet, repeats, [number / trials for number in (names, found_5, found_20)])
 
 
 def measured_again(noise: Noise, source: random.Random, trials: int, fleet: str, repeats: int) -> dict[str, Any]:
@@ -72,14 +70,7 @@ def measured_again(noise: Noise, source: random.Random, trials: int, fleet: str,
         for slow in (0.05, 0.2):
             found = NODES in _confirmed(noise, source, [*levels, median(levels) + math.log1p(slow)], repeats)
             found_5, found_20 = found_5 + (found and slow < 0.1), found_20 + (found and slow > 0.1)
-    return {
-        "noise": noise.__name__,
-        "fleet": fleet,
-        "repeats": repeats,
-        "any_named": names / trials,
-        "found_5_percent": found_5 / trials,
-        "found_20_percent": found_20 / trials,
-    }
+    return _row(noise, fleet, repeats, [number / trials for number in (names, found_5, found_20)])
 
 
 def _confirmed(noise: Noise, source: random.Random, levels: Sequence[float], repeats: int) -> set[int]:

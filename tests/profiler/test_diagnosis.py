@@ -125,6 +125,12 @@ def test_a_cpu_that_was_missing_for_no_known_reason() -> None:
     assert found.cause is Cause.NO_CPU
 
 
+def test_processes_on_idle_cpus_are_no_cause() -> None:
+    """Ten others run on a node of 64 CPUs; those of the ranks are not known to be theirs."""
+    found = first(*(rank(n, 2, REDUCE, 8.0, 2.0, cpus=[n], online=64, busy_s=116.0) for n in range(2)))
+    assert found.cause is Cause.NO_CPU and found.value(Signal.OTHERS_CPUS) == pytest.approx(10.0)
+
+
 @pytest.mark.parametrize("delay_s", [0.0, 0.5])
 def test_a_short_delay_is_no_cause(delay_s: float) -> None:
     assert first(*(rank(n, 2, REDUCE, 9.0, delay_s, busy_s=20.0) for n in range(2))).cause not in NO_CPU_CAUSES

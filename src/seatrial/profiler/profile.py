@@ -194,6 +194,11 @@ class NodeCpu:
         """CPUs that other processes used on average."""
         return max(0.0, self.busy_s - self.ranks_s) / self.wall_s
 
+    @property
+    def idle_cpus(self) -> float:
+        """CPUs that nothing used on average."""
+        return max(0.0, self.online - (self.busy_s + self.steal_s) / self.wall_s)
+
 
 @dataclass(frozen=True, slots=True)
 class RankTotals:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
-from seatrial.profiler.diagnosis.reference import Reference
 
 if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile, SizeTotals
@@ -15,7 +14,7 @@ _SHORT_CALL_S = 1e-6
 _MANY_CALLS = 10_000
 
 
-def call_diagnoses(profile: Profile, reference: Reference) -> list[Diagnosis]:
+def call_diagnoses(profile: Profile) -> list[Diagnosis]:
     """The kinds of time in MPI without waiting, each with the call that has most of it."""
     from seatrial.profiler.profile import Bound
 
@@ -25,7 +24,7 @@ def call_diagnoses(profile: Profile, reference: Reference) -> list[Diagnosis]:
             continue
         if one.bound is Bound.START:
             found.setdefault(Cause.STARTUP, []).append((one.time_s, one))
-        elif is_many_short_calls(one, reference):
+        elif _is_many_short_calls(one):
             found.setdefault(Cause.MESSAGE_RATE, []).append((one.time_s, one))
         elif one.bound in (Bound.LATENCY, Bound.BANDWIDTH):
             cause = Cause.LATENCY if one.bound is Bound.LATENCY else Cause.TRANSFER
@@ -36,7 +35,7 @@ def call_diagnoses(profile: Profile, reference: Reference) -> list[Diagnosis]:
     ]
 
 
-def is_many_short_calls(one: SizeTotals, reference: Reference) -> bool:
+def _is_many_short_calls(one: SizeTotals) -> bool:
     """Whether calls are so short and many that their number is what costs."""
     mean_s = one.time_s / one.count if one.count else 0.0
     return one.count >= _MANY_CALLS and mean_s <= _SHORT_CALL_S

@@ -16,6 +16,8 @@ LEAST_DELAY = 0.1
 _LEAST_THROTTLED = 0.1
 _EXPLAINS = 0.5
 """A cause explains the waiting if it is at least so large, as a share of it."""
+_IDLE = 0.5
+"""A node with less of a CPU idle on average is busy."""
 _LEAST_WALL_S = 0.2
 """The counters of a node have steps of 10 ms."""
 
@@ -65,11 +67,17 @@ def _why(
         is_all = node is not None and len(together) >= node.online
         cause = Cause.MORE_RANKS_THAN_CPUS if is_all or node is None else Cause.SAME_CPUS
         return cause, [on_node, Evidence(Signal.CPUS, len(together))]
-    if node is not None:
-        steal, others = node.steal_s / node.wall_s, node.other_cpus
-        needed = _EXPLAINS * delay
-        if max(steal, others) >= needed:
-            signal = Signal.STEAL_SHARE if steal > others else Signal.OTHERS_CPUS
-            cause = Cause.STEAL if steal > others else Cause.OTHER_PROCESSES
-            return cause, [Evidence(signal, max(steal, others)), Evidence(Signal.CPUS, node.online)]
-    return Cause.NO_CPU, [on_node, *([Evidence(Signal.CPUS, len(together))] if together else [])]
+    if node is None:
+        return Cause.NO_CPU, [on_node]
+    steal, others = node.steal_s / node.wall_s, node.other_cpus
+    used = [
+        Evidence(Signal.STEAL_SHARE, steal),
+        Evidence(Signal.OTHERS_CPUS, others),
+        Evidence(Signal.CPUS, node.online),
+    ]
+    if steal / node.online >= _EXPLAINS * delay and steal >= others:
+        return Cause.STEAL, used
+    # Where CPUs are idle, other processes may run on these instead of on those of the ranks.
+    if others >= _EXPLAINS * delay and node.idle_cpus < _IDLE:
+        return Cause.OTHER_PROCESSES, used
+    return Cause.NO_CPU, [on_node, *used]

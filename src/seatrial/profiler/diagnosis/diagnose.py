@@ -17,8 +17,7 @@ from seatrial.profiler.diagnosis.cause import (
     Sureness,
 )
 from seatrial.profiler.diagnosis.cpu import cpu_diagnoses
-from seatrial.profiler.diagnosis.ranks import rank_diagnoses
-from seatrial.profiler.diagnosis.reference import Reference
+from seatrial.profiler.diagnosis.ranks import explained_by_computing, rank_diagnoses
 from seatrial.profiler.merge.bound import wait_kind
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
 
 
-def diagnose(profile: Profile, reference: Reference) -> tuple[Diagnosis, ...]:
+def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     """What takes the program's time apart from its own computing, largest share first; COMPUTATION alone if nothing
     does."""
     if not profile.calls or profile.wall_s <= 0:
@@ -37,7 +36,7 @@ def diagnose(profile: Profile, reference: Reference) -> tuple[Diagnosis, ...]:
     no_cpu = cpu_diagnoses(profile)
     if not profile.trust.has_sizes:
         return (*no_cpu, _without_sizes(profile) if profile.mpi_share >= LEAST_SHARE else _computation(profile))
-    found = [*no_cpu, *rank_diagnoses(profile), *call_diagnoses(profile, reference)]
+    found = [*no_cpu, *rank_diagnoses(profile), *call_diagnoses(profile)]
     waiting = sum(rank.waits.all_s for rank in profile.per_rank) / profile.wall_s
     explained = sum(one.share for one in found if one.cause in WAITING_CAUSES)
     if not no_cpu and waiting >= LEAST_SHARE and explained < 0.5 * waiting:
@@ -59,7 +58,8 @@ def _not_known(profile: Profile, waiting: float) -> Diagnosis:
     call = max(profile.calls, key=lambda one: one.waiting_s)
     delays = [rank.cpu.delay_share for rank in profile.per_rank if rank.cpu is not None]
     known = [delay for delay in delays if delay is not None]
-    evidence = [Evidence(Signal.RUN_DELAY, max(known), is_against=True)] if known else []
+    evidence = [Evidence(Signal.WAITING_EXPLAINED, explained_by_computing(profile), is_against=True)]
+    evidence += [Evidence(Signal.RUN_DELAY, max(known), is_against=True)] if known else []
     return Diagnosis(Cause.NOT_KNOWN, waiting, Sureness.INFERRED, tuple(evidence), call=call.call)
 
 

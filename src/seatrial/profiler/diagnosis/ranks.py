@@ -3,6 +3,7 @@ that are late although all compute equally long."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
@@ -29,18 +30,24 @@ def rank_diagnoses(profile: Profile) -> list[Diagnosis]:
         return []
     if any(rank.cpu is not None and (rank.cpu.delay_share or 0.0) >= LEAST_DELAY for rank in profile.per_rank):
         return []  # who is late depends on who had a CPU
-    one = _uneven(profile, waited_s) or _late(profile, waited_s)
+    one = _uneven(profile) or _late(profile, waited_s)
     return [one] if one is not None else []
 
 
-def _uneven(profile: Profile, waited_s: float) -> Diagnosis | None:
+def explained_by_computing(profile: Profile) -> float:
+    """What the ranks would wait if they differed in computing only, over what they wait; at most 1."""
+    times = [rank.compute_s for rank in profile.per_rank]
+    waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
+    return min(1.0, sum(max(times) - time for time in times) / waited_s) if times and waited_s > 0 else 0.0
+
+
+def _uneven(profile: Profile) -> Diagnosis | None:
     """The rank that is outside MPI for longest, if that explains the waiting."""
     times = [rank.compute_s for rank in profile.per_rank]
     mean_s = sum(times) / len(times)
     slowest = max(profile.per_rank, key=lambda rank: rank.compute_s)
     excess_s = slowest.compute_s - mean_s
-    missing_s = sum(slowest.compute_s - time for time in times)
-    explained = min(1.0, missing_s / waited_s)
+    explained = explained_by_computing(profile)
     if mean_s <= 0 or excess_s < _LEAST_EXCESS * mean_s or explained < _EXPLAINS:
         return None
     evidence = [
@@ -65,9 +72,7 @@ def _what_it_does(profile: Profile, slowest: RankTotals, excess_s: float) -> tup
         return Cause.SERIAL_IO, [*found, Evidence(Signal.IO_SHARE, share), Evidence(Signal.IO_BYTES, own_B)]
     if is_blocked:
         return Cause.BLOCKED_RANK, found
-    return Cause.IMBALANCE, [
-        Evidence(one.signal, one.value, is_against=one.value >= _MOSTLY * excess_s / profile.elapsed_s) for one in found
-    ]
+    return Cause.IMBALANCE, [replace(one, is_against=True) for one in found]
 
 
 def _of_bytes(profile: Profile, rank: int) -> tuple[float, float]:
@@ -93,7 +98,7 @@ def _active_s(profile: Profile, rank: int) -> float:
 
 
 def _late(profile: Profile, waited_s: float) -> Diagnosis | None:
-    """A partner that is late, although no rank computes much longer than the others."""
+    """A partner that is late, where differences in computing do not explain the waiting."""
     kinds = {
         Cause.LATE_SENDER: [rank.waits.receive_s for rank in profile.per_rank],
         Cause.LATE_RECEIVER: [rank.waits.send_s for rank in profile.per_rank],
@@ -103,7 +108,7 @@ def _late(profile: Profile, waited_s: float) -> Diagnosis | None:
     seconds = kinds[cause]
     if sum(seconds) < _EXPLAINS * waited_s or profile.wall_s <= 0:
         return None
-    evidence = [Evidence(Signal.WAITING_EXPLAINED, min(1.0, sum(seconds) / waited_s))]
+    evidence = [Evidence(Signal.WAITING_EXPLAINED, explained_by_computing(profile), is_against=True)]
     rank = None
     if cause is not Cause.LATE_AT_COLLECTIVE:
         blamed = _partners(profile, dict(zip((one.rank for one in profile.per_rank), seconds, strict=True)), cause)

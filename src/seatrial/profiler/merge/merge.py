@@ -100,7 +100,7 @@ def _profile(
         io=io_of(tables, samples),
         nodes=node_cpus(tables),
     )
-    return replace(profile, diagnoses=diagnose(profile, reference))
+    return replace(profile, diagnoses=diagnose(profile))
 
 
 def _per_rank(

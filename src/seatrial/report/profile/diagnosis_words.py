@@ -109,7 +109,9 @@ def _others(one: Diagnosis) -> str:
 
 
 def _not_known_cpu(one: Diagnosis) -> str:
-    return "why is not known (its control groups, bindings and the node's other processes do not explain it)"
+    if one.value(Signal.OTHERS_CPUS) is None:
+        return "why is not known"
+    return f"why is not known ({_others(one)}, {_steal(one)})"
 
 
 def _slowest(one: Diagnosis) -> str:
@@ -141,12 +143,16 @@ def _blocked(one: Diagnosis) -> str:
     )
 
 
+def _not_by_computing(one: Diagnosis) -> str:
+    return f"Differences in computing explain {_percent(one, Signal.WAITING_EXPLAINED)} of the waiting"
+
+
 def _late(what: str, partner: str) -> Callable[[Diagnosis], str]:
     def words(one: Diagnosis) -> str:
         of = ""
         if one.rank is not None:
             of = f" {_first_upper(_rank(one))} {partner} {_percent(one, Signal.MESSAGES_SHARE)} of it."
-        return f"{what} ({show_percent(one.share)} of the time), although all ranks compute about equally long.{of}"
+        return f"{what} ({show_percent(one.share)} of the time). {_not_by_computing(one)}.{of}"
 
     return words
 
@@ -154,8 +160,8 @@ def _late(what: str, partner: str) -> Callable[[Diagnosis], str]:
 def _at_collective(one: Diagnosis) -> str:
     how = "measured with barriers" if one.sureness == "measured" else "estimated from the shortest calls"
     return (
-        f"Ranks wait in {one.call} for {show_percent(one.share)} of the time ({how}), although all compute about "
-        "equally long in total: no single rank is late in all calls."
+        f"Ranks wait in collective calls, mostly {one.call}, for {show_percent(one.share)} of the time ({how}). "
+        f"{_not_by_computing(one)}: another rank may be late each time."
     )
 
 
@@ -199,10 +205,10 @@ def _not_known(one: Diagnosis) -> str:
             "sizes of messages are not known for this MPI library."
         )
     delay = one.value(Signal.RUN_DELAY)
-    cpu = "" if delay is None else f", and none waited for a CPU for more than {show_percent(delay)} of its time"
+    cpu = "" if delay is None else f" No rank waited for a CPU for more than {show_percent(delay)} of its time."
     return (
-        f"Ranks wait in MPI for {show_percent(one.share)} of the time, mostly in {one.call}; why is not known: no rank "
-        f"computes much longer than the others{cpu}."
+        f"Ranks wait in MPI for {show_percent(one.share)} of the time, mostly in {one.call}; why is not known. "
+        f"{_not_by_computing(one)}.{cpu}"
     )
 
 
@@ -238,7 +244,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.SERIAL_IO: lambda one: f"waiting for {_rank(one)}, which reads and writes",
     Cause.BLOCKED_RANK: lambda one: f"waiting for {_rank(one)}, which is blocked outside MPI",
     Cause.LATE_SENDER: lambda one: (
-        f"waiting for messages that {_rank(one) if one.rank is not None else ''} sends late"
+        f"waiting for messages that {_rank(one)} sends late"
         if one.rank is not None
         else "waiting for messages that are sent late"
     ),
