@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY
+from seatrial.profiler.merge.bound import WaitKind, wait_kind
 
 if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile, RankTotals
@@ -19,6 +20,11 @@ _LEAST_EXCESS = 0.05
 _MOST_OF_BYTES = 0.8
 _LEAST_BYTES = 1 << 20
 _MOSTLY = 0.5
+_WAITS_OF = {
+    Cause.LATE_SENDER: (WaitKind.RECEIVE, WaitKind.REQUESTS),
+    Cause.LATE_RECEIVER: (WaitKind.SEND, WaitKind.REQUESTS),
+    Cause.LATE_AT_COLLECTIVE: (WaitKind.COLLECTIVE,),
+}
 _CLEARLY = 2 / 3
 """A partner is named if so much of the waiting is for its messages."""
 
@@ -118,7 +124,7 @@ def _late(profile: Profile, waited_s: float) -> Diagnosis | None:
             rank = None
         else:
             evidence.append(Evidence(Signal.MESSAGES_SHARE, blamed[rank] / total))
-    call = next((one for one in profile.calls if one.waiting_s > 0), None)
+    call = next((one for one in profile.calls if one.waiting_s > 0 and wait_kind(one.call) in _WAITS_OF[cause]), None)
     sureness = Sureness.MEASURED if call is not None and call.measured is not None else Sureness.INFERRED
     host = next((one.host for one in profile.per_rank if one.rank == rank), "")
     return Diagnosis(
