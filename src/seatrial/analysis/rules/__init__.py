@@ -35,6 +35,7 @@ from seatrial.analysis.rules.measured_links import link_measured
 from seatrial.analysis.rules.memory import modules_unbalanced, modules_unknown, sizes_disagree, sockets_differ
 from seatrial.analysis.rules.memory_kinds import fast_memory_in_nodes, memory_side_cache
 from seatrial.analysis.rules.memory_speed import modules_below_rating
+from seatrial.analysis.rules.misplaced import device_out_of_place, gpu_missing
 from seatrial.analysis.rules.outcomes import no_figures
 from seatrial.analysis.rules.pcie_settings import (
     iommu_translates,
@@ -47,6 +48,7 @@ from seatrial.analysis.rules.peers import gpus_across_nodes, no_peer_access
 from seatrial.analysis.rules.places import affinity_cut, node_without_devices
 from seatrial.analysis.rules.ports import pcie_below_port, port_below_siblings, port_narrow
 from seatrial.analysis.rules.settings import clock_source, governor, huge_pages_never, numa_balancing
+from seatrial.analysis.rules.siblings import link_unlike_siblings, uplink_unlike_siblings
 from seatrial.analysis.rules.sockets import sockets_divided, sockets_joined
 from seatrial.analysis.rules.steadiness import two_levels, wide_spread
 from seatrial.analysis.rules.uplinks import acs_redirects, shared_uplink
@@ -82,6 +84,8 @@ RULES: tuple[Rule, ...] = (
     link_measured,
     link_below_capability,
     slot_below_card,
+    link_unlike_siblings,
+    uplink_unlike_siblings,
     shared_uplink,
     copies_slow_each_other,
     acs_redirects,
@@ -93,6 +97,8 @@ RULES: tuple[Rule, ...] = (
     no_peer_access,
     links_missing,
     links_uneven,
+    gpu_missing,
+    device_out_of_place,
     gpus_across_nodes,
     adapter_far,
     adapter_without_gpu,

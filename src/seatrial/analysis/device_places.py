@@ -1,0 +1,252 @@
+"""How GPUs and adapters are spread over PCIe switches and NUMA nodes, and the device that breaks the pattern.
+
+Servers are symmetric: each switch or node has as many GPUs, and as many adapters, as the others. Where all places but
+two agree, and one of these has a device more and the other one less, a device was plugged into (or attributed to) the
+wrong place. Where one place only has one less, a device is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from seatrial.analysis.direct_links import DirectLinks, connected
+from seatrial.analysis.siblings import grouped, model_of
+from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.spelling import cpu_list
+
+_LEVELS = (("PIX",), ("PIX", "PXB"))
+_BOARDS = (8, 16)
+"""GPUs of a full board or server. Servers with six are built as 2 and 4, those with three as 1 and 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The places of all devices of one kind: place -> their ids, in order; `is_node`: places are NUMA nodes (or lists of CPUs), else
+    switches, each named by its first device. `beside` are the devices of the other kind, even over the places or
+    none."""
+
+    what: DeviceKind
+    is_node: bool
+    places: Mapping[str, tuple[str, ...]]
+    beside: Mapping[str, tuple[str, ...]]
+    is_one_model: bool
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Devices of each place."""
+        return tuple(len(ids) for ids in self.places.values())
+
+    @property
+    def has_even_others(self) -> bool:
+        """Whether every place has the same number, not 0, of devices of the other kind."""
+        numbers = {len(self.beside.get(place, ())) for place in self.places}
+        return len(numbers) == 1 and 0 not in numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A device at the wrong place: `crowded` has one more than the others, `short` one less. `suspects` is the device
+    that breaks the order, or all of the crowded place if the order does not show which."""
+
+    spread: Spread
+    crowded: str
+    short: str
+    suspects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A place with one GPU less than the others; without a place, the board has one less than it is built with."""
+
+    spread: Spread | None
+    place: str | None
+    present: int
+    expected: int
+
+
+def spreads(machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]) -> Iterator[Spread]:
+    """The GPUs and the adapters of each model over switches, then over nodes; only where all places are known."""
+    models = [group for group in grouped(adapters, model_of) if len(group) > 1]
+    for place_of, is_node in _placings(machine, gpus, adapters):
+        if place_of is None:
+            continue
+        of_gpus = _by_place(gpus, place_of)
+        of_all_adapters = [_by_place(group, place_of) for group in models]
+        if of_gpus is not None:
+            even = next((found for found in of_all_adapters if found and _is_even(found, of_gpus)), {})
+            yield Spread(DeviceKind.GPU, is_node, of_gpus, even, is_one_model=len(set(map(model_of, gpus))) == 1)
+        for group, found in zip(models, of_all_adapters, strict=True):
+            if found is not None and of_gpus:
+                known = all("device_id" in device.facts or "rate" in device.facts for device in group)
+                places = {place: found.get(place, ()) for place in (*of_gpus, *found)}
+                yield Spread(DeviceKind.NIC, is_node, places, of_gpus, is_one_model=known)
+
+
+def moved(spread: Spread) -> Moved | None:
+    """The device at the wrong place, or None if the spread is even, or uneven in another way."""
+    if spread.what is DeviceKind.NIC and not spread.is_node:
+        apart = [place for place in spread.places if place not in spread.beside]
+        near = replace(spread, places={p: ids for p, ids in spread.places.items() if p not in apart})
+        if len(apart) == 1 and len(spread.places[apart[0]]) == 1:
+            return _moved_away(near, apart[0], spread.places[apart[0]])
+        spread = near
+    counts = spread.counts
+    usual, rest = divmod(sum(counts), len(counts))
+    if rest or usual == 0 or Counter(counts) != _one_moved(len(counts), usual):
+        return None
+    if len(counts) > 2:
+        is_clear = spread.has_even_others or (usual > 1 and not spread.beside and len(counts) > 3)
+    elif spread.what is DeviceKind.GPU:
+        is_clear = sum(counts) in _BOARDS
+    else:
+        is_clear = spread.has_even_others and usual >= (2 if spread.is_one_model else 4)
+    if not is_clear:
+        return None
+    by_count = {len(ids): place for place, ids in spread.places.items()}
+    crowded, short = by_count[usual + 1], by_count[usual - 1]
+    return Moved(spread, crowded, short, _suspects(spread, crowded, short))
+
+
+def _moved_away(near: Spread, place: str, adapters: tuple[str, ...]) -> Moved | None:
+    """An adapter near no GPU, if one of the places with GPUs lacks just one."""
+    counts = Counter(near.counts)
+    most = max(counts)
+    if len(near.places) < 3 or counts != Counter({most: len(near.places) - 1, most - 1: 1}) or not near.has_even_others:
+        return None
+    short = next(name for name, ids in near.places.items() if len(ids) == most - 1)
+    return Moved(near, place, short, adapters)
+
+
+def gone(spread: Spread) -> Gone | None:
+    """The place with one GPU less than all others, or None."""
+    counts = Counter(spread.counts)
+    most = max(counts)
+    number = sum(spread.counts)
+    if spread.what is not DeviceKind.GPU or counts != Counter({most: len(spread.places) - 1, most - 1: 1}):
+        return None
+    if most < 2 or (number + 1 not in _BOARDS and not (len(spread.places) > 3 and spread.has_even_others)):
+        return None
+    place = next(name for name, ids in spread.places.items() if len(ids) == most - 1)
+    return Gone(spread, place, number, number + 1)
+
+
+def short_of_a_board(links: DirectLinks) -> Gone | None:
+    """Linked GPUs, one less than boards have; None for any other number, or if some have no links."""
+    number = len(links.gpus)
+    if number + 1 not in _BOARDS or len(links.linked) < number:
+        return None
+    return Gone(None, None, number, number + 1)
+
+
+def _one_moved(places: int, usual: int) -> Counter[int]:
+    found = Counter({usual - 1: 1, usual + 1: 1})
+    if places > 2:
+        found[usual] = places - 2
+    return found
+
+
+def _is_even(found: Mapping[str, Sequence[str]], places: Mapping[str, Sequence[str]]) -> bool:
+    return set(found) == set(places) and len({len(ids) for ids in found.values()}) == 1
+
+
+def _placings(
+    machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]
+) -> Iterator[tuple[Mapping[str, str] | None, bool]]:
+    for classes in _LEVELS:
+        yield _switches(machine, gpus, adapters, classes), False
+    yield _nodes(machine, [*gpus, *adapters]), True
+
+
+def _switches(
+    machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device], classes: Sequence[str]
+) -> Mapping[str, str] | None:
+    """Device -> the first device below its switch. An adapter is where its GPUs are: two adapters of one card are near
+    each other wherever they are."""
+    ids = {device.id for device in gpus}
+    others = {device.id for device in adapters}
+    near = [(p.a, p.b) for p in machine.paths if p.path_class in classes and p.a in ids | others and p.b in ids | others]
+    pairs = [pair for pair in near if ids & set(pair)]
+    pairs += _with_the_same_classes(machine, gpus, adapters)
+    if "PXB" in classes:
+        pairs += _below_one_bridge(machine, gpus)
+    if not pairs:
+        return None
+    groups = connected([device.id for device in (*gpus, *adapters)], pairs)
+    return {device: group[0] for group in groups for device in group}
+
+
+def _with_the_same_classes(
+    machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]
+) -> list[tuple[str, str]]:
+    """Neighbours among the GPUs that have the same classes to all adapters: those of a switch that lost its adapter."""
+    others = [device.id for device in adapters]
+    class_of = {pair: p.path_class for p in machine.paths for pair in ((p.a, p.b), (p.b, p.a))}
+    rows = [(gpu.id, tuple(class_of.get((gpu.id, nic)) for nic in others)) for gpu in gpus]
+    known = [(gpu, row) for gpu, row in rows if row and None not in row]
+    return [pair for group in grouped(known, lambda one: one[1]) for pair in pairwise(gpu for gpu, _ in group)]
+
+
+def _below_one_bridge(machine: Machine, gpus: Sequence[Device]) -> list[tuple[str, str]]:
+    """Neighbours below one bridge of the PCI tree: GPUs that may have direct links have no class in it."""
+    last: dict[str, str] = {}
+    pairs: list[tuple[str, str]] = []
+    for gpu in gpus:
+        bridges = [above for above in machine.ancestors(gpu) if above.kind is DeviceKind.BRIDGE]
+        for bridge in bridges:
+            if bridge.pci is not None and bridge.pci.count(":") > 1:  # not a host bridge
+                if bridge.id in last:
+                    pairs.append((last[bridge.id], gpu.id))
+                last[bridge.id] = gpu.id
+    return pairs
+
+
+def _nodes(machine: Machine, devices: Sequence[Device]) -> Mapping[str, str]:
+    stated = {affinity.device: affinity for affinity in machine.affinity}
+    found: dict[str, str] = {}
+    for device in devices:
+        affinity = stated.get(device.id)
+        node = device.numa if device.numa is not None or affinity is None else affinity.numa
+        if node is not None:
+            found[device.id] = f"NUMA node {node}"
+        elif affinity is not None and affinity.cpus:  # an old matrix has no numbers of nodes
+            found[device.id] = f"CPUs {cpu_list(affinity.cpus)}"
+    return found
+
+
+def _by_place(devices: Sequence[Device], place_of: Mapping[str, str]) -> Mapping[str, tuple[str, ...]] | None:
+    """Place -> the devices there; None if one of them has no known place, or all have the same."""
+    found: dict[str, list[str]] = {}
+    for device in devices:
+        if device.id not in place_of:
+            return None
+        found.setdefault(place_of[device.id], []).append(device.id)
+    return {place: tuple(ids) for place, ids in found.items()} if len(found) > 1 else None
+
+
+def _suspects(spread: Spread, crowded: str, short: str) -> tuple[str, ...]:
+    """The devices whose return to the short place makes the order of the devices agree best with the places."""
+    place_of = {device: place for place, ids in spread.places.items() for device in ids}
+    candidates = spread.places[crowded]
+    order = sorted(place_of, key=_natural)
+    companions = sorted((d for ids in spread.beside.values() for d in ids), key=_natural)
+    place_of_companion = {device: place for place, ids in spread.beside.items() for device in ids}
+
+    def cost(candidate: str) -> tuple[int, int]:
+        """How often the place changes along the order, and how often it is not that of the companion in that order."""
+        places = [short if device == candidate else place_of[device] for device in order]
+        step = len(companions) / len(order)
+        beside = [place_of_companion[companions[int(k * step)]] for k in range(len(order))] if companions else places
+        return sum(a != b for a, b in pairwise(places)), sum(a != b for a, b in zip(places, beside, strict=True))
+
+    costs = {candidate: cost(candidate) for candidate in candidates}
+    least = min(costs.values())
+    return tuple(candidate for candidate in candidates if costs[candidate] == least)
+
+
+def _natural(name: str) -> tuple[object, ...]:
+    """Order by the numbers in a name: GPU2 before GPU10."""
+    return tuple(int(part) if part.isdecimal() else part for part in re.split(r"([0-9]{1,18})", name))
