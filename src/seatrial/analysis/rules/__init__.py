@@ -26,7 +26,7 @@ from seatrial.analysis.rules.contradictions import paths_contradict_nodes
 from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
 from seatrial.analysis.rules.ecc import ecc_off, rows_remapped
-from seatrial.analysis.rules.gpu_links import links_missing, links_uneven
+from seatrial.analysis.rules.gpu_links import links_fewer, links_missing, links_uneven
 from seatrial.analysis.rules.idle import deep_idle, deep_idle_off
 from seatrial.analysis.rules.late_memory import memory_not_managed
 from seatrial.analysis.rules.limits import above_ceiling, below_limit
@@ -96,6 +96,7 @@ RULES: tuple[Rule, ...] = (
     relaxed_ordering_off,
     no_peer_access,
     links_missing,
+    links_fewer,
     links_uneven,
     gpu_missing,
     device_out_of_place,

@@ -35,12 +35,15 @@ def paths_contradict_nodes(case: Case) -> Iterator[Finding]:
     if together:
         said.append(f"{_pairs(together)} a path within one NUMA node, but different nodes by their affinity")
     ends = tuple(dict.fromkeys(end for pair in pairs for end in pair))
+    odd = [end for end in ends if all(end in pair for pair in pairs)] if len(pairs) > 1 else []
+    also = f" All of them include {odd[0]}." if odd else ""
     yield Finding(
         rule="paths-contradict-numa",
-        severity=Severity.INFO,
-        devices=ends,
-        observation=f"{'; '.join(said)}: {spans(ends)}.",
-        diagnosis="One of the two is wrong; these sources do not show which. Possible causes: a virtual machine or "
+        severity=Severity.WARNING if odd else Severity.INFO,
+        devices=tuple(odd) or ends,
+        observation=f"{'; '.join(said)}: {spans(ends)}.{also}",
+        diagnosis=("The paths or the node of this device are wrong" if odd else "One of the two is wrong")
+        + "; these sources do not show which. Possible causes: a virtual machine or "
         "container with an incomplete PCI tree, firmware that assigns a wrong node. Libraries choose paths by such "
         "data, and a binding to a wrong node is slow.",
         remedy="Compare them with `grep . /sys/bus/pci/devices/*/numa_node` and `lstopo` on the host, and measure "

@@ -10,13 +10,18 @@ from itertools import combinations
 from seatrial.analysis.direct_links import DirectLinks, Pair, direct_links
 from seatrial.analysis.link_faults import LinkFault, Missing, link_faults
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.devices import spans
+from seatrial.analysis.rules.devices import gpus, spans
 from seatrial.analysis.rules.words import listed
+from seatrial.analysis.siblings import grouped, model_of
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.spelling import count
 
 _NUMBERED = re.compile(r"(?:GPU|gpu-?)([0-9]{1,4})\Z")
 _MOST_EVIDENCE = 16
+_TOTALS = (("nvlink_links", "NVLink"), ("xgmi_links", "XGMI link"))
+"""Facts about all direct links of a GPU, wherever they lead."""
+_LEAST = 3
+"""Of two GPUs, neither is the usual one."""
 
 
 def links_missing(case: Case) -> Iterator[Finding]:
@@ -39,6 +44,35 @@ def links_missing(case: Case) -> Iterator[Finding]:
         remedy=_remedy(links, faults),
         evidence=listed(_evidence(links, faults), most=_MOST_EVIDENCE),
     )
+
+
+def links_fewer(case: Case) -> Iterator[Finding]:
+    """Fires if a GPU states fewer direct links than all others of its model, where the source does not show their ends
+    (the switches of a virtual machine): `links_missing` judges those with known ends."""
+    if link_faults(direct_links(case.machine)):
+        return
+    for group in grouped(gpus(case.machine), model_of):
+        for name, noun in _TOTALS:
+            counts = {gpu.id: number for gpu in group if (number := gpu.facts.integer(name)) is not None}
+            usual, times = Counter(counts.values()).most_common(1)[0] if counts else (0, 0)
+            few = {gpu: number for gpu, number in counts.items() if number < usual}
+            if not few or len(counts) < _LEAST or times + len(few) < len(counts) or len(few) > len(counts) // _LEAST:
+                continue
+            numbers = sorted(set(few.values()))
+            yield Finding(
+                rule="gpu-links-fewer",
+                severity=Severity.WARNING,
+                devices=tuple(few),
+                observation=f"{spans(few)} {'has' if len(few) == 1 else 'have'} "
+                f"{count(numbers[-1], noun) if len(numbers) == 1 else f'{numbers[0]} to {count(numbers[-1], noun)}'}; "
+                f"the other {times} GPUs of this model have {usual} each.",
+                diagnosis="Copies and collectives that include them use fewer links, and every rank waits for the "
+                "slowest. The numbers of links do not show the cause.",
+                remedy="List the state of each link with `nvidia-smi nvlink -s` (AMD: `rocm-smi --showxgmierr`), and "
+                "search the kernel's messages (`dmesg`) for errors of links; then reset the GPUs, or have the board "
+                "checked",
+                evidence=listed((f"{gpu}: {number}" for gpu, number in counts.items()), most=_MOST_EVIDENCE),
+            )
 
 
 def links_uneven(case: Case) -> Iterator[Finding]:
