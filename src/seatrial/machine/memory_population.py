@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from seatrial.machine.odd_slots import SlotPlace, odd_slots
 from seatrial.machine.population_rules import GIB, Placed, SocketLoad, is_soldered, judge_population, rule_of
 from seatrial.machine.processors import Platform, platform_of
 from seatrial.machine.slot_tables import find_table, slot_number
@@ -27,10 +28,11 @@ _MOST_SOCKETS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Socket:
-    """One socket: its populated slots as input of the rules, and whether its channels are confirmed."""
+    """One socket: its populated slots as input of the rules, whether its channels are confirmed, and all its slots."""
 
     load: SocketLoad
     is_confirmed: bool
+    slots: tuple[SlotPlace, ...] = ()
 
 
 def judge_memory(
@@ -55,7 +57,10 @@ def judge_memory(
     if isinstance(groups, str):
         peak = Limit.unknown("B/s", f"populated channels: {groups}")
         why = None if is_virtual else _too_few(modules, cpu_devices, platform)
-        return Memory(why=groups, peak=peak) if why is None else Memory(Population.UNBALANCED, why, peak)
+        odd = () if is_virtual else odd_slots([SlotPlace(module, "") for module in modules])
+        if why is not None:
+            return Memory(Population.UNBALANCED, why, peak, odd_slots=odd)
+        return Memory(why=groups, peak=peak, odd_slots=odd)
     is_sorted = all(m.socket is not None for m in modules) or len(groups) == 1
     is_complete = slots is not None and slots == len(modules) and is_sorted
     sockets = [_socket(name, group, platform, is_complete, product) for name, group in groups]
@@ -73,7 +78,7 @@ def judge_memory(
         )
     other = other or _other_memory(cpu_devices)
     peak = Limit.unknown("B/s", other) if other is not None else _peak(sockets, memories)
-    return Memory(verdict, why, peak, memories)
+    return Memory(verdict, why, peak, memories, odd_slots([slot for socket in sockets for slot in socket.slots]))
 
 
 def _without_hbm(modules: Sequence[MemoryModule]) -> tuple[Sequence[MemoryModule], str | None]:
@@ -195,20 +200,21 @@ def _socket(
     mapping, table = _NAMED if is_named else "", None
     if filled and not is_named and platform.channels is not None:
         table = find_table([(module.locator, module.bank) for module in modules], platform.channels, product)
-    placed: list[Placed] = []
-    for module in filled:
+    slots: list[SlotPlace] = []
+    for module in modules:
         slot = None if table is None else table.slots.get(slot_number(module.locator) or 0)
         if slot is not None and table is not None:
             mapping = f"channels from {table.source}"
-            placed.append(Placed(module, slot.channel, slot.position))
+            slots.append(SlotPlace(module, name, slot.channel, slot.position))
         else:
-            placed.append(Placed(module, module.channel if is_named else None))
+            slots.append(SlotPlace(module, name, module.channel if is_named else None))
+    placed = [Placed(slot.module, slot.channel, slot.position) for slot in slots if slot.is_filled]
     if is_named and platform.channels is None and is_complete:
         channels = len({module.channel for module in modules})
         if None not in {module.channel for module in modules}:
             platform = replace(platform, channels=channels, source="the slot names", confirmed=True)
     load = SocketLoad(name, platform, tuple(placed), len(modules) if is_complete else None, mapping)
-    return _Socket(load, platform.confirmed or is_named)
+    return _Socket(load, platform.confirmed or is_named, tuple(slots))
 
 
 def _socket_memory(load: SocketLoad, is_virtual: bool) -> SocketMemory:

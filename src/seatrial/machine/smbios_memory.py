@@ -66,4 +66,5 @@ def _module(module: SmbiosModule, place: Place, source: str) -> MemoryModule:
         source=source,
         buffering=module.buffering,
         data_bits=module.data_bits,
+        total_bits=module.total_bits,
     )

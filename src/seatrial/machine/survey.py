@@ -150,7 +150,8 @@ class PeerLink:
 class MemoryModule:
     """One memory slot; `size_bytes` is 0 if it is known to be empty. Rates in MT/s. None is unknown.
 
-    `buffering` is "RDIMM", "LRDIMM" or "UDIMM", `data_bits` the width of its data bus without the bits for ECC.
+    `buffering` is "RDIMM", "LRDIMM" or "UDIMM", `data_bits` the width of its data bus without the bits for ECC,
+    `total_bits` with them.
     """
 
     locator: str
@@ -167,6 +168,7 @@ class MemoryModule:
     source: str = ""
     buffering: str | None = None
     data_bits: int | None = None
+    total_bits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

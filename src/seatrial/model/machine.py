@@ -115,13 +115,29 @@ class SocketMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class OddSlot:
+    """A memory slot unlike most others: `property` has the value `own`, where `others` slots have `usual`. An empty slot
+    has no `device`, and the property "module". `channel` is None if it is unknown."""
+
+    slot: str
+    socket: str
+    channel: str | None
+    device: str | None
+    property: str
+    own: str
+    usual: str
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
-    """All memory modules, socket by socket."""
+    """All memory modules, socket by socket, and the slots unlike the others."""
 
     verdict: Population = Population.UNKNOWN
     why: str = "no source describes the memory modules"
     peak: Limit = field(default_factory=lambda: Limit.unknown("B/s", "no source describes the memory modules"))
     sockets: tuple[SocketMemory, ...] = ()
+    odd_slots: tuple[OddSlot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

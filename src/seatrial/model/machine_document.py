@@ -24,6 +24,7 @@ from seatrial.model.machine import (
     Machine,
     Memory,
     NamedLimit,
+    OddSlot,
     Path,
     PeerAccess,
     Population,
@@ -166,6 +167,20 @@ class SocketJson(TypedDict):
     rated_MTps: Positive | None
 
 
+@shape(OddSlot)
+class OddSlotJson(TypedDict):
+    """A memory slot unlike most others; an empty one has no device, and the property `module`."""
+
+    slot: str
+    socket: str
+    channel: str | None
+    device: str | None
+    property: str
+    own: str
+    usual: str
+    others: Annotated[Count, "Slots that have the usual value."]
+
+
 @shape(Memory)
 class MemoryJson(TypedDict):
     """The memory modules, socket by socket."""
@@ -175,6 +190,13 @@ class MemoryJson(TypedDict):
     peak_Bps: Annotated[Positive | None, From("peak.value")]
     peak: LimitJson
     sockets: list[SocketJson]
+    odd_slots: NotRequired[
+        Annotated[
+            list[OddSlotJson],
+            From(lambda memory: memory.odd_slots or ABSENT),
+            "Slots whose module, or lack of one, differs from most others; absent: none.",
+        ]
+    ]
 
 
 @shape(Sign)
@@ -434,5 +456,18 @@ def _memory_in(entry: Mapping[str, Any]) -> Memory:
                 rated_MTps=socket["rated_MTps"],
             )
             for socket in entry["sockets"]
+        ),
+        odd_slots=tuple(
+            OddSlot(
+                slot=_text(odd["slot"]),
+                socket=_text(odd["socket"]),
+                channel=odd["channel"],
+                device=odd["device"],
+                property=_text(odd["property"]),
+                own=_text(odd["own"]),
+                usual=_text(odd["usual"]),
+                others=odd["others"],
+            )
+            for odd in entry.get("odd_slots", ())
         ),
     )

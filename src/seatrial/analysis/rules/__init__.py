@@ -34,6 +34,7 @@ from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
 from seatrial.analysis.rules.memory import modules_unbalanced, modules_unknown, sizes_disagree, sockets_differ
 from seatrial.analysis.rules.memory_kinds import fast_memory_in_nodes, memory_side_cache
+from seatrial.analysis.rules.memory_slots import ecc_missing, modules_differ
 from seatrial.analysis.rules.memory_speed import modules_below_rating
 from seatrial.analysis.rules.misplaced import device_out_of_place, gpu_missing
 from seatrial.analysis.rules.outcomes import no_figures
@@ -75,11 +76,13 @@ RULES: tuple[Rule, ...] = (
     memory_not_managed,
     modules_unbalanced,
     sockets_differ,
+    modules_differ,
     modules_below_rating,
     modules_unknown,
     fast_memory_in_nodes,
     memory_side_cache,
     ecc_off,
+    ecc_missing,
     rows_remapped,
     link_measured,
     link_below_capability,

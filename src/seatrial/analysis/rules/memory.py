@@ -8,6 +8,7 @@ from seatrial.analysis.roles import Source, figures_with
 from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual
 from seatrial.analysis.rules.late_memory import unmanaged
+from seatrial.analysis.rules.memory_slots import devices_of, evidence, first_look, odd_slots, sentences
 from seatrial.analysis.rules.words import listed
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.fact import Fact
@@ -28,6 +29,8 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
     shares = [s.populated_channels / s.channels for s in memory.sockets if s.channels and s.populated_channels]
     loss = 1 - min(shares) if shares and min(shares) < 1 else None
     near = memory.verdict is Population.NEAR_BALANCED
+    odd = odd_slots(case.machine)
+    seen = f" {sentences(odd)}" if odd else ""
     measured = _triad(case)
     beside = ""
     if measured is not None:
@@ -36,12 +39,13 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
     yield Finding(
         rule="memory-unbalanced",
         severity=Severity.WARNING,
-        devices=(),
-        observation=f"The memory is {memory.verdict.value}: {memory.why}.{beside}",
+        devices=devices_of(odd),
+        observation=f"The memory is {memory.verdict.value}: {memory.why}.{seen}{beside}",
         diagnosis=_of_population(near, has_empty=loss is not None),
-        remedy=_repopulate(memory.sockets)
+        remedy=first_look(odd)
+        + _repopulate(memory.sockets)
         + ("" if measured is not None else f". Measure it: `seatrial run {benchmark_of(Role.MEMORY_BANDWIDTH)}`"),
-        evidence=_socket_list(memory.sockets) or memory.why,
+        evidence="; ".join(filter(None, [_socket_list(memory.sockets) or memory.why, evidence(odd)])),
         loss=loss,
     )
 
@@ -91,6 +95,7 @@ def sockets_differ(case: Case) -> Iterator[Finding]:
     unlike = len({(s.dimms, s.capacity_bytes) for s in sockets}) > 1
     if not unlike or machine.memory.verdict is Population.UNBALANCED or is_virtual(machine):
         return
+    odd = odd_slots(machine)
     empty = [number for number, socket in enumerate(sockets) if not socket.dimms]
     sizes = listed(
         f"socket {number} has {count(s.dimms, 'module')} with {show(s.capacity_bytes, 'B', binary=True)}"
@@ -99,11 +104,11 @@ def sockets_differ(case: Case) -> Iterator[Finding]:
     yield Finding(
         rule="memory-sockets-differ",
         severity=Severity.WARNING,
-        devices=(),
-        observation=f"The sockets have different memory: {sizes}.",
+        devices=devices_of(odd),
+        observation=f"The sockets have different memory: {sizes}." + (f" {sentences(odd)}" if odd else ""),
         diagnosis="Programs that use all sockets equally are limited by the socket with less memory"
         + (", and every access from a socket without memory crosses the link between sockets." if empty else "."),
-        remedy="Populate the sockets equally; list their modules with `sudo dmidecode -t memory` and `numactl "
+        remedy=first_look(odd) + "Populate the sockets equally; list their modules with `sudo dmidecode -t memory` and `numactl "
         "--hardware`",
         evidence=_socket_list(sockets),
     )

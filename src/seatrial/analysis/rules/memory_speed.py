@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.devices import is_virtual
+from seatrial.analysis.rules.memory_slots import odd_slots
 from seatrial.analysis.rules.words import listed
 from seatrial.machine.processors import highest_memory_MTps
 from seatrial.model.finding import Finding, Severity
@@ -23,7 +24,8 @@ def modules_below_rating(case: Case) -> Iterator[Finding]:
     machine = case.machine
     highest = _highest_MTps(machine)
     slow = [entry for entry in _slow_modules(machine) if highest is None or entry[1] < _AS_FAST * highest]
-    if not slow or is_virtual(machine):
+    odd = {one.device for one in odd_slots(machine) if one.property == "configured speed"}
+    if not slow or is_virtual(machine) or all(name in odd for name, _, _ in slow):  # reported with its slot
         return
     _, configured, rated = min(slow, key=lambda entry: entry[1] / entry[2])
     allowed = rated if highest is None else min(rated, highest)

@@ -132,7 +132,7 @@ def _module(block: Block) -> SmbiosModule:
     rated = block.line("Speed")
     configured = block.line("Configured Memory Speed") or block.line("Configured Clock Speed")
     rank = block.line("Rank")
-    width = block.line("Data Width")
+    width, total = block.line("Data Width"), block.line("Total Width")
     if size:
         _check_whole(block)
     maker, part = block.line("Manufacturer"), block.line("Part Number")
@@ -152,6 +152,7 @@ def _module(block: Block) -> SmbiosModule:
         buffering=next((name for word, name in _BUFFERINGS if word in detail), None),
         is_persistent=_is_persistent((kind or "").lower(), detail, technology),
         data_bits=read_width(width) if width else None,
+        total_bits=read_width(total) if total else None,
     )
 
 

@@ -62,7 +62,7 @@ class SmbiosModule:
     """A memory slot (type 17). `size_bytes` is 0 for an empty slot; rates in MT/s; None is unknown.
 
     `buffering` is RDIMM, LRDIMM or UDIMM; `is_persistent` marks modules that keep their contents without power;
-    `data_bits` is the width of the data bus without the bits for ECC.
+    `data_bits` is the width of the data bus without the bits for ECC, `total_bits` with them.
     """
 
     handle: int
@@ -80,6 +80,7 @@ class SmbiosModule:
     buffering: str | None
     is_persistent: bool
     data_bits: int | None = None
+    total_bits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,7 @@ def _module(structure: SmbiosStructure) -> SmbiosModule:
         or bool((structure.number(0x13, 2) or 0) & 0x1000)
         or structure.byte(0x28) in _PERSISTENT_TECHNOLOGIES,
         data_bits=_width(structure.number(0x0A, 2)),
+        total_bits=_width(structure.number(0x08, 2)),
     )
 
 
