@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from seatrial.engine.compiled_programs import with_compilation
 from seatrial.engine.judge import judge
 from seatrial.engine.probing import probe_reports, probed
 from seatrial.engine.ranks import ending_of_ranks, rank_layout
@@ -231,7 +232,7 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     ready, claim, program = made.ready, made.claim, made.program
     secrets = secrets_in(ready.point.parameters)
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
-    noted["notes"] = dict(program.notes)
+    noted["notes"] = with_compilation(program.notes)
     if program.hello is not None:
         hello = program.hello
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import mmap
 import struct
+import zlib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 _MOST_READ_B = 256 << 20
 """Limit for the tables and names of one file."""
+_COMPRESSED = 0x800
+_COMPRESSION = struct.Struct("<IIQQ")
+"""ch_type, ch_reserved, ch_size, ch_addralign of a section with the flag SHF_COMPRESSED."""
+_ZLIB = 1
 _MOST_ENTRIES = 0xFF00
 """Limit for sections, segments or dynamic entries: above it, the format uses extended numbering (object files only)."""
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -110,6 +115,15 @@ def read_functions(path: Path) -> Functions:
         return Functions(loads, starts, tuple(found[start] for start in starts))
 
 
+def read_sections(path: Path, names: Collection[str], most_B: int) -> dict[str, bytes]:
+    """Name -> the content of these sections, at most `most_B` bytes of each, decompressed; absent ones are left out.
+
+    Raises ParseError for any other content, OSError if it cannot be read.
+    """
+    with _opened(path) as file:
+        return file.named(names, most_B)
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[_File]:
     """The tables of a file. Any error caused by its content becomes a ParseError."""
@@ -164,6 +178,38 @@ class _File:
                     if entry["d_tag"] in names:
                         names[entry["d_tag"]].append(self.name(strings, entry["d_val"]))
         return next(iter(names["DT_SONAME"]), ""), tuple(names["DT_NEEDED"])
+
+    def named(self, names: Collection[str], most_B: int) -> dict[str, bytes]:
+        """Name -> the first bytes of each section with one of these names, the first of equal names."""
+        index = self.elf["e_shstrndx"]
+        if index >= len(self._sections):
+            return {}
+        strings = self._content(self._sections[index])
+        found: dict[str, bytes] = {}
+        for section in self._sections:
+            name = _string(strings, section["sh_name"])
+            if name in names and name not in found and section["sh_type"] != "SHT_NOBITS":
+                found[name] = self._first_bytes(section, most_B)
+        return found
+
+    def _first_bytes(self, section: Any, most_B: int) -> bytes:
+        begin, size = section["sh_offset"], section["sh_size"]
+        if begin + size > len(self._image):
+            raise ValueError("it is cut off")
+        is_compressed = section["sh_flags"] & _COMPRESSED
+        content = self._image[begin : begin + (min(size, 2 * most_B) if is_compressed else min(size, most_B))]
+        self._read(len(content))
+        if not is_compressed:
+            return content
+        kind, _, _, _ = _COMPRESSION.unpack_from(content)
+        if kind != _ZLIB:
+            return b""
+        try:
+            plain = zlib.decompressobj().decompress(content[_COMPRESSION.size :], most_B)
+        except zlib.error as error:
+            raise ValueError(f"a section cannot be decompressed: {error}") from error
+        self._read(len(plain))
+        return plain
 
     def name(self, strings: bytes, at: int) -> str:
         """The string at an offset of a string table; counts towards the limit."""

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from statistics import median
 from typing import Any
 
+from seatrial.analysis.fairness.compiled import compilation_differences, stated
 from seatrial.analysis.fairness.noticed import (
     Kind,
     Noticed,
@@ -105,7 +106,12 @@ def _files(sides: Sides) -> Iterator[Noticed]:
             ]
             for records in sides
         ]
-        yield from _by_file(kind, by_side)
+        compiled: list[tuple[str, Noticed]] = []
+        if kind is Kind.PROGRAM and all(by_side):
+            compiled = list(compilation_differences(*map(stated, by_side)))
+        explained = {name for name, _ in compiled}
+        yield from (difference for _, difference in compiled)
+        yield from (item for item in _by_file(kind, by_side) if item.name not in explained)
 
 
 def _as_files(entries: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
