@@ -25,9 +25,8 @@ _BOARDS = (8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The places of all devices of one kind: place -> their ids, in order; `is_node`: places are NUMA nodes (or lists of CPUs), else
-    switches, each named by its first device. `beside` are the devices of the other kind, even over the places or
-    none."""
+    """The places of all devices of one kind: place -> their ids, in order. `is_node`: places are NUMA nodes (or lists
+    of CPUs), else switches, each named by its first device. `beside` are the devices of the other kind there."""
 
     what: DeviceKind
     is_node: bool
@@ -168,7 +167,9 @@ def _switches(
     each other wherever they are."""
     ids = {device.id for device in gpus}
     others = {device.id for device in adapters}
-    near = [(p.a, p.b) for p in machine.paths if p.path_class in classes and p.a in ids | others and p.b in ids | others]
+    near = [
+        (p.a, p.b) for p in machine.paths if p.path_class in classes and p.a in ids | others and p.b in ids | others
+    ]
     pairs = [pair for pair in near if ids & set(pair)]
     pairs += _with_the_same_classes(machine, gpus, adapters)
     if "PXB" in classes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from seatrial.engine.file_contents import digest
 from seatrial.engine.once import Once
-from seatrial.environments.blas import HOW_TO_GET_ONE, NoBlasError, choose_blas, why_chosen
+from seatrial.environments.blas import HOW_TO_GET_ONE, Blas, NoBlasError, better_than, choose_blas, why_chosen
 from seatrial.environments.build import Built, describe_with
 from seatrial.errors import BuildError
 from seatrial.model.environment_choice import EnvironmentChoice
@@ -17,12 +17,15 @@ from seatrial.model.protocol import Hello
 @dataclass(frozen=True, slots=True)
 class LoadedLibrary:
     """A library that a program will load: its name as a parameter value, the program's arguments for it, what the
-    program then reports about itself, and the build ids, or hashes, of all loaded libraries."""
+    program then reports about itself, the build ids, or hashes, of all loaded libraries, and notes on the choice:
+    `blas_family`, `blas_own_core` (the kernels that it selects itself), and `blas_better`, a library here whose kernels
+    suit this CPU better."""
 
     name: str
     arguments: tuple[str, ...]
     hello: Hello
     identity: Mapping[str, str]
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 class BlasLibraries:
@@ -47,5 +50,14 @@ def _load(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibr
             continue
         libraries = {name: build_id or digest(hello.lib_paths[name]) for name, build_id in hello.libs.items()}
         why = why_chosen(blas, wanted) + (f"; not loaded: {'; '.join(refused)}" if refused else "")
-        return LoadedLibrary(blas.name, (*blas.arguments(), "--blas-why", why), hello, libraries)
+        return LoadedLibrary(blas.name, (*blas.arguments(), "--blas-why", why), hello, libraries, _notes(blas))
     raise NoBlasError(f"no BLAS can be loaded ({'; '.join(refused)})", HOW_TO_GET_ONE)
+
+
+def _notes(blas: Blas) -> Mapping[str, str]:
+    better = better_than(blas)
+    notes = {"blas_family": blas.family, "blas_own_core": blas.kernels.core}
+    if better is not None:
+        core = f" ({better.kernels.core})" if better.kernels.core else ""
+        notes["blas_better"] = f"{better.path}{core}"
+    return {name: text for name, text in notes.items() if text}

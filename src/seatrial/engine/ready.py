@@ -69,6 +69,10 @@ class Runnable(ABC):
         """Why the wrong program ran; None if it was the right one, or does not report that."""
         return None
 
+    def added_notes(self) -> Mapping[str, str]:
+        """What is known of it that it does not note itself."""
+        return {}
+
     def added_libraries(self, hello: Hello) -> list[str]:
         """The names of loaded libraries that it was not built with."""
         return []

@@ -232,7 +232,7 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     ready, claim, program = made.ready, made.claim, made.program
     secrets = secrets_in(ready.point.parameters)
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
-    noted["notes"] = with_compilation(program.notes)
+    noted["notes"] = with_compilation({**ready.program.added_notes(), **program.notes} if program.notes else {})
     if program.hello is not None:
         hello = program.hello
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}

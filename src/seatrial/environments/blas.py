@@ -152,6 +152,14 @@ def why_chosen(chosen: Blas, choice: str, variables: Mapping[str, str] | None = 
     return f"found in {chosen.found}; {chosen.remark}{over}"
 
 
+def better_than(blas: Blas, variables: Mapping[str, str] | None = None) -> Blas | None:
+    """The first library here without a drawback on this CPU, if this one has one; else None."""
+    if not (blas.is_slow or blas.drawback):
+        return None
+    others = (other for other in find_blas(variables) if other.path.resolve() != blas.path.resolve())
+    return next((other for other in others if not (other.is_slow or other.drawback)), None)
+
+
 def _searched(variables: Mapping[str, str]) -> tuple[Blas, ...]:
     """The libraries in the order of the search."""
     found: dict[Path, Blas] = {}

@@ -149,7 +149,9 @@ def _beside_other_channels(slots: Sequence[SlotPlace]) -> list[SlotPlace]:
         return []
     positions = _filled_positions([own for channel, own in channels.items() if channel != fewer[0]])
     own = channels[fewer[0]]
-    gaps = [slot for position, slot in enumerate(own) if not slot.is_filled and (position in positions or len(own) == 1)]
+    gaps = [
+        slot for position, slot in enumerate(own) if not slot.is_filled and (position in positions or len(own) == 1)
+    ]
     return gaps[: usual - counts[fewer[0]]] if gaps else []
 
 

@@ -116,8 +116,8 @@ class SocketMemory:
 
 @dataclass(frozen=True, slots=True)
 class OddSlot:
-    """A memory slot unlike most others: `property` has the value `own`, where `others` slots have `usual`. An empty slot
-    has no `device`, and the property "module". `channel` is None if it is unknown."""
+    """A memory slot unlike most others: `property` has the value `own`, where `others` slots have `usual`. An empty
+    slot has no `device`, and the property "module". `channel` is None if it is unknown."""
 
     slot: str
     socket: str

@@ -23,6 +23,10 @@ class NotesJson(TypedDict):
     mpi_version: NotRequired[str]
     blas_version: NotRequired[str]
     blas_core: NotRequired[str]
+    blas_path: NotRequired[str]
+    blas_family: NotRequired[str]
+    blas_own_core: NotRequired[str]
+    blas_better: NotRequired[str]
 
 
 class SourceJson(TypedDict):

@@ -32,7 +32,9 @@ def compilation_differences(baseline: Stated, candidate: Stated) -> Iterator[tup
     Programs of one name are compared, and the only one that each side has besides: two builds often have two names.
     """
     pairs = [(name, name) for name in baseline if name in candidate]
-    alone = [[name for name in own if name not in other] for own, other in ((baseline, candidate), (candidate, baseline))]
+    alone = [
+        [name for name in own if name not in other] for own, other in ((baseline, candidate), (candidate, baseline))
+    ]
     if all(len(names) == 1 for names in alone):
         pairs.append((alone[0][0], alone[1][0]))
     for first, second in pairs:
@@ -57,8 +59,7 @@ def _apart(first: str, second: str) -> tuple[str, str]:
     """The flags that only one side has, in their order; both in full if they differ in order only."""
     words = first.split(), second.split()
     only = [
-        " ".join(word for word in own if word in (Counter(own) - Counter(other)))
-        for own, other in (words, words[::-1])
+        " ".join(word for word in own if word in (Counter(own) - Counter(other))) for own, other in (words, words[::-1])
     ]
     if not any(only):
         return first, second

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from seatrial.analysis.link_rates import with_link_rates
 from seatrial.analysis.rules.adapters import adapter_far, adapter_without_gpu
+from seatrial.analysis.rules.blas import blas_kernels_older
 from seatrial.analysis.rules.case import Case, Rule, Seen
 from seatrial.analysis.rules.container import cpu_quota, few_cpus_allowed, hypervisor, memory_limit
 from seatrial.analysis.rules.contradictions import paths_contradict_nodes
@@ -29,7 +30,7 @@ from seatrial.analysis.rules.ecc import ecc_off, rows_remapped
 from seatrial.analysis.rules.gpu_links import links_fewer, links_missing, links_uneven
 from seatrial.analysis.rules.idle import deep_idle, deep_idle_off
 from seatrial.analysis.rules.late_memory import memory_not_managed
-from seatrial.analysis.rules.limits import above_ceiling, below_limit
+from seatrial.analysis.rules.limits import above_ceiling, below_limit, far_below_limit
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
 from seatrial.analysis.rules.memory import modules_unbalanced, modules_unknown, sizes_disagree, sockets_differ
@@ -59,7 +60,9 @@ from seatrial.model.machine import Machine
 
 RULES: tuple[Rule, ...] = (
     no_figures,
+    blas_kernels_older,
     below_limit,
+    far_below_limit,
     above_ceiling,
     wide_spread,
     two_levels,

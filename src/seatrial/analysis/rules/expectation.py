@@ -26,6 +26,8 @@ from seatrial.model.outcome import State
 from seatrial.model.parameter import Value
 
 LOW_SHARE = 0.75
+FAR_BELOW = 0.2
+"""Below this share of a limit, a figure is a finding even if the limit is unconfirmed."""
 ABOVE_CEILING = IMPOSSIBLE_ABOVE
 UNSTEADY_WIDTH = 0.10
 LEVELS_APART = 0.05
@@ -104,6 +106,11 @@ def under(result: ExperimentResult, figure: FigureResult) -> OneLimit | None:
     """
     if figure.limit is None or not figure.limit.is_physical:
         return None
+    return settings_of_limit(result, figure)
+
+
+def settings_of_limit(result: ExperimentResult, figure: FigureResult) -> OneLimit:
+    """The benchmark and the settings that affect the figure's limit, whatever that rests on."""
     settings = {**result.experiment.parameters, **figure.point}
     affecting = frozenset((name, value) for name, value in settings.items() if name not in figure.one_limit_over)
     return result.experiment.benchmark, affecting

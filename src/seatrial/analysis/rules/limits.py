@@ -7,8 +7,17 @@ from dataclasses import dataclass
 
 from seatrial.analysis.roles import is_of_devices
 from seatrial.analysis.rules.again import again
+from seatrial.analysis.rules.blas import has_older_kernels
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.expectation import ABOVE_CEILING, LOW_SHARE, Judge, OneLimit, under
+from seatrial.analysis.rules.expectation import (
+    ABOVE_CEILING,
+    FAR_BELOW,
+    LOW_SHARE,
+    Judge,
+    OneLimit,
+    settings_of_limit,
+    under,
+)
 from seatrial.analysis.rules.words import Names, listed
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
@@ -44,6 +53,34 @@ def below_limit(case: Case) -> Iterator[Finding]:
             groups.setdefault((one, reach.ceiling), []).append(reach)
     for group in groups.values():
         yield _below(case.machine, sorted(group, key=lambda reach: reach.of_attainable), names)
+
+
+def far_below_limit(case: Case) -> Iterator[Finding]:
+    """Fires if even the best figure under an unconfirmed limit is below `FAR_BELOW` of it: no doubt about the limit is
+    that large. What `blas_kernels_older` explains is left to it."""
+    names, explained = Names(case.results), has_older_kernels(case)
+    best: dict[object, Reach] = {}
+    for reach in _reaches(case):
+        if reach.limit.basis is Basis.PHYSICAL and not reach.limit.confirmed:
+            key = (settings_of_limit(reach.result, reach.figure), reach.figure.name)
+            if key not in best or reach.of_attainable > best[key].of_attainable:
+                best[key] = reach
+    for reach in best.values():
+        if reach.of_attainable >= FAR_BELOW or reach.result.id in explained:
+            continue
+        yield Finding(
+            rule="far-below-limit",
+            severity=Severity.WARNING,
+            devices=(),
+            observation=f"{names.figure(reach.result, reach.figure)} reaches "
+            f"{show(reach.figure.median, reach.figure.unit)}, {show_percent(reach.share)} of its unconfirmed limit of "
+            f"{show(reach.ceiling, reach.figure.unit)}.",
+            diagnosis="The limit rests on a value that was not confirmed for this machine, but it would have to be "
+            f"wrong by more than a factor of {1 / FAR_BELOW:.0f}"
+            f"{_possible_causes(reach.result, reach.figure.unit).replace(', protocol and refresh included', '')}.",
+            remedy=f"Fix the other findings, then measure again: `{again(case.machine, reach.result)}`",
+            evidence=f"{_interval(reach.figure)}; limit: {reach.limit.derivation}",
+        )
 
 
 def _below(machine: Machine, reaches: Sequence[Reach], names: Names) -> Finding:

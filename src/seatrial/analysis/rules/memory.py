@@ -108,7 +108,8 @@ def sockets_differ(case: Case) -> Iterator[Finding]:
         observation=f"The sockets have different memory: {sizes}." + (f" {sentences(odd)}" if odd else ""),
         diagnosis="Programs that use all sockets equally are limited by the socket with less memory"
         + (", and every access from a socket without memory crosses the link between sockets." if empty else "."),
-        remedy=first_look(odd) + "Populate the sockets equally; list their modules with `sudo dmidecode -t memory` and `numactl "
+        remedy=first_look(odd)
+        + "Populate the sockets equally; list their modules with `sudo dmidecode -t memory` and `numactl "
         "--hardware`",
         evidence=_socket_list(sockets),
     )

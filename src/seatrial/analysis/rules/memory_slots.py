@@ -28,7 +28,7 @@ def devices_of(odd: Sequence[OddSlot]) -> tuple[str, ...]:
 
 
 def sentences(odd: Sequence[OddSlot]) -> str:
-    """Such as: "Slot A3 (socket 1, channel 2) has 16 GiB; the other 15 modules have 32 GiB." """
+    """Such as: Slot A3 (socket 1, channel 2) has 16 GiB; 15 other modules have 32 GiB."""
     parts = []
     by_property = sorted(odd, key=lambda one: (one.property != _EMPTY, one.property, one.own))
     for (name, own, usual, others), group in groupby(
@@ -70,9 +70,9 @@ def first_look(odd: Sequence[OddSlot]) -> str:
         return ""
     slots = list(dict.fromkeys(one.slot for one in odd))
     return (
-        f"Look at slot{'s' if len(slots) > 1 else ''} {listed(slots)} first (`sudo dmidecode -t memory`, the firmware's "
-        "event log: `sudo ipmitool sel list`). Possible causes: another kind of module, one that is not seated well, or "
-        "one that failed at boot. "
+        f"Look at slot{'s' if len(slots) > 1 else ''} {listed(slots)} first (`sudo dmidecode -t memory`, the "
+        "firmware's event log: `sudo ipmitool sel list`). Possible causes: another kind of module, one that is not "
+        "seated well, or one that failed at boot. "
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.analysis.device_places import Gone, Moved, Spread, gone, moved, short_of_a_board, spreads
+from seatrial.analysis.device_places import Moved, Spread, gone, moved, short_of_a_board, spreads
 from seatrial.analysis.direct_links import direct_links
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.devices import coherent_gpus, fast_adapters, gpus, is_virtual, spans

@@ -98,8 +98,8 @@ def _others(unlike: Unlike, kind: str) -> str:
 def _means(machine: Machine, unlike: Unlike, *, idle: bool) -> str:
     if idle:
         text = (
-            "Possibly only idle: GPUs lower the speed of their link when idle. Else the link has fewer lanes or a lower "
-            "speed than the others; a rate alone does not show which."
+            "Possibly only idle: GPUs lower the speed of their link when idle. Else the link has fewer lanes or a "
+            "lower speed than the others; a rate alone does not show which."
         )
     elif unlike.is_capability:
         text = (
@@ -116,7 +116,9 @@ def _means(machine: Machine, unlike: Unlike, *, idle: bool) -> str:
         text += " With only two devices, the slots may differ by design."
     else:
         text += " A program that uses all of them waits for the slowest."
-    return text + (" In a virtual machine the port may be emulated: check it on the host." if is_virtual(machine) else "")
+    return text + (
+        " In a virtual machine the port may be emulated: check it on the host." if is_virtual(machine) else ""
+    )
 
 
 def _may_be_idle(unlike: Unlike) -> bool:

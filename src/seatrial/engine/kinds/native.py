@@ -38,12 +38,14 @@ RECORD_FILE = "rank-000000.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class NativeProgram(Runnable):
-    """One of our programs, built. `library_arguments` name the library that it loads."""
+    """One of our programs, built. `library_arguments` name the library that it loads, `library_notes` state what is
+    known of it."""
 
     writes_record: ClassVar[bool] = True
     declared: Native
     built: Built
     library_arguments: tuple[str, ...] = ()
+    library_notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -106,6 +108,10 @@ class NativeProgram(Runnable):
             if hello.libs[name] != build_id or is_elsewhere:
                 return Outcome.invalid("library", f"{name} was loaded from {where} instead of {expected}")
         return None
+
+    def added_notes(self) -> Mapping[str, str]:
+        """What is known of the library that it loads."""
+        return self.library_notes
 
     def added_libraries(self, hello: Hello) -> list[str]:
         """Loaded libraries that are not among those of the build."""
@@ -171,17 +177,19 @@ class NativeKind(Kind[Native]):
         variables = variables_with(point.environment.variables)
         identity: dict[str, Any] = {"build": built.key}
         arguments: tuple[str, ...] = ()
+        notes: Mapping[str, str] = {}
         if program.library == "gpu":
             point, identity["devices"] = with_devices(point, self._devices.of(built.path, variables))
         if program.library == "blas":
             loaded = self._blas.of(str(point.parameters["blas"]), built, point.environment, variables)
             point = replace(point, parameters={**point.parameters, "blas": loaded.name})
             built, arguments = replace(built, hello=loaded.hello), loaded.arguments
+            notes = loaded.notes
             identity["libraries"] = loaded.identity
         identity |= self._started(point, program, variables)
         if point.is_profiled:
             identity["probes"] = ["mpi"]
-        runnable = NativeProgram(program, built, arguments)
+        runnable = NativeProgram(program, built, arguments, notes)
         if len(identity) == 1:
             return point, runnable, built.key
         identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
