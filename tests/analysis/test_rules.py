@@ -11,6 +11,8 @@ from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
 from analysis.test_rules_numa import CASES as NODES
 from analysis.test_rules_pcie import CASES as SETTINGS
+from analysis.test_rules_siblings import CASES as SIBLINGS
+from analysis.test_rules_siblings import OF_RESULTS
 from machine.dmi_dumps import Server, Slot
 from made_up import made_up_machine
 
@@ -227,7 +229,7 @@ def test_a_rule_about_results_fires_and_does_not(rule):
         assert rule not in rules_of(Machine("m"), given)
 
 
-OF_MACHINES = (MACHINES, DEVICES, NODES, SETTINGS)
+OF_MACHINES = (MACHINES, DEVICES, NODES, SETTINGS, SIBLINGS)
 
 
 def everything():
@@ -241,12 +243,12 @@ def everything():
 def test_every_rule_is_tested():
     cases = [Case(fires) for fires, _ in (cases for several in OF_MACHINES for cases in several.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
-    cases += COPIES.values()
+    cases += [*COPIES.values(), *OF_RESULTS.values()]
     for rule in RULES:
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in RULES for finding in rule(case)}
     of_machines = {rule for several in OF_MACHINES for rule in several}
-    assert names == {*of_machines, *RESULTS, *COPIES}, "a rule speaks under a name that has no case"
+    assert names == {*of_machines, *RESULTS, *COPIES, *OF_RESULTS}, "a rule speaks under a name that has no case"
 
 
 @pytest.mark.parametrize(
