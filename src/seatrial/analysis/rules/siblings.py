@@ -91,8 +91,12 @@ def _rates(unlike: Unlike, what: str = "PCIe link") -> str:
 def _others(unlike: Unlike, kind: str) -> str:
     if unlike.is_pair:
         return f"that of {unlike.others[0]}, of the same model, has {show(unlike.usual, 'B/s')}"
-    same = "" if kind.startswith("like") else " of this model"
-    return f"{count(len(unlike.others), f'other {kind}')}{same} have {show(unlike.usual, 'B/s')} each"
+    who = (
+        count(len(unlike.others), kind)
+        if kind.startswith("like")
+        else f"{count(len(unlike.others), f'other {kind}')} of this model"
+    )
+    return f"{who} have {show(unlike.usual, 'B/s')} each"
 
 
 def _means(machine: Machine, unlike: Unlike, *, idle: bool) -> str:
