@@ -7,6 +7,7 @@ of both ends). Beside devices of the same model it does: they were built to be u
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -112,7 +113,8 @@ def _rate(link: Link) -> float:
 
 
 def _odd(links: Sequence[Link], is_capability: bool) -> Unlike | None:
-    usual = max((_rate(link) for link in links), key=lambda rate: (_alike(links, rate), rate))
+    rates = sorted(map(_rate, links))
+    usual = max(set(rates), key=lambda rate: (_alike(rates, rate), rate))
     odd = [link for link in links if _rate(link) < (1 - _SAME) * usual]
     others = [link.b for link in links if abs(_rate(link) - usual) <= _SAME * usual]
     is_pair = len(links) == 2
@@ -121,5 +123,6 @@ def _odd(links: Sequence[Link], is_capability: bool) -> Unlike | None:
     return Unlike({link.b: _rate(link) for link in odd}, usual, tuple(others), tuple(odd), is_capability)
 
 
-def _alike(links: Sequence[Link], rate: float) -> int:
-    return sum(abs(_rate(link) - rate) <= _SAME * rate for link in links)
+def _alike(rates: Sequence[float], rate: float) -> int:
+    """How many of these sorted rates are about this one."""
+    return bisect_right(rates, (1 + _SAME) * rate) - bisect_left(rates, (1 - _SAME) * rate)

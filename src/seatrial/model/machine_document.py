@@ -461,8 +461,8 @@ def _memory_in(entry: Mapping[str, Any]) -> Memory:
             OddSlot(
                 slot=_text(odd["slot"]),
                 socket=_text(odd["socket"]),
-                channel=odd["channel"],
-                device=odd["device"],
+                channel=None if odd["channel"] is None else _text(odd["channel"]),
+                device=None if odd["device"] is None else _text(odd["device"]),
                 property=_text(odd["property"]),
                 own=_text(odd["own"]),
                 usual=_text(odd["usual"]),

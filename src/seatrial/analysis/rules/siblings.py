@@ -40,7 +40,8 @@ def link_unlike_siblings(case: Case) -> Iterator[Finding]:
             severity=Severity.INFO if is_note else Severity.WARNING,
             devices=tuple(unlike.rates),
             observation=f"{_rates(unlike)}; {_others(unlike, kind)}.",
-            diagnosis=_means(machine, unlike, idle=idle),
+            diagnosis=_means(machine, unlike, idle=idle)
+            + (" An adapter for storage or management may be in such a slot by design." if kind == "adapter" else ""),
             remedy=f"Compare the ports and cards with {READ_AGAIN}, under load; if it stays so, look up the slots in "
             "the board's manual and the firmware's division of lanes (bifurcation), then exchange the card with one of "
             "the others: a rate that stays with the slot is that of the slot or riser",
