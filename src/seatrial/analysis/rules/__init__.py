@@ -50,6 +50,7 @@ from seatrial.analysis.rules.settings import clock_source, governor, huge_pages_
 from seatrial.analysis.rules.sockets import sockets_divided, sockets_joined
 from seatrial.analysis.rules.steadiness import two_levels, wide_spread
 from seatrial.analysis.rules.uplinks import acs_redirects, shared_uplink
+from seatrial.analysis.rules.waiting import waiting
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
@@ -60,6 +61,7 @@ RULES: tuple[Rule, ...] = (
     above_ceiling,
     wide_spread,
     two_levels,
+    waiting,
     governor,
     boost_off,
     smt_on,
