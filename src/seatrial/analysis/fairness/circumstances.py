@@ -36,10 +36,10 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
     """Hosts as reported by the programs, load before the repeats, CPU time taken by the hypervisor and by other
     processes, and the time of day.
 
-    Waiting for a CPU or for memory and time stopped by a quota are likewise, from five percent on; limits on I/O and the
-    file system are compared as they are. Load and CPU time always vary: they count as a difference from 6 repeats on each side, if the medians differ by half
+    Load and CPU time always vary: they count as a difference from 6 repeats on each side, if the medians differ by half
     a process, one percent (hypervisor) or five percent (other processes) of CPU time, and 95 % of all pairs of repeats
-    differ in the same direction.
+    differ in the same direction. So do waiting for a CPU or for memory, and time stopped by a quota, from five percent
+    on. Limits on I/O and the file system are compared as they are.
     """
     hosts = [
         Counter(str(record.seen["host"]) for record in side.all_records() if record.seen.get("host"))
@@ -61,7 +61,10 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
         if clearly_apart(shares[0], shares[1], _WAITING_APART):
             yield contrast(kind, "", *(_spread(values, show_percent) for values in shares))
     for kind, text in _WHERE.items():
-        texts = [tally((record.seen for record in side.all_records()), text) for side in (baseline, candidate)]
+        texts = [
+            tally((record.seen for record in side.all_records() if "used" in record.seen), text)
+            for side in (baseline, candidate)
+        ]
         if clearly_unlike(*texts):
             yield contrast(kind, "", *map(counted, texts))
     yield from _times([sorted(record.t0 for record in side.all_records()) for side in (baseline, candidate)])
