@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from analysis.sound_findings import unsound
+from analysis.test_disturbance import CASES as DISTURBED
 from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
@@ -241,12 +242,12 @@ def everything():
 def test_every_rule_is_tested():
     cases = [Case(fires) for fires, _ in (cases for several in OF_MACHINES for cases in several.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
-    cases += COPIES.values()
+    cases += [*COPIES.values(), *DISTURBED.values()]
     for rule in RULES:
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in RULES for finding in rule(case)}
     of_machines = {rule for several in OF_MACHINES for rule in several}
-    assert names == {*of_machines, *RESULTS, *COPIES}, "a rule speaks under a name that has no case"
+    assert names == {*of_machines, *RESULTS, *COPIES, *DISTURBED}, "a rule speaks under a name that has no case"
 
 
 @pytest.mark.parametrize(

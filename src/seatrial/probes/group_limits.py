@@ -94,10 +94,10 @@ def limits_between(before: GroupLimits, after: GroupLimits) -> dict[str, Any]:
     if after.quota is not None:
         was = before.quota if before.quota is not None and before.quota.file == after.quota.file else None
         seen["quota"] = {"cpus": after.quota.cpus, "file": after.quota.file, **_counted(was, after.quota)}
-    was_moved = {(one.file, one.device): one.moved for one in before.io}
+    was_moved = {(one.file, one.device, one.direction, one.unit): one.moved for one in before.io}
     limits = []
     for one in after.io:
-        earlier = was_moved.get((one.file, one.device))
+        earlier = was_moved.get((one.file, one.device, one.direction, one.unit))
         moved = None if one.moved is None or earlier is None else max(0, one.moved - earlier)
         keys = {"file": one.file, "device": one.device, "direction": one.direction, "unit": one.unit}
         limits.append({**keys, "limit": one.limit, "moved": moved})

@@ -86,13 +86,18 @@ def _steal(signals: Signals) -> Disturbance | None:
     return Disturbance(Cause.STEAL, share, Sureness.MEASURED, {"steal": share})
 
 
+def _window_s(signals: Signals) -> float:
+    """The time of one CPU in which all were watched: a little more than the time of the programs."""
+    return signals.window_s / len(signals.busy_s) if signals.window_s and signals.busy_s else signals.wall_s
+
+
 def _own_cpus(signals: Signals) -> tuple[int, float | None, float | None]:
     """The number of CPUs that the program might use, the CPU time that other processes had there, and the CPUs of these
     that were idle on average."""
     cpus = signals.allowed & signals.busy_s.keys() if signals.busy_s is not None else frozenset()
     if not cpus or signals.busy_s is None or not signals.window_s or signals.cpu_s is None:
         return len(signals.allowed), None, None
-    each_s = signals.window_s / len(signals.busy_s)
+    each_s = _window_s(signals)
     busy_s = sum(signals.busy_s[cpu] for cpu in cpus)
     stolen_s = (signals.steal_s or 0.0) * len(cpus) / len(signals.busy_s)
     others_s = max(0.0, busy_s - signals.cpu_s)
@@ -115,7 +120,7 @@ def _competition(signals: Signals, left_s: float, whole_s: float) -> Iterator[Di
     own_s = min(left_s, max(0.0, wanted - cpus) * threads_s) if cpus else 0.0
     seen = {"delay": left_s / whole_s, "cpus": cpus, "threads": signals.threads, "wanted": wanted}
     if others_s is not None:
-        seen |= {"others": others_s / signals.wall_s, "idle": idle}
+        seen |= {"others": others_s / _window_s(signals), "idle": idle}
     if own_s >= LEAST_SHARE * whole_s:
         yield Disturbance(Cause.MORE_THREADS_THAN_CPUS, own_s / whole_s, Sureness.MEASURED, seen)
     rest_s = left_s - own_s
@@ -133,7 +138,7 @@ def _by_idle_cpus(signals: Signals) -> Iterator[Disturbance]:
     cpus, others_s, idle = _own_cpus(signals)
     if others_s is None or idle is None or signals.cpu_s is None or cpus == 0:
         return
-    others = others_s / signals.wall_s
+    others = others_s / _window_s(signals)
     if idle > (1 - _ALL_BUSY) * cpus or others < LEAST_SHARE * cpus or signals.cpu_s < LEAST_SHARE * signals.wall_s:
         return
     seen = {"delay": None, "cpus": cpus, "others": others, "idle": idle}
