@@ -26,7 +26,7 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.record import RepeatRecord
 from seatrial.model.secrets import secrets_in, without_secrets
-from seatrial.probes.around import look_around, seen_around
+from seatrial.probes.around import Around, look_around, seen_around
 from seatrial.probes.file_systems import file_system_of
 from seatrial.probes.kernel_log import KernelLog, kernel_log
 from seatrial.store.claim import Claim, settle
@@ -112,7 +112,7 @@ def _run_watched(
     cpus = claimed[0][0].point.cpus or machine.allowed_cpus  # an unbound program may use all
     start = time.perf_counter()
     began_s = time.time()
-    before = look_around(cpus)
+    before: Around | None = None
     launched: Sequence[Completed | OSError | NotPreparedError]
     try:
         with ExitStack() as inputs:
@@ -131,7 +131,7 @@ def _run_watched(
                 raise StoreError(f"{claim.path} vanished during the run") from error
         launched = [error] * len(claimed)
     wall_s = (time.perf_counter() - start) / len(claimed)
-    around = seen_around(before, look_around(cpus), cpus, _cpu_s(launched))
+    around = {} if before is None else seen_around(before, look_around(cpus), cpus, _cpu_s(launched))
     if events := kernel.events():
         around["kernel_events"] = events
     made: list[_Made] = []

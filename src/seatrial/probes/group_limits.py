@@ -7,7 +7,6 @@ Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, cpu.stat, io.m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import Any
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.control_groups import cgroup_folders, read_cgroup_membership, read_cgroup_mounts
+from seatrial.probes.kernel_text import kernel_text
 
 _V1_LIMITS = {
     "blkio.throttle.read_bps_device": ("read", "B/s"),
@@ -80,11 +80,7 @@ class _Folders:
 
 def read_limits(root: Path = Path("/")) -> GroupLimits:
     """The limits and counters now. Never fails: what cannot be read is missing. `root` has the files of a machine."""
-    try:
-        membership = (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return GroupLimits()
-    folders = _folders(membership, root)
+    folders = _folders(kernel_text(f"{root}/proc/self/cgroup"), root)
     return GroupLimits(_smallest_quota(folders), tuple(_io_limits(folders))[:_MOST_LIMITS])
 
 
@@ -135,25 +131,12 @@ def _folders(membership: str, root: Path) -> _Folders:
     return _Folders(tuple(cpu), tuple(io))
 
 
-def _text(path: Path) -> str:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        return os.read(descriptor, 1 << 16).decode("ascii", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
-
-
 def _smallest_quota(folders: _Folders) -> Quota | None:
     found = [quota for folder, is_v2 in folders.cpu if (quota := _quota(folder, is_v2)) is not None]
     if not found:
         return None
     cpus, file, folder, is_v2 = min(found, key=lambda one: one[0])
-    counted = _numbers(_text(folder / "cpu.stat"))
+    counted = _numbers(kernel_text(folder / "cpu.stat"))
     throttled = counted.get("throttled_usec" if is_v2 else "throttled_time")
     throttled_s = None if throttled is None else throttled / (1e6 if is_v2 else 1e9)
     return Quota(cpus, file, counted.get("nr_periods"), counted.get("nr_throttled"), throttled_s)
@@ -162,12 +145,12 @@ def _smallest_quota(folders: _Folders) -> Quota | None:
 def _quota(folder: Path, is_v2: bool) -> tuple[float, str, Path, bool] | None:
     if is_v2:
         file = folder / "cpu.max"
-        words = _text(file).split()
+        words = kernel_text(file).split()
     else:
         file = folder / "cpu.cfs_quota_us"
-        words = _text(file).split()
+        words = kernel_text(file).split()
         if words and words[0].isdecimal():
-            words += _text(folder / "cpu.cfs_period_us").split()
+            words += kernel_text(folder / "cpu.cfs_period_us").split()
     if len(words) != 2 or not all(word.isdecimal() and int(word) > 0 for word in words):
         return None
     return int(words[0]) / int(words[1]), str(file), folder, is_v2
@@ -186,7 +169,7 @@ def _io_limits(folders: _Folders) -> Iterator[IoLimit]:
 def _of_v1(folder: Path) -> Iterator[IoLimit]:
     counters: Mapping[tuple[str, str, str], int] | None = None
     for name, (direction, unit) in _V1_LIMITS.items():
-        for device, limit in _numbers(_text(folder / name)).items():
+        for device, limit in _numbers(kernel_text(folder / name)).items():
             if limit > 0:
                 counters = _v1_counters(folder) if counters is None else counters
                 moved = counters.get((device, direction, unit), 0)
@@ -197,7 +180,7 @@ def _v1_counters(folder: Path) -> dict[tuple[str, str, str], int]:
     """The lines `8:0 Write 4096` of the group and those below it; a device without I/O has none."""
     found: dict[tuple[str, str, str], int] = {}
     for name, unit in _V1_COUNTERS.items():
-        for line in _text(folder / name).splitlines():
+        for line in kernel_text(folder / name).splitlines():
             words = line.split()
             if len(words) == 3 and words[2].isdecimal():
                 found[words[0], words[1].lower(), unit] = int(words[2])
@@ -207,12 +190,12 @@ def _v1_counters(folder: Path) -> dict[tuple[str, str, str], int]:
 def _of_v2(folder: Path) -> Iterator[IoLimit]:
     """The lines `8:16 rbps=2097152 wbps=max riops=max wiops=120`."""
     file = folder / "io.max"
-    text = _text(file)
+    text = kernel_text(file)
     if not text:
         return
     counters = {
         (device, *_V2_COUNTERS[key]): value
-        for device, key, value in _pairs(_text(folder / "io.stat"))
+        for device, key, value in _pairs(kernel_text(folder / "io.stat"))
         if key in _V2_COUNTERS
     }
     for device, key, value in _pairs(text):

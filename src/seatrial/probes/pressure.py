@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from seatrial.probes.kernel_text import kernel_text
+
 _FOLDER = Path("/proc/pressure")
 _KINDS = ("cpu", "io", "memory")
 _TOTAL = "total="
@@ -16,11 +18,7 @@ def read_pressure(folder: Path = _FOLDER) -> dict[str, int]:
     run; likewise cpu and memory. Empty if the kernel does not count; never fails."""
     totals: dict[str, int] = {}
     for kind in _KINDS:
-        try:
-            lines = (folder / kind).read_text(encoding="ascii").splitlines()
-        except (OSError, ValueError):
-            continue
-        for line in lines:
+        for line in kernel_text(f"{folder}/{kind}").splitlines():
             words = line.split()
             if words and words[-1].startswith(_TOTAL) and words[-1][len(_TOTAL) :].isdecimal():
                 totals[f"{kind}_{words[0]}"] = int(words[-1][len(_TOTAL) :])

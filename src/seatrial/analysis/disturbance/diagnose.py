@@ -94,7 +94,8 @@ def _window_s(signals: Signals) -> float:
 def _own_cpus(signals: Signals) -> tuple[int, float | None, float | None]:
     """The number of CPUs that the program might use, the CPU time that other processes had there, and the CPUs of these
     that were idle on average."""
-    cpus = signals.allowed & signals.busy_s.keys() if signals.busy_s is not None else frozenset()
+    watched = frozenset(signals.busy_s or ())
+    cpus = signals.allowed & watched if signals.allowed else watched  # an unbound program may use all
     if not cpus or signals.busy_s is None or not signals.window_s or signals.cpu_s is None:
         return len(signals.allowed), None, None
     each_s = _window_s(signals)
