@@ -41,6 +41,13 @@ def is_slow(kind: str) -> bool:
     return kind in SLOW_TYPES or kind == "fuse" or kind.startswith("fuse.")
 
 
+def has_idle_cpus(signals: Signals) -> bool:
+    """Whether half a CPU or more of those that the program might use was idle on average: others then took none that
+    it needed, as far as is known."""
+    idle = _own_cpus(signals)[2]
+    return idle is not None and idle >= _IDLE
+
+
 # A CPU
 
 

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from seatrial.analysis.disturbance.cause import Cause
+from seatrial.analysis.disturbance.diagnose import has_idle_cpus
 from seatrial.analysis.disturbance.signals import signals
 from seatrial.analysis.disturbance.words import sentences
 from seatrial.analysis.rules.again import again
@@ -144,7 +145,8 @@ def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str], tu
     if steal is not None and steal >= max(_STEAL_MATTERS, others or 0.0):
         said = f" The host gave {show_percent(steal)} of the CPU time to other guests (steal)."
         return said, evidence, (NamedCause(Cause.STEAL.value, steal),)
-    has_run = delay is not None and delay < _DELAY_MATTERS  # on CPUs that the others did not use
+    # On CPUs that the others did not use, or could have, as far as is known.
+    has_run = delay < _DELAY_MATTERS if delay is not None else known is not None and has_idle_cpus(known)
     if others is not None and others >= _OTHERS_MATTER and not has_run:
         said = f" Other processes used {show_percent(others)} of the time of the measured CPUs."
         return said, evidence, (NamedCause(Cause.OTHER_PROCESSES.value, others),)
