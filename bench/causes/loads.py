@@ -50,3 +50,45 @@ def quota(cpus: float) -> Iterator[list[str]]:
     finally:
         with contextlib.suppress(OSError):
             group.rmdir()
+
+
+@contextlib.contextmanager
+def io_limit(bytes_per_s: float, folder: Path) -> Iterator[list[str]]:
+    """A control group that limits reading and writing the device of a folder; gives the words that start a command in
+    it. Raises Skip without the right to make one, or without a device."""
+    number = folder.stat().st_dev
+    device = f"{os.major(number)}:{os.minor(number)}"
+    is_v1 = Path("/sys/fs/cgroup/blkio").is_dir()
+    group = Path("/sys/fs/cgroup", "blkio" if is_v1 else "", f"seatrial-diagnosis-io-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError as error:
+        raise Skip(f"no control group can be made: {error.strerror}") from error
+    try:
+        if is_v1:
+            for name in ("read_bps_device", "write_bps_device"):
+                (group / f"blkio.throttle.{name}").write_text(f"{device} {bytes_per_s:.0f}")
+        else:
+            (group / "io.max").write_text(f"{device} rbps={bytes_per_s:.0f} wbps={bytes_per_s:.0f}")
+        yield ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
+    except OSError as error:
+        raise Skip(f"no limit on device {device}: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
+@contextlib.contextmanager
+def mounted(command: Sequence[str], point: Path) -> Iterator[Path]:
+    """A file system that a command mounts on `point`. Raises Skip if that fails."""
+    point.mkdir(exist_ok=True)
+    try:
+        done = subprocess.run([*command, str(point)], capture_output=True, check=False)
+    except OSError as error:
+        raise Skip(f"{command[0]} is missing") from error
+    if done.returncode != 0:
+        raise Skip(f"{command[0]}: {done.stderr.decode(errors='replace').strip()[:200]}")
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", "-l", str(point)], check=False)

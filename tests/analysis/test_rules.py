@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from analysis.sound_findings import unsound
+from analysis.test_disturbance import CASES as DISTURBED
 from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
@@ -243,12 +244,13 @@ def everything():
 def test_every_rule_is_tested():
     cases = [Case(fires) for fires, _ in (cases for several in OF_MACHINES for cases in several.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
-    cases += [*COPIES.values(), *OF_RESULTS.values()]
+    cases += [*COPIES.values(), *OF_RESULTS.values(), *DISTURBED.values()]
     for rule in RULES:
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in RULES for finding in rule(case)}
     of_machines = {rule for several in OF_MACHINES for rule in several}
-    assert names == {*of_machines, *RESULTS, *COPIES, *OF_RESULTS}, "a rule speaks under a name that has no case"
+    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED}
+    assert names == expected, "a rule speaks under a name that has no case"
 
 
 @pytest.mark.parametrize(
@@ -489,7 +491,7 @@ def test_experiments_that_failed_for_the_same_reason_are_one_finding():
     [
         ({"load_1m": 0.3, "steal_share": 0.2}, "gave 20 %"),
         ({"load_1m": 9.0, "steal_share": 0.0}, "Other programs ran: the load was up to 9.0 on 2 CPUs"),
-        ({"load_1m": 0.3, "steal_share": 0.0}, "Neither load nor steal explains it"),
+        ({"load_1m": 0.3, "steal_share": 0.0}, "Why is not known: neither missing CPUs nor steal explains it"),
         (
             {"load_1m": 9.0, "cpu_window_s": 0.5, "steal_s": 0.01, "steal_share": 0.02, "others_s": 0.2},
             "Other processes used 40 % of the time of the measured CPUs",
@@ -500,7 +502,7 @@ def test_experiments_that_failed_for_the_same_reason_are_one_finding():
         ),
         (  # one tick of the kernel's clock in repeats of 4 ms
             {"load_1m": 0.3, "cpu_window_s": 0.004, "steal_s": 0.01, "steal_share": 1.0, "others_s": 0.0},
-            "Neither load nor steal explains it",
+            "Why is not known: neither missing CPUs nor steal explains it",
         ),
         ({"load_1m": None, "steal_share": None}, "too imprecise for comparisons."),
     ],

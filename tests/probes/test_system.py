@@ -32,6 +32,15 @@ def test_shares_are_of_the_time_of_these_cpus() -> None:
     assert own["others_s"] == 0.0
 
 
+def test_programs_that_another_process_waited_for_are_our_own():
+    tick = os.sysconf("SC_CLK_TCK")
+    before = Snapshot(10.0, 0.5, 1000, 100, 3.0, {0: 1000})
+    after = Snapshot(12.0, 0.5, 1000 + 2 * tick, 100, 3.0, {0: 1000 + 2 * tick})
+    assert seen_between(before, after, [0], 1.5)["others_s"] == 0.5
+    assert "others_s" not in seen_between(before, after, [0], None)
+    assert seen_between(before, after, [0], 1.5)["busy_s"] == {"0": 2.0}
+
+
 @pytest.mark.real
 def test_a_child_is_not_another_process() -> None:
     """The child's own CPU time is not that of others, whatever else runs; another process is."""

@@ -27,8 +27,9 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.record import RepeatRecord
 from seatrial.model.secrets import secrets_in, without_secrets
+from seatrial.probes.around import Around, look_around, seen_around
+from seatrial.probes.file_systems import file_system_of
 from seatrial.probes.kernel_log import KernelLog, kernel_log
-from seatrial.probes.system import seen_between, snapshot
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
@@ -109,16 +110,16 @@ def _run_watched(
     claimed: Sequence[tuple[Ready, Claim]], commands: Sequence[Sequence[str]], machine: Machine, kernel: KernelLog
 ) -> list[_Made]:
     """The same, with what the kernel reports meanwhile."""
-    cpus = claimed[0][0].point.cpus
+    cpus = claimed[0][0].point.cpus or machine.allowed_cpus  # an unbound program may use all
     start = time.perf_counter()
     began_s = time.time()
-    before = snapshot(cpus)
+    before: Around | None = None
     launched: Sequence[Completed | OSError | NotPreparedError]
     try:
         with ExitStack() as inputs:
             for ready, claim in claimed:
                 inputs.enter_context(ready.program.prepared(ready, claim.path, time_limit_s(ready)))
-            before = snapshot(cpus)
+            before = look_around(cpus)
             with probed([(ready, claim.path) for ready, claim in claimed]):
                 programs = [_program(ready, claim.path) for ready, claim in claimed]
                 began_s = time.time()
@@ -131,7 +132,7 @@ def _run_watched(
                 raise StoreError(f"{claim.path} vanished during the run") from error
         launched = [error] * len(claimed)
     wall_s = (time.perf_counter() - start) / len(claimed)
-    around = seen_between(before, snapshot(cpus), cpus)
+    around = {} if before is None else seen_around(before, look_around(cpus), cpus, _cpu_s(launched))
     if events := kernel.events():
         around["kernel_events"] = events
     made: list[_Made] = []
@@ -144,11 +145,19 @@ def _run_watched(
             outcome, program = Outcome.failed(Stage.LAUNCH, str(completed), completed.evidence), ProgramRecord()
         else:
             seen["program_s"] = completed.wall_s
+            if completed.used is not None:
+                seen["used"] = dict(completed.used)
             outcome, program = _verdict(ready, machine, completed, claim.path)
             seen |= probe_reports(ready, claim.path, completed)
             seen |= _launch_time(program, began_s, completed.wall_s)
         made.append(_Made(ready, claim, wall_s, outcome, program, seen))
     return made
+
+
+def _cpu_s(launched: Sequence[Completed | OSError | NotPreparedError]) -> float | None:
+    """The CPU time of all programs together; None if it is not known of one that was started."""
+    used = [one.used for one in launched if isinstance(one, Completed)]
+    return None if None in used else sum(one["cpu_s"] for one in used if one is not None)
 
 
 def _not_startable(error: BuildError | NoLauncherError) -> Outcome:
@@ -219,6 +228,27 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def _looks(looks: Any) -> dict[str, Any]:
+    """What a program reported about its threads, with the file systems of the files that they waited for."""
+    if not isinstance(looks, dict):
+        return {}
+    waits = [
+        {**wait, "file_system": file_system_of(wait["path"]) if str(wait.get("path", "")).startswith("/") else None}
+        for wait in looks.get("waits", [])
+        if isinstance(wait, dict)
+    ]
+    return {"looks": {**looks, "waits": waits}}
+
+
+def _works_in(ready: Ready, claim: Claim) -> str:
+    """The folder that a program works in, or whose file system it measures."""
+    folder = ready.point.parameters.get("folder")
+    if isinstance(folder, str) and folder.startswith("/"):
+        return folder
+    is_own = ready.program.runs_in_its_folder or folder is not None
+    return str(claim.path.absolute() if is_own else Path.cwd())
+
+
 def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
     """An outcome without the secrets that a program may have printed."""
     if not secrets:
@@ -232,7 +262,11 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     ready, claim, program = made.ready, made.claim, made.program
     secrets = secrets_in(ready.point.parameters)
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
-    noted["notes"] = with_compilation({**ready.program.added_notes(), **program.notes} if program.notes else {})
+    notes = dict(program.notes)
+    noted |= _looks(notes.pop("looks", None))
+    noted["notes"] = with_compilation({**ready.program.added_notes(), **notes} if notes else {})
+    if (files := file_system_of(_works_in(ready, claim))) is not None:
+        noted["file_system"] = files
     if program.hello is not None:
         hello = program.hello
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}

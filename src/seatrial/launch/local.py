@@ -23,7 +23,8 @@ _NO_GUARD = "the seatrial process that starts programs was killed, and this prog
 @dataclass(frozen=True, slots=True)
 class Completed:
     """How a program ended: `returncode` (negative for a signal, as in subprocess) and the end of its output. `io` are
-    the final counters of /proc/PID/io, including its children; None if they cannot be read."""
+    the final counters of /proc/PID/io, including its children; None if they cannot be read. `used`: CPU time, faults,
+    switches and memory, including its children, and the times of its main thread (processes/guard.py)."""
 
     returncode: int
     wall_s: float
@@ -31,6 +32,7 @@ class Completed:
     timed_out: bool
     evidence: str
     io: Mapping[str, int] | None = None
+    used: Mapping[str, float] | None = None
 
     @property
     def died_of(self) -> str:
@@ -96,6 +98,7 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
             expired,
             _NO_GUARD if ending.lost_guard else _evidence(program.directory),
             ending.io,
+            ending.used,
         )
         for program, ending in zip(programs, endings, strict=True)
     ]

@@ -26,9 +26,18 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedCause:
+    """A cause by its name in a closed set, and the share of the time that it explains, 0..1; None: not measured."""
+
+    cause: str
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One finding; `remedy` contains a command if there is one. `loss` is the share of a figure that it costs, 0..1, if
-    known; findings are sorted by it. `aims` is what the remedy changes: none of them may be a fact already."""
+    known; findings are sorted by it. `aims` is what the remedy changes: none of them may be a fact already. `causes`
+    are the values behind the sentences, the main one first."""
 
     rule: str
     severity: Severity
@@ -39,3 +48,4 @@ class Finding:
     evidence: str
     loss: float | None = None
     aims: tuple[Aim, ...] = ()
+    causes: tuple[NamedCause, ...] = ()

@@ -36,6 +36,74 @@ class SourceJson(TypedDict):
     kind: NotRequired[str]
 
 
+class UsedJson(TypedDict):
+    """What a program used, including the children that it waited for; `leader_...`: its main thread alone."""
+
+    cpu_s: NotRequired[NonNegative]
+    minor_faults: NotRequired[NonNegative]
+    major_faults: NotRequired[NonNegative]
+    voluntary: NotRequired[NonNegative]
+    involuntary: NotRequired[NonNegative]
+    max_resident_B: NotRequired[NonNegative]
+    leader_cpu_s: NotRequired[NonNegative]
+    leader_delay_s: NotRequired[NonNegative]
+
+
+class FileSystemJson(TypedDict):
+    """A file system, with those of its mount options that make calls wait."""
+
+    type: str
+    mount_point: str
+    options: list[str]
+
+
+# `in` is a keyword of Python.
+WaitJson = TypedDict(
+    "WaitJson",
+    {
+        "in": str,
+        "path": NotRequired[str],
+        "wait_s": NonNegative,
+        "file_system": NotRequired[FileSystemJson | None],
+    },
+)
+
+
+class LooksJson(TypedDict):
+    """What the threads of a program did while they were looked at (native/task_looks.hpp), or until they ended."""
+
+    threads: NotRequired[Count]
+    cpu_s: NotRequired[NonNegative]
+    delay_s: NotRequired[NonNegative]
+    covered_s: NotRequired[NonNegative]
+    program_s: NotRequired[NonNegative]
+    program_cpu_s: NotRequired[NonNegative]
+    major_faults: NotRequired[NonNegative]
+    allowed: NotRequired[str]
+    waits: NotRequired[list[WaitJson]]
+
+
+class QuotaJson(TypedDict):
+    """A CPU quota, in CPUs, and how far it was used up meanwhile."""
+
+    cpus: NonNegative
+    file: str
+    periods: NotRequired[NonNegative]
+    throttled_periods: NotRequired[NonNegative]
+    throttled_s: NotRequired[NonNegative]
+
+
+class IoLimitJson(TypedDict):
+    """A limit on I/O, and what was moved under it meanwhile (bytes or operations)."""
+
+    file: str
+    device: str
+    direction: str
+    unit: str
+    limit: NonNegative
+    moved: NonNegative | None
+
+
 class SeenJson(TypedDict):
     """What was observed around a repeat; other keys are only displayed."""
 
@@ -62,6 +130,13 @@ class SeenJson(TypedDict):
     program_s: NotRequired[float | None]
     launch_s: NotRequired[float | None]
     clock_step_s: NotRequired[NonNegative]
+    used: NotRequired[UsedJson]
+    looks: NotRequired[LooksJson]
+    busy_s: NotRequired[dict[str, NonNegative]]
+    pressure: NotRequired[dict[str, NonNegative]]
+    quota: NotRequired[QuotaJson]
+    io_limits: NotRequired[list[IoLimitJson]]
+    file_system: NotRequired[FileSystemJson]
 
 
 Point = dict[str, str | bool | float]

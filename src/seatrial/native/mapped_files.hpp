@@ -63,11 +63,16 @@ void for_each_line(std::string_view text, Visit visit) {
 
 class MappedFiles {
 public:
-  // Scans a process and its descendants once. Processes that end meanwhile are missed.
-  void scan(pid_t root) {
+  // A process and its descendants.
+  [[nodiscard]] static std::vector<pid_t> with_descendants(pid_t root) {
     std::vector<pid_t> processes{root};
     for (std::size_t i = 0; i < processes.size() && processes.size() < max_processes; ++i)
       add_children(processes[i], processes);
+    return processes;
+  }
+
+  // Scans processes once. Those that end meanwhile are missed.
+  void scan(const std::vector<pid_t>& processes) {
     for (const auto process : processes)
       scan_process(process);
   }

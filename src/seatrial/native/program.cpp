@@ -5,6 +5,7 @@
 
 #include "hello.hpp"
 #include "parent.hpp"
+#include "thread_time.hpp"
 
 namespace seatrial {
 
@@ -56,6 +57,11 @@ void Program::unsupported(const Unsupported& missing) {
 void Program::end() {
   if (const auto taken = turns.taken())
     note("turns", *taken);
+  if (const auto time = counted_threads(); time.threads > 0)
+    note("looks", json::Object()
+                      .add("threads", time.threads)
+                      .add("cpu_s", time.cpu_s)
+                      .add("delay_s", time.delay_s));
   record_.add(end_event());
   record_.close();
 }

@@ -7,6 +7,7 @@
 
 #include "affinity.hpp"
 #include "failure.hpp"
+#include "thread_time.hpp"
 
 namespace seatrial {
 
@@ -70,8 +71,10 @@ void Team::run_on(std::span<const std::size_t> members, const Body& body) {
 void Team::work(std::size_t member) noexcept {
   for (unsigned done = 0;; ++done) {
     mailboxes_[member].jobs.wait(done, std::memory_order_acquire);
-    if (!body_)
+    if (!body_) {
+      count_this_thread();
       return;
+    }
     guarded([&] { body_(member); });
     report_done();
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "barrier.hpp"
+#include "thread_time.hpp"
 
 namespace seatrial {
 
@@ -20,7 +21,10 @@ public:
   using Body = std::function<void(std::size_t member)>;
 
   explicit Team(std::span<const int> cpus);
-  ~Team() { dismiss(); }
+  ~Team() {
+    dismiss();
+    count_this_thread();
+  }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 

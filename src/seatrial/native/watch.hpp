@@ -1,5 +1,5 @@
-// Scans the files that a running process has mapped, in a separate thread, so that waiting for the
-// process is not delayed.
+// Looks at a running process in a separate thread, so that waiting for the process is not delayed:
+// the files that it has mapped, and what its threads do.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 
 #include "clock.hpp"
 #include "mapped_files.hpp"
+#include "task_looks.hpp"
 
 namespace seatrial {
 
@@ -41,6 +42,7 @@ public:
 
   // Call after `stop`.
   [[nodiscard]] MappedFiles& files() noexcept { return files_; }
+  [[nodiscard]] const TaskLooks& tasks() const noexcept { return tasks_; }
 
 private:
   using Time = Clock::duration;
@@ -52,14 +54,20 @@ private:
     std::condition_variable_any sleeper;
     std::unique_lock lock(mutex);
     auto wait = first;
+    auto last = Clock::now();
     is_ready_.store(true, std::memory_order_release);
     is_ready_.notify_one();
     while (!sleeper.wait_for(lock, stop, wait, [&] { return stop.stop_requested(); })) {
       const auto process = process_.load(std::memory_order_acquire);
-      if (process == 0)
+      if (process == 0) {
+        last = Clock::now();
         continue;
+      }
       const auto start = Clock::now();
-      files_.scan(process);
+      const auto processes = MappedFiles::with_descendants(process);
+      tasks_.look(processes, std::chrono::duration<double>(start - last).count());
+      last = start;
+      files_.scan(processes);
       next_ = std::min(2 * next_, longest);
       wait = std::max(next_, 100 * (Clock::now() - start));
     }
@@ -69,6 +77,7 @@ private:
   std::atomic<bool> is_ready_{false};
   Time next_ = first;
   MappedFiles files_;
+  TaskLooks tasks_;
   std::jthread thread_; // declared last: joined before the members it uses are destroyed
 };
 

@@ -8,38 +8,47 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 _BUSY_FIELDS = (1, 2, 3, 6, 7)
+_MOST_CPUS = 64
+"""Of more CPUs, only the sum is recorded: records stay short."""
 _STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq steal ..." (proc(5))
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state at one moment. `busy_ticks` and `steal_ticks` are sums over the CPUs, None if the kernel does not
-    report them; `own_s` is the CPU time of this process and of the children that it has waited for."""
+    report them; `own_s` is the CPU time of this process and of the children that it has waited for. `busy_of` are the
+    busy ticks of each CPU."""
 
     at_s: float
     load_1m: float | None
     busy_ticks: int | None
     steal_ticks: int | None
     own_s: float
+    busy_of: Mapping[int, int] = field(default_factory=dict)
 
 
 def snapshot(cpus: Sequence[int]) -> Snapshot:
     """The current state. Never fails: values that cannot be read are None."""
-    busy, steal = _ticks(cpus)
+    busy_of, steal = _ticks(cpus)
     own = os.times()
     own_s = own.user + own.system + own.children_user + own.children_system
-    return Snapshot(time.monotonic(), _load(), busy, steal, own_s)
+    busy = None if busy_of is None else sum(busy_of.values())
+    return Snapshot(time.monotonic(), _load(), busy, steal, own_s, busy_of or {})
 
 
-def seen_between(before: Snapshot, after: Snapshot, cpus: Sequence[int]) -> dict[str, Any]:
+def seen_between(
+    before: Snapshot, after: Snapshot, cpus: Sequence[int], programs_s: float | None = 0.0
+) -> dict[str, Any]:
     """The load before; and of the time of these CPUs in between (`cpu_window_s`), what the hypervisor took (`steal_s`)
-    and what other processes used (`others_s`), also as shares. The kernel counts in steps of 10 ms."""
+    and what other processes used (`others_s`), also as shares. The kernel counts in steps of 10 ms. `busy_s` is the
+    time that each CPU was busy, with the program's own; left out on large machines.
+    `programs_s` is the CPU time of programs that other processes of ours waited for; None if it is not known."""
     seen: dict[str, Any] = {"load_1m": before.load_1m}
     window_s = (after.at_s - before.at_s) * len(cpus)
     if window_s <= 0:
@@ -50,11 +59,17 @@ def seen_between(before: Snapshot, after: Snapshot, cpus: Sequence[int]) -> dict
         steal_s = (after.steal_ticks - before.steal_ticks) / per_s
         seen["steal_s"] = steal_s
         seen["steal_share"] = min(1.0, steal_s / window_s)
-    if before.busy_ticks is not None and after.busy_ticks is not None:
+    if before.busy_ticks is not None and after.busy_ticks is not None and programs_s is not None:
         busy_s = (after.busy_ticks - before.busy_ticks) / per_s
-        others_s = max(0.0, busy_s - (after.own_s - before.own_s))
+        others_s = max(0.0, busy_s - (after.own_s - before.own_s) - programs_s)
         seen["others_s"] = others_s
         seen["others_share"] = min(1.0, others_s / window_s)
+    if before.busy_of and len(cpus) <= _MOST_CPUS:
+        seen["busy_s"] = {
+            str(cpu): (ticks - before.busy_of[cpu]) / per_s
+            for cpu, ticks in after.busy_of.items()
+            if cpu in before.busy_of
+        }
     return seen
 
 
@@ -65,10 +80,11 @@ def _load() -> float | None:
         return None
 
 
-def _ticks(cpus: Sequence[int]) -> tuple[int | None, int | None]:
-    """Busy and stolen ticks of these CPUs."""
-    wanted = {f"cpu{cpu}" for cpu in cpus}
-    busy = steal = 0
+def _ticks(cpus: Sequence[int]) -> tuple[dict[int, int] | None, int | None]:
+    """The busy ticks of each of these CPUs, and the stolen ticks of all."""
+    wanted = {f"cpu{cpu}": cpu for cpu in cpus}
+    busy: dict[int, int] = {}
+    steal = 0
     try:
         with Path("/proc/stat").open(encoding="ascii") as stream:
             for line in stream:
@@ -76,7 +92,7 @@ def _ticks(cpus: Sequence[int]) -> tuple[int | None, int | None]:
                     break
                 fields = line.split()
                 if fields[0] in wanted:
-                    busy += sum(int(fields[place]) for place in _BUSY_FIELDS)
+                    busy[wanted[fields[0]]] = sum(int(fields[place]) for place in _BUSY_FIELDS)
                     steal += int(fields[_STEAL_FIELD])
     except (OSError, IndexError, ValueError):
         return None, None

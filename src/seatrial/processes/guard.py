@@ -44,8 +44,8 @@ _LIMITS = tuple(sorted({value for name, value in vars(resource).items() if name.
 Request = tuple[list[bytes], dict[bytes, bytes], bytes | None, int, list[int], list[tuple[int, int]], int | None, float]
 """Words, environment, folder (None: the guard's), umask, CPUs, limits, process group (None: a new session), grace in
 seconds."""
-Ending = tuple[int, float, float, dict[str, int] | None]
-"""Return code as in subprocess, start and end (CLOCK_MONOTONIC), counters of /proc/PID/io."""
+Ending = tuple[int, float, float, dict[str, int] | None, dict[str, float]]
+"""Return code as in subprocess, start and end (CLOCK_MONOTONIC), counters of /proc/PID/io, and what it used."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -259,8 +259,23 @@ class Guard:
                 continue
             end = time.perf_counter()
             counters = tree.read_counters(program.pid)  # including all children that it waited for
-            _, status = os.waitpid(program.pid, 0)
-            program.ending = (os.waitstatus_to_exitcode(status), program.started, end, counters)
+            leader = tree.read_times(program.pid)
+            _, status, usage = os.wait4(program.pid, 0)
+            used = {**_used(usage), **leader}
+            program.ending = (os.waitstatus_to_exitcode(status), program.started, end, counters, used)
+
+
+def _used(usage: resource.struct_rusage) -> dict[str, float]:
+    """What a program and all children that it waited for used (getrusage(2)). The memory is at least the guard's own,
+    which the program had until it was executed."""
+    return {
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "minor_faults": usage.ru_minflt,
+        "major_faults": usage.ru_majflt,
+        "voluntary": usage.ru_nvcsw,
+        "involuntary": usage.ru_nivcsw,
+        "max_resident_B": usage.ru_maxrss * 1024,
+    }
 
 
 def _send(channel: socket.socket, message: Any) -> None:

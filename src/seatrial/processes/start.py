@@ -26,13 +26,14 @@ _MAIN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from seatrial.processe
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a program ended: `returncode` as in subprocess; start and end on the clock of time.perf_counter. `io` are the
-    final counters of /proc/PID/io, including its children; None if they cannot be read. `lost_guard`: the guard was
-    killed, and the program with it."""
+    final counters of /proc/PID/io, including its children; None if they cannot be read. `used` is what it used,
+    including its children (processes/guard.py). `lost_guard`: the guard was killed, and the program with it."""
 
     returncode: int
     started_s: float
     ended_s: float
     io: Mapping[str, int] | None = None
+    used: Mapping[str, float] | None = None
     lost_guard: bool = False
 
 

@@ -89,6 +89,18 @@ def read_counters(pid: int) -> dict[str, int] | None:
         return None
 
 
+def read_times(pid: int) -> dict[str, float]:
+    """`leader_cpu_s` and `leader_delay_s` of a process that runs or was not yet waited for: the CPU time of its main
+    thread, and the time that this thread was ready to run without running (proc_pid_schedstat(5)); empty if they cannot
+    be read."""
+    try:
+        with open(f"/proc/{pid}/schedstat", "rb") as file:
+            cpu_ns, delay_ns, _ = map(int, file.read().split())
+    except (OSError, ValueError):
+        return {}
+    return {"leader_cpu_s": cpu_ns / 1e9, "leader_delay_s": delay_ns / 1e9}
+
+
 def umask_here() -> int:
     """The file mode creation mask of this process, read without changing it; 0o022 if the kernel does not state it."""
     try:

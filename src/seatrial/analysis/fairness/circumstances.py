@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
+from typing import Any
 
-from seatrial.analysis.fairness.noticed import Kind, Noticed, clearly_apart, contrast, share_below
+from seatrial.analysis.disturbance.signals import Signals, signals
+from seatrial.analysis.fairness.noticed import (
+    Kind,
+    Noticed,
+    clearly_apart,
+    clearly_unlike,
+    contrast,
+    counted,
+    share_below,
+    tally,
+)
 from seatrial.analysis.fairness.side import SideFacts
 from seatrial.model.spelling import count, show_percent
 
@@ -15,6 +26,7 @@ _LOAD_APART = 0.5
 """Running and waiting processes: half a process takes a quarter of two cores."""
 _STEAL_APART = 0.01
 _OTHERS_APART = 0.05
+_WAITING_APART = 0.05
 _GAP_S = 600.0
 """With too few repeats to detect interleaving, a gap this long rules it out."""
 _APART = 0.95
@@ -26,7 +38,8 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
 
     Load and CPU time always vary: they count as a difference from 6 repeats on each side, if the medians differ by half
     a process, one percent (hypervisor) or five percent (other processes) of CPU time, and 95 % of all pairs of repeats
-    differ in the same direction.
+    differ in the same direction. So do waiting for a CPU or for memory, and time stopped by a quota, from five percent
+    on. Limits on I/O and the file system are compared as they are.
     """
     hosts = [
         Counter(str(record.seen["host"]) for record in side.all_records() if record.seen.get("host"))
@@ -43,7 +56,66 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
     others = [_numbers(side, "others_share") for side in (baseline, candidate)]
     if clearly_apart(others[0], others[1], _OTHERS_APART):
         yield contrast(Kind.OTHERS, "", *(_spread(values, show_percent) for values in others))
+    for kind, share in _WAITING.items():
+        shares = [_shares(side, share) for side in (baseline, candidate)]
+        if clearly_apart(shares[0], shares[1], _WAITING_APART):
+            yield contrast(kind, "", *(_spread(values, show_percent) for values in shares))
+    for kind, text in _WHERE.items():
+        texts = [
+            tally((record.seen for record in side.all_records() if "used" in record.seen), text)
+            for side in (baseline, candidate)
+        ]
+        if clearly_unlike(*texts):
+            yield contrast(kind, "", *map(counted, texts))
     yield from _times([sorted(record.t0 for record in side.all_records()) for side in (baseline, candidate)])
+
+
+def _of_program(share: Callable[[Signals], float | None]) -> Callable[[Mapping[str, Any]], float | None]:
+    """A share of a repeat's time, however short the repeat is."""
+
+    def of(seen: Mapping[str, Any]) -> float | None:
+        known = signals([seen], least_s=0.0)
+        return None if known is None or known.wall_s <= 0 else share(known)
+
+    return of
+
+
+def _throttled(known: Signals) -> float | None:
+    return 0.0 if known.quota is None else min(1.0, known.quota.throttled_s / known.wall_s)
+
+
+def _short_of_memory(known: Signals) -> float | None:
+    stalled_s = (known.pressure_s or {}).get("memory_some_s")
+    return None if stalled_s is None else min(1.0, stalled_s / known.wall_s)
+
+
+_WAITING = {
+    Kind.DELAY: _of_program(lambda known: known.delay_share),
+    Kind.THROTTLED: _of_program(_throttled),
+    Kind.MEMORY: _of_program(_short_of_memory),
+}
+
+
+def _io_limits(seen: Mapping[str, Any]) -> str:
+    limits = [
+        f"{limit['direction']} {limit['limit']:g} {limit['unit']} on {limit['device']}"
+        for limit in seen.get("io_limits") or ()
+    ]
+    return ", ".join(limits) or "none"
+
+
+def _file_system(seen: Mapping[str, Any]) -> str:
+    place = seen.get("file_system")
+    if not isinstance(place, Mapping):
+        return "not known"
+    return " ".join([f"{place['type']} at {place['mount_point']}", *place["options"]])
+
+
+_WHERE = {Kind.IO_LIMIT: _io_limits, Kind.FILE_SYSTEM: _file_system}
+
+
+def _shares(side: SideFacts, share: Callable[[Mapping[str, Any]], float | None]) -> list[float]:
+    return [value for record in side.all_records() if (value := share(record.seen)) is not None]
 
 
 def _numbers(side: SideFacts, key: str) -> list[float]:

@@ -35,6 +35,11 @@ class Kind(StrEnum):
     LOAD = "load"
     STEAL = "steal"
     OTHERS = "CPU time of other processes"
+    DELAY = "waiting for a CPU"
+    THROTTLED = "time stopped by a CPU quota"
+    IO_LIMIT = "limit on I/O"
+    MEMORY = "waiting for memory"
+    FILE_SYSTEM = "file system"
     COMMAND = "command line"
     TIME = "time of measurement"
 

@@ -54,6 +54,7 @@ from seatrial.analysis.rules.siblings import link_unlike_siblings, uplink_unlike
 from seatrial.analysis.rules.sockets import sockets_divided, sockets_joined
 from seatrial.analysis.rules.steadiness import two_levels, wide_spread
 from seatrial.analysis.rules.uplinks import acs_redirects, shared_uplink
+from seatrial.analysis.rules.waiting import waiting
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
@@ -66,6 +67,7 @@ RULES: tuple[Rule, ...] = (
     above_ceiling,
     wide_spread,
     two_levels,
+    waiting,
     governor,
     boost_off,
     smt_on,

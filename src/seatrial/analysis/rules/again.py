@@ -13,8 +13,11 @@ from seatrial.model.spelling import written
 
 
 def again(machine: Machine, result: ExperimentResult) -> str:
-    """Such as: "seatrial run memory.stream --set threads=1 --again". Values from records are quoted for a shell."""
+    """Such as: "seatrial run memory.stream --set threads=1 --again", or of the study if its parameters cannot be given
+    on a command line. Values from records are quoted for a shell."""
     experiment = result.experiment
+    if any(isinstance(value, tuple) for value in experiment.parameters.values()):
+        return "seatrial run STUDY.yaml --again"  # only study files take lists
     benchmark = registry().get(experiment.benchmark)
     given = dict(experiment.parameters) if benchmark is None else _given(benchmark, machine, experiment.parameters)
     words = ["seatrial", "run", experiment.benchmark]

@@ -6,19 +6,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from seatrial.analysis.disturbance.cause import Cause
+from seatrial.analysis.disturbance.diagnose import has_idle_cpus
+from seatrial.analysis.disturbance.signals import signals
+from seatrial.analysis.disturbance.words import sentences
 from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case, finite_numbers
 from seatrial.analysis.rules.expectation import UNSTEADY_WIDTH, is_wide, levels, relative_width
+from seatrial.analysis.rules.waiting import disturbed
 from seatrial.analysis.rules.words import Names, listed
 from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.finding import Finding, Severity
+from seatrial.model.finding import Finding, NamedCause, Severity
 from seatrial.model.machine import DeviceKind
 from seatrial.model.spelling import count, show, show_percent, surrounding
+from seatrial.profiler.diagnosis import cause as profile
 
 _STEAL_MATTERS = 0.02
 _OTHERS_MATTER = 0.05
 _LEAST_WINDOW_S = 1.0
 """A share of a shorter time says nothing: the kernel counts in steps of 10 ms on each CPU."""
+_DELAY_MATTERS = 0.02
+"""A program that waited less for a CPU, as a share of its time, was not disturbed by others that computed."""
+_NOT_EXPLAINED = (
+    "neither missing CPUs nor steal explains it, and clocks (`turbostat`), temperature (`sensors`) and the placement "
+    "of memory (`numastat -p PID`) were not recorded"
+)
 _HALF = (1.85, 2.15)
 """Between these ratios, one level counts as half of the other."""
 
@@ -35,7 +47,7 @@ def wide_spread(case: Case) -> Iterator[Finding]:
     if not wide:
         return
     result, figure = wide[0]
-    cause, seen = _disturbance(case, wide)
+    cause, seen, causes = _disturbance(case, wide)
     total = len(_figures(case))
     yield Finding(
         rule="repeats-spread",
@@ -48,6 +60,7 @@ def wide_spread(case: Case) -> Iterator[Finding]:
         evidence="; ".join(
             [listed(f"{names.figure(r, f)}: {show_percent(relative_width(f) or 0.0)}" for r, f in wide), *seen]
         ),
+        causes=causes,
     )
 
 
@@ -58,7 +71,7 @@ def two_levels(case: Case) -> Iterator[Finding]:
     if not split:
         return
     (result, figure), (low, high) = max(split, key=lambda entry: median(entry[1][1]) / (median(entry[1][0]) or 1.0))
-    cause, seen = _disturbance(case, [pair for pair, _ in split])
+    cause, seen, causes = _disturbance(case, [pair for pair, _ in split])
     if _shares_a_core(case, split):
         cause += (
             " One level is half of the other with several CPUs in use: at times the host seems to run two CPUs of "
@@ -77,6 +90,7 @@ def two_levels(case: Case) -> Iterator[Finding]:
         remedy="See the chart of repeats over time: a single step is a change of state, a mixture is placement. Then "
         f"measure again: `{again(case.machine, result)}`",
         evidence="; ".join([listed(names.figure(r, f) for (r, f), _ in split), *seen]),
+        causes=causes,
     )
 
 
@@ -100,16 +114,19 @@ def _levels(figure: FigureResult) -> tuple[list[float], list[float]] | None:
     return levels(figure.values)
 
 
-def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str]]:
-    """(cause suggested by the probes, values they recorded), over the repeats of these figures.
+def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str], tuple[NamedCause, ...]]:
+    """(what explains it, values that the repeats recorded, the causes as values), over the repeats of these figures.
 
-    Of the CPU time that the hypervisor took and that other processes used, over all repeats together, the larger share
-    is the cause. Single repeats say nothing: some last for two of the kernel's 10 ms ticks.
+    What the repeats waited for comes first (rules/waiting.py). Else, of the CPU time that the hypervisor took and that
+    other processes used, over all repeats together, the larger share. Single repeats say nothing: some last for two of
+    the kernel's 10 ms ticks.
     """
     places = {(result.id, repeat.repeat) for result, figure in named for repeat in figure.repeats}
     seen = [case.seen[place] for place in places if place in case.seen]
     loads = finite_numbers(entry.get("load_1m") for entry in seen)
     steal, others = _share_of_window(seen, "steal"), _share_of_window(seen, "others")
+    known = signals(seen)
+    delay = None if known is None else known.delay_share
     evidence = []
     if loads:
         evidence.append(f"load {min(loads):.1f} to {max(loads):.1f}")
@@ -117,16 +134,28 @@ def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str]]:
         evidence.append(f"steal {show_percent(steal)}")
     if others is not None:
         evidence.append(f"other processes {show_percent(others)} of the CPU time")
+    if delay is not None:
+        evidence.append(f"waited for a CPU {show_percent(delay)} of the time")
+    found = disturbed(case, [result for result, _ in named])
+    measured = [[cause for cause in one.causes if cause.share is not None] for one in found]
+    if worst := max(filter(None, measured), key=lambda own: own[0].share or 0.0, default=None):
+        causes = tuple(NamedCause(one.cause.value, one.share) for one in worst)
+        return f" {sentences(worst)}", evidence, causes
     cpus = len(case.machine.allowed_cpus) or len(case.machine.of_kind(DeviceKind.PU))
     if steal is not None and steal >= max(_STEAL_MATTERS, others or 0.0):
-        return f" The host gave {show_percent(steal)} of the CPU time to other guests (steal).", evidence
-    if others is not None and others >= _OTHERS_MATTER:
-        return f" Other processes used {show_percent(others)} of the time of the measured CPUs.", evidence
-    if others is None and loads and cpus and max(loads) > cpus + 1:
-        return f" Other programs ran: the load was up to {max(loads):.1f} on {count(cpus, 'CPU')}.", evidence
+        said = f" The host gave {show_percent(steal)} of the CPU time to other guests (steal)."
+        return said, evidence, (NamedCause(Cause.STEAL.value, steal),)
+    # On CPUs that the others did not use, or could have, as far as is known.
+    has_run = delay < _DELAY_MATTERS if delay is not None else known is not None and has_idle_cpus(known)
+    if others is not None and others >= _OTHERS_MATTER and not has_run:
+        said = f" Other processes used {show_percent(others)} of the time of the measured CPUs."
+        return said, evidence, (NamedCause(Cause.OTHER_PROCESSES.value, others),)
+    if others is None and loads and cpus and max(loads) > cpus + 1 and not has_run:
+        said = f" Other programs ran: the load was up to {max(loads):.1f} on {count(cpus, 'CPU')}."
+        return said, evidence, (NamedCause(Cause.OTHER_PROCESSES.value, None),)
     if evidence:
-        return " Neither load nor steal explains it: check clocks, temperature and memory placement.", evidence
-    return "", evidence
+        return f" Why is not known: {_NOT_EXPLAINED}.", evidence, (NamedCause(profile.Cause.NOT_KNOWN.value, None),)
+    return "", evidence, ()
 
 
 def _share_of_window(seen: Sequence[Mapping[str, Any]], what: str) -> float | None:

@@ -203,6 +203,26 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return all;
 }
 
+// What the threads did while they were looked at: how long they had a CPU or were ready to have
+// one, and the longest waits for files. Beside it the time of all, without our own.
+[[nodiscard]] json::Object looks(const TaskLooks& tasks, const ChildEnd& end) {
+  const auto counted = tasks.counted();
+  std::vector<json::Object> waits;
+  for (const auto& wait : tasks.waits())
+    waits.push_back(
+        json::Object().add("in", wait.kind).add("path", wait.path).add("wait_s", wait.seconds));
+  return json::Object()
+      .add("program_s", end.interval.elapsed_s())
+      .add("program_cpu_s", in_seconds(end.usage.ru_utime) + in_seconds(end.usage.ru_stime))
+      .add("major_faults", end.usage.ru_majflt)
+      .add("covered_s", tasks.covered_s())
+      .add("threads", tasks.threads())
+      .add("cpu_s", counted.cpu_s)
+      .add("delay_s", counted.delay_s)
+      .add("allowed", tasks.allowed())
+      .add("waits", waits);
+}
+
 // The program's exit status, unless it has a different meaning for this process.
 [[nodiscard]] Exit status_of(const ChildEnd& end) noexcept {
   const auto status = static_cast<Exit>(end.shell_exit_status());
@@ -213,7 +233,7 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
 
 // Everything about the run that was not timed.
 [[nodiscard]] std::vector<json::Object> notes(const Settings& settings, const std::string& path,
-                                              Watch& watch, double start_s) {
+                                              Watch& watch, const ChildEnd& end, double start_s) {
   MappedFiles files;
   const bool is_listed = add_listed(interpreter_of(path), files);
   const bool is_seen = !watch.files().files().empty();
@@ -221,9 +241,11 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   files.absorb(watch.files());
   files.complete();
   return {note_event("libraries", as_json(files.files(), false)),
-          note_event("libraries_listed", is_listed), note_event("libraries_seen", is_seen),
+          note_event("libraries_listed", is_listed),
+          note_event("libraries_seen", is_seen),
           note_event("programs", as_json(files.files(), true)),
-          note_event("input_files", inputs(settings, start_s))};
+          note_event("input_files", inputs(settings, start_s)),
+          note_event("looks", looks(watch.tasks(), end))};
 }
 
 void measure(Program& program, const Settings& settings) {
@@ -238,7 +260,7 @@ void measure(Program& program, const Settings& settings) {
   Watch watch;
   const auto end = child.run([&](pid_t process) { watch.follow(process); });
   watch.stop();
-  write_now(settings, notes(settings, *path, watch, in_seconds(start)));
+  write_now(settings, notes(settings, *path, watch, end, in_seconds(start)));
   if (const auto failure_text = end.failure_text(); !failure_text.empty())
     throw Failure(status_of(end), *path + " " + failure_text);
   program.add(sample_of(end));

@@ -9,7 +9,8 @@ machine of two Zen 5 cores, where a plain loop in C takes 0.55 ms (docs/results/
 
 Notes record what was run: `programs` and `libraries` ({name: {path, id}}; `id` is the build id, or size and hash), as
 the loader lists them for the program (`libraries_listed`) and as seen mapped while it and its children ran
-(`libraries_seen`); `input_files` are the arguments that name files. A library that is mapped only for a few
+(`libraries_seen`); `input_files` are the arguments that name files; `looks` is what its threads did meanwhile
+(docs/methodology.md, "What repeats waited for"). A library that is mapped only for a few
 milliseconds, between two looks, may be missed.
 """
 

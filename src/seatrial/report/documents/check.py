@@ -7,12 +7,20 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.analysis.bindings import Binding
 from seatrial.analysis.rank_layout import Layout, RankPlace
-from seatrial.model.finding import Finding, Severity
+from seatrial.model.finding import Finding, NamedCause, Severity
 from seatrial.model.json_shape import OPEN, Count, From, Keywords, Text, filled, shape, when
 
 Cpus = Annotated[list[Count], Keywords(minItems=1, uniqueItems=True)]
 
 _NULL = {"type": "null"}
+
+
+@shape(NamedCause)
+class CauseJson(TypedDict):
+    """A cause, and the share of the time that it explains (null: not measured)."""
+
+    cause: Annotated[str, Keywords(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
+    share: Annotated[float | None, Keywords(minimum=0, maximum=1)]
 
 
 @shape(Finding)
@@ -27,6 +35,7 @@ class FindingJson(TypedDict):
     remedy: Text
     evidence: Text
     loss: NotRequired[Annotated[float | None, Keywords(exclusiveMinimum=0, maximum=1)]]
+    causes: NotRequired[list[CauseJson]]
 
 
 @shape(Binding, when("cpus", None, dict.fromkeys(("numactl", "mpirun", "srun", "mpich"), _NULL)))
@@ -79,7 +88,7 @@ class CheckJson(TypedDict):
 def check_document(findings: Sequence[Finding], bindings: Sequence[Binding], layout: Layout | None = None) -> CheckJson:
     """The document of CONTRACT, with the findings in their order.
 
-    In addition to the contract: `loss` of a finding, `srun` and `mpich` of a binding, and `layouts`.
+    In addition to the contract: `loss` and `causes` of a finding, `srun` and `mpich` of a binding, and `layouts`.
     """
     document = CheckJson(
         schema="seatrial.check/1",

@@ -1,0 +1,1 @@
+"""What disturbed repeats, or made all of them slow: from the values that repeats recorded, to causes, to sentences."""

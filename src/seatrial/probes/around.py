@@ -1,0 +1,34 @@
+"""Everything that is read once before and once after a repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.probes.group_limits import GroupLimits, limits_between, read_limits
+from seatrial.probes.pressure import pressure_between, read_pressure
+from seatrial.probes.system import Snapshot, seen_between, snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The state at one moment."""
+
+    system: Snapshot
+    pressure: Mapping[str, int]
+    limits: GroupLimits
+
+
+def look_around(cpus: Sequence[int]) -> Around:
+    """The current state. Never fails: what cannot be read is missing."""
+    return Around(snapshot(cpus), read_pressure(), read_limits())
+
+
+def seen_around(before: Around, after: Around, cpus: Sequence[int], programs_s: float | None) -> dict[str, Any]:
+    """What a repeat's record has of the time in between (probes/system.py, pressure.py, group_limits.py).
+    `programs_s`: the CPU time of its programs, None if it is not known."""
+    seen = seen_between(before.system, after.system, cpus, programs_s)
+    if pressure := pressure_between(before.pressure, after.pressure):
+        seen["pressure"] = pressure
+    return seen | limits_between(before.limits, after.limits)

@@ -1,0 +1,214 @@
+"""What the control groups of this process, and so of the programs that it starts, limit: CPU time and I/O, and how far
+the limits were used.
+
+Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, cpu.stat, io.max, io.stat), scheduler/sched-bwc.rst
+(cpu.cfs_quota_us) and admin-guide/cgroup-v1/blkio-controller.rst (blkio.throttle.*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from seatrial.errors import ParseError
+from seatrial.machine.readers.control_groups import cgroup_folders, read_cgroup_membership, read_cgroup_mounts
+from seatrial.probes.kernel_text import kernel_text
+
+_V1_LIMITS = {
+    "blkio.throttle.read_bps_device": ("read", "B/s"),
+    "blkio.throttle.write_bps_device": ("write", "B/s"),
+    "blkio.throttle.read_iops_device": ("read", "op/s"),
+    "blkio.throttle.write_iops_device": ("write", "op/s"),
+}
+_V2_LIMITS = {"rbps": ("read", "B/s"), "wbps": ("write", "B/s"), "riops": ("read", "op/s"), "wiops": ("write", "op/s")}
+_V2_COUNTERS = {
+    "rbytes": ("read", "B/s"),
+    "wbytes": ("write", "B/s"),
+    "rios": ("read", "op/s"),
+    "wios": ("write", "op/s"),
+}
+_V1_COUNTERS = {
+    "blkio.throttle.io_service_bytes_recursive": "B/s",
+    "blkio.throttle.io_serviced_recursive": "op/s",
+}
+_MOST_LIMITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A CPU quota: the CPUs that it allows, the file that sets it, and what cpu.stat counted so far. `throttled_s` is
+    the sum over the CPUs."""
+
+    cpus: float
+    file: str
+    periods: int | None = None
+    throttled_periods: int | None = None
+    throttled_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IoLimit:
+    """A limit of a device ("8:0") in one direction, in its unit (B/s or op/s), the file that sets it, and what the
+    group has moved so far (bytes or operations)."""
+
+    file: str
+    device: str
+    direction: str
+    unit: str
+    limit: float
+    moved: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimits:
+    """The smallest quota between the root and the group of this process, and all limits on I/O there."""
+
+    quota: Quota | None = None
+    io: tuple[IoLimit, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Folders:
+    """The groups of this process from the root down, with their version."""
+
+    cpu: tuple[tuple[Path, bool], ...]
+    io: tuple[tuple[Path, bool], ...]
+
+
+def read_limits(root: Path = Path("/")) -> GroupLimits:
+    """The limits and counters now. Never fails: what cannot be read is missing. `root` has the files of a machine."""
+    folders = _folders(kernel_text(f"{root}/proc/self/cgroup"), root)
+    return GroupLimits(_smallest_quota(folders), tuple(_io_limits(folders))[:_MOST_LIMITS])
+
+
+def limits_between(before: GroupLimits, after: GroupLimits) -> dict[str, Any]:
+    """`quota` and `io_limits` for a repeat's record; empty if nothing is limited."""
+    seen: dict[str, Any] = {}
+    if after.quota is not None:
+        was = before.quota if before.quota is not None and before.quota.file == after.quota.file else None
+        seen["quota"] = {"cpus": after.quota.cpus, "file": after.quota.file, **_counted(was, after.quota)}
+    was_moved = {(one.file, one.device, one.direction, one.unit): one.moved for one in before.io}
+    limits = []
+    for one in after.io:
+        earlier = was_moved.get((one.file, one.device, one.direction, one.unit))
+        moved = None if one.moved is None or earlier is None else max(0, one.moved - earlier)
+        keys = {"file": one.file, "device": one.device, "direction": one.direction, "unit": one.unit}
+        limits.append({**keys, "limit": one.limit, "moved": moved})
+    if limits:
+        seen["io_limits"] = limits
+    return seen
+
+
+def _counted(before: Quota | None, after: Quota) -> dict[str, float]:
+    counted: dict[str, float] = {}
+    for name in ("periods", "throttled_periods", "throttled_s"):
+        first, last = getattr(before, name, None), getattr(after, name)
+        if first is not None and last is not None:
+            counted[name] = max(0, last - first)
+    return counted
+
+
+@lru_cache(maxsize=8)
+def _folders(membership: str, root: Path) -> _Folders:
+    cpu: list[tuple[Path, bool]] = []
+    io: list[tuple[Path, bool]] = []
+    try:
+        paths = read_cgroup_membership(membership)
+        text = (root / "proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+        mounts = read_cgroup_mounts(text)
+    except (ParseError, OSError):
+        return _Folders((), ())
+    for mount in mounts:
+        for controllers, found in ((("cpu",), cpu), (("blkio", "io"), io)):
+            own = mount.controllers
+            for name in [""] if own is None else [name for name in controllers if name in own]:
+                if name in paths:
+                    groups = cgroup_folders(mount, paths[name])
+                    found += [(root / group.lstrip("/"), mount.controllers is None) for group in groups]
+    return _Folders(tuple(cpu), tuple(io))
+
+
+def _smallest_quota(folders: _Folders) -> Quota | None:
+    found = [quota for folder, is_v2 in folders.cpu if (quota := _quota(folder, is_v2)) is not None]
+    if not found:
+        return None
+    cpus, file, folder, is_v2 = min(found, key=lambda one: one[0])
+    counted = _numbers(kernel_text(folder / "cpu.stat"))
+    throttled = counted.get("throttled_usec" if is_v2 else "throttled_time")
+    throttled_s = None if throttled is None else throttled / (1e6 if is_v2 else 1e9)
+    return Quota(cpus, file, counted.get("nr_periods"), counted.get("nr_throttled"), throttled_s)
+
+
+def _quota(folder: Path, is_v2: bool) -> tuple[float, str, Path, bool] | None:
+    if is_v2:
+        file = folder / "cpu.max"
+        words = kernel_text(file).split()
+    else:
+        file = folder / "cpu.cfs_quota_us"
+        words = kernel_text(file).split()
+        if words and words[0].isdecimal():
+            words += kernel_text(folder / "cpu.cfs_period_us").split()
+    if len(words) != 2 or not all(word.isdecimal() and int(word) > 0 for word in words):
+        return None
+    return int(words[0]) / int(words[1]), str(file), folder, is_v2
+
+
+def _numbers(text: str) -> dict[str, int]:
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
+
+
+def _io_limits(folders: _Folders) -> Iterator[IoLimit]:
+    for folder, is_v2 in folders.io:
+        yield from _of_v2(folder) if is_v2 else _of_v1(folder)
+
+
+def _of_v1(folder: Path) -> Iterator[IoLimit]:
+    counters: Mapping[tuple[str, str, str], int] | None = None
+    for name, (direction, unit) in _V1_LIMITS.items():
+        for device, limit in _numbers(kernel_text(folder / name)).items():
+            if limit > 0:
+                counters = _v1_counters(folder) if counters is None else counters
+                moved = counters.get((device, direction, unit), 0)
+                yield IoLimit(str(folder / name), device, direction, unit, float(limit), moved)
+
+
+def _v1_counters(folder: Path) -> dict[tuple[str, str, str], int]:
+    """The lines `8:0 Write 4096` of the group and those below it; a device without I/O has none."""
+    found: dict[tuple[str, str, str], int] = {}
+    for name, unit in _V1_COUNTERS.items():
+        for line in kernel_text(folder / name).splitlines():
+            words = line.split()
+            if len(words) == 3 and words[2].isdecimal():
+                found[words[0], words[1].lower(), unit] = int(words[2])
+    return found
+
+
+def _of_v2(folder: Path) -> Iterator[IoLimit]:
+    """The lines `8:16 rbps=2097152 wbps=max riops=max wiops=120`."""
+    file = folder / "io.max"
+    text = kernel_text(file)
+    if not text:
+        return
+    counters = {
+        (device, *_V2_COUNTERS[key]): value
+        for device, key, value in _pairs(kernel_text(folder / "io.stat"))
+        if key in _V2_COUNTERS
+    }
+    for device, key, value in _pairs(text):
+        if key in _V2_LIMITS and value > 0:
+            direction, unit = _V2_LIMITS[key]
+            moved = counters.get((device, direction, unit), 0)
+            yield IoLimit(str(file), device, direction, unit, float(value), moved)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str, int]]:
+    for line in text.splitlines():
+        device, *rest = line.split() or [""]
+        for word in rest:
+            key, _, value = word.partition("=")
+            if value.isdecimal():
+                yield device, key, int(value)
