@@ -104,6 +104,11 @@ PLANTED = {
     "every message takes longer": (exchange(1e-3, 8e-4), exchange(5e-3, 4e-3), [Change.TRANSFER]),
     "a slower path": (receive(1e-6, 5e-7), receive(3e-4, 2e-4, send_s=8e-6), [Change.LATENCY]),
     "ten times the calls": (EVEN, replace(EVEN, rows=collective(100_000, 2e-6)), [Change.CALLS]),
+    "larger messages": (
+        replace(EVEN, rows={("MPI_Sendrecv", 8): (100, 1e-6, 1e-6)}),
+        replace(EVEN, rows={("MPI_Sendrecv", 1 << 22): (100, 5e-3, 4e-3)}),
+        [Change.SIZES],
+    ),
     "other processes": (EVEN, SPUN, [Change.OTHER_PROCESSES]),
     "a quota": (EVEN, Made(delay_s=0.8, quota=0.6, throttled_share=0.9), [Change.CPU_QUOTA]),
     "another rank is late each time": (EVEN, replace(EVEN, rows=collective(1000, 5e-4)), [Change.LATE_AT_COLLECTIVE]),
@@ -185,6 +190,13 @@ def test_nothing_about_waiting_where_ranks_had_no_cpu() -> None:
     assert Change.IMBALANCE not in found and found[-1] is Change.NOT_KNOWN
 
 
+def test_computing_longer_beside_others_is_not_their_fault() -> None:
+    """Both sides have a CPU for half of the time: who computes longer also waits longer for one."""
+    light, heavy = (Made((1.0 * n, 1.0 * n), delay_s=0.8 * n, others=1.0) for n in (1.0, 1.5))
+    (found,) = why(light, heavy)
+    assert found.change is Change.COMPUTATION and "CPU time" in change_sentence(found)
+
+
 def test_old_records_have_the_causes_that_their_sums_tell() -> None:
     old = replace(EVEN, is_old=True)
     assert changes(old, replace(old, computing_s=(1.5, 1.5))) == [Change.COMPUTATION]
@@ -201,7 +213,7 @@ def test_the_parts_of_calls_add_up_and_turn_with_the_sides() -> None:
 
 
 def test_a_change_has_the_name_that_a_profile_gives_it() -> None:
-    others = {"blocked", "number-of-calls"}
+    others = {"blocked", "number-of-calls", "message-sizes"}
     assert {one.value for one in Change} - others <= {one.value for one in Cause}
 
 

@@ -34,6 +34,7 @@ _LITTLE = 0.1
 _CLEARLY = 2 / 3
 _COST = {
     Moving.CALLS: Change.CALLS,
+    Moving.SIZES: Change.SIZES,
     Moving.LATENCY: Change.LATENCY,
     Moving.TRANSFER: Change.TRANSFER,
     Moving.STARTUP: Change.STARTUP,
@@ -88,8 +89,13 @@ def change_diagnoses(baseline: Sequence[Repeat], candidate: Sequence[Repeat]) ->
     pairs = _pairs(baseline, candidate)
     if not pairs.is_sure(Moving.WHOLE):
         return ()
-    found = _no_cpu(pairs) if _has_no_cpu(pairs) else [*_computing(pairs), *_waiting(pairs)]
-    found += [_cost(pairs, part, change) for part, change in _COST.items() if pairs.is_sure(part)]
+    if _has_no_cpu(pairs):
+        found = _no_cpu(pairs) or _computing_beside_others(pairs)
+        costs = [Moving.CALLS]  # counted, whoever had a CPU
+    else:
+        found = [*_computing(pairs), *_waiting(pairs)]
+        costs = list(_COST)
+    found += [_cost(pairs, part, _COST[part]) for part in costs if pairs.is_sure(part)]
     named = sorted((one for one in found if one.share >= LEAST_SHARE), key=lambda one: -one.share)
     explained = sum(one.share for one in named)
     if explained < _EXPLAINS:
@@ -172,6 +178,13 @@ def _computing(pairs: _Pairs) -> list[ChangeDiagnosis]:
             p_value=pairs.p[Moving.COMPUTING],
         )
     ]
+
+
+def _computing_beside_others(pairs: _Pairs) -> list[ChangeDiagnosis]:
+    """The same where ranks waited for a CPU on both sides: only if their CPU time moved as much."""
+    moved = pairs.mean_s[Moving.CPU] / pairs.mean_s[Moving.COMPUTING] if pairs.mean_s[Moving.COMPUTING] else 0.0
+    ran = 1.0 - min(fmean(repeat.delay_share for repeat in side) for side in pairs.sides)
+    return _computing(pairs) if pairs.is_sure(Moving.CPU) and moved >= _EXPLAINS * ran else []
 
 
 def _waiting(pairs: _Pairs) -> list[ChangeDiagnosis]:

@@ -21,7 +21,9 @@ _POLLS = re.compile(r"MPI_(Test\w*|Im?probe|Request_get_status\w*|Parrived)(_c)?
 _SLOWER = 1.25
 """The shortest call of one side is so much longer: of thousands of calls, it is steady."""
 _WITH_THE_SHORTEST = 1.5
-"""The mean moved with the shortest call if its ratio is at most so much larger."""
+"""The mean moved with the shortest call if its ratio is at most so much larger,"""
+_MOSTLY_PROMPT = 4.0
+"""and the mean is at most so many times the shortest one: else it is mostly waiting."""
 
 
 class Moving(StrEnum):
@@ -29,11 +31,13 @@ class Moving(StrEnum):
 
     WHOLE = "whole"
     NO_CPU = "no-cpu"
+    CPU = "cpu"
     BLOCKED = "blocked"
     STARTUP = "startup"
     COMPUTING = "computing"
     EXCESS = "excess"
     CALLS = "calls"
+    SIZES = "sizes"
     LATENCY = "latency"
     TRANSFER = "transfer"
     WAIT_RECEIVE = "wait-receive"
@@ -173,8 +177,9 @@ def split(baseline: Repeat, candidate: Repeat) -> Split:
     parts[Moving.WHOLE] = candidate.wall_s - baseline.wall_s
     parts[Moving.COMPUTING] = candidate.middle_s - baseline.middle_s
     parts[Moving.EXCESS] = candidate.excess_s - baseline.excess_s
+    parts[Moving.NO_CPU] = _no_cpu_s(baseline, candidate)
     pairs = {
-        Moving.NO_CPU: (baseline.delay_s, candidate.delay_s),
+        Moving.CPU: (baseline.cpu_s, candidate.cpu_s),
         Moving.BLOCKED: (baseline.blocked_s, candidate.blocked_s),
     }
     for part, (before, after) in pairs.items():
@@ -189,8 +194,22 @@ def split(baseline: Repeat, candidate: Repeat) -> Split:
         for part, seconds in _of_call(call, first, second, sends_ratio, reference, max(1, baseline.ranks)):
             parts[part] += seconds
             by_call[part, call] += seconds
+    for call, seconds in _other_sizes(*sides):
+        parts[Moving.CALLS] -= seconds
+        parts[Moving.SIZES] += seconds
+        by_call[Moving.CALLS, call] -= seconds
+        by_call[Moving.SIZES, call] += seconds
     parts[Moving.WAITING] = sum(parts[part] for part in set(_WAIT_OF.values()))
     return Split(parts, by_call)
+
+
+def _no_cpu_s(baseline: Repeat, candidate: Repeat) -> float:
+    """What the ranks waited longer for a CPU, per second that they ran: a program that computes longer beside the same
+    other processes also waits longer, but the cause of that is computing."""
+    if baseline.delay_s is None or candidate.delay_s is None:
+        return 0.0
+    ran = [max(1e-9, repeat.wall_s - (repeat.delay_s or 0.0)) for repeat in (baseline, candidate)]
+    return sum(ran) / 2 * (candidate.delay_s / ran[1] - baseline.delay_s / ran[0])
 
 
 def _reference(repeat: Repeat) -> Reference:
@@ -230,6 +249,25 @@ def _of_call(
     return [(Moving.CALLS, more), (cost, prompt), (_WAIT_OF[kind], longer - prompt)]
 
 
+def _other_sizes(first: Mapping[Call, Row], second: Mapping[Call, Row]) -> list[tuple[Call, float]]:
+    """What the calls of sizes that only one side has take longer, for functions that both have: as many calls as both
+    sides have in these sizes changed their size, the others are more calls. Each with the call that has most of it."""
+    only = [
+        {call: row for call, row in own.items() if call not in other and not is_start(call[0])}
+        for own, other in ((first, second), (second, first))
+    ]
+    found = []
+    for name in dict.fromkeys(call[0] for call in only[0]):
+        sides = [{call: row for call, row in side.items() if call[0] == name} for side in only]
+        counts = [sum(row.count for row in side.values()) for side in sides]
+        if not all(counts):
+            continue
+        before, after = (sum(row.time_s for row in side.values()) / n for side, n in zip(sides, counts, strict=True))
+        calls = sides[after > before]
+        found.append((max(calls, key=lambda call: calls[call].time_s), min(counts) * (after - before)))
+    return found
+
+
 def _prompt_s(
     name: str,
     kind: WaitKind,
@@ -259,7 +297,13 @@ def _prompt_s(
     count = (first.count + second.count) / 2
     means = second.mean_s / first.mean_s if first.mean_s > 0 else 1.0
     moved = max(ratio, 1 / ratio)
-    if moved >= _SLOWER and (ratio > 1) == (means > 1) and max(means, 1 / means) <= _WITH_THE_SHORTEST * moved:
+    is_prompt = all(row.least_s and row.mean_s <= _MOSTLY_PROMPT * row.least_s for row in (first, second))
+    if (
+        is_prompt
+        and moved >= _SLOWER
+        and (ratio > 1) == (means > 1)
+        and max(means, 1 / means) <= _WITH_THE_SHORTEST * moved
+    ):
         return count * (second.mean_s - first.mean_s)
     return count * (second.least_s - first.least_s)
 

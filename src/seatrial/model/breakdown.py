@@ -67,6 +67,7 @@ class Change(StrEnum):
     """All ranks are outside MPI for longer, neither running nor ready to run."""
     IMBALANCE = "imbalance"
     CALLS = "number-of-calls"
+    SIZES = "message-sizes"
     LATENCY = "latency"
     TRANSFER = "transfer"
     LATE_SENDER = "late-sender"

@@ -90,12 +90,16 @@ def _imbalance(one: ChangeDiagnosis) -> str:
 
 
 def _per_call(one: ChangeDiagnosis) -> str:
-    return f"{_sides(one, ChangeSignal.CALL_MEAN, _seconds)} per call on average"
+    return f"{_sides(one, ChangeSignal.CALL_MEAN, _seconds, 'none')} per call on average"
 
 
 def _calls(one: ChangeDiagnosis) -> str:
     counts = _sides(one, ChangeSignal.CALLS, lambda value: f"{value:.0f}", "0")
     return f"the number of calls, mostly {_call(one)}: {counts} per rank"
+
+
+def _sizes(one: ChangeDiagnosis) -> str:
+    return f"the size of messages: {_call(one)} on one side only, {_per_call(one)}"
 
 
 def _cost(one: ChangeDiagnosis) -> str:
@@ -106,8 +110,8 @@ def _cost(one: ChangeDiagnosis) -> str:
 def _late(what: str) -> Callable[[ChangeDiagnosis], str]:
     def words(one: ChangeDiagnosis) -> str:
         return (
-            f"{what}, mostly in {_call(one)}: {_per_call(one)}, {_sides(one, ChangeSignal.CALL_SHORTEST, _seconds)} for "
-            f"the shortest. Time outside MPI does not explain it: {_ranks(one)}"
+            f"{what}, mostly in {_call(one)}: {_per_call(one)}, "
+            f"{_sides(one, ChangeSignal.CALL_SHORTEST, _seconds)} for the shortest. Time outside MPI does not explain it: {_ranks(one)}"
         )
 
     return words
@@ -139,6 +143,7 @@ _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {
     Change.BLOCKED: _blocked,
     Change.IMBALANCE: _imbalance,
     Change.CALLS: _calls,
+    Change.SIZES: _sizes,
     Change.LATENCY: _cost,
     Change.TRANSFER: _cost,
     Change.LATE_SENDER: _late("receives wait longer for their message"),
