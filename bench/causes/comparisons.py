@@ -48,7 +48,7 @@ WHERE = (
     Where("all ranks compute longer", ("even", "longer"), planted("computation"), is_quick=True),
     Where("one rank computes longer", ("even", "imbalance"), planted("imbalance"), is_quick=True),
     Where("ranks compute in turn", ("even", "turns"), planted("late-at-collective", "not-known")),
-    Where("a thousand times the calls", ("even", "calls"), planted("number-of-calls")),
+    Where("thousands of times the calls", ("even", "calls"), planted("number-of-calls")),
     Where("larger messages", ("small", "large"), planted("message-sizes")),
     Where("ranks sleep in each step", ("even", "blocked"), planted("blocked")),
     Where("a quota on one side", ("even", "even"), planted("cpu-quota"), quota=0.8),

@@ -109,9 +109,10 @@ def _cost(one: ChangeDiagnosis) -> str:
 
 def _late(what: str) -> Callable[[ChangeDiagnosis], str]:
     def words(one: ChangeDiagnosis) -> str:
+        shortest = _sides(one, ChangeSignal.CALL_SHORTEST, _seconds)
         return (
-            f"{what}, mostly in {_call(one)}: {_per_call(one)}, "
-            f"{_sides(one, ChangeSignal.CALL_SHORTEST, _seconds)} for the shortest. Time outside MPI does not explain it: {_ranks(one)}"
+            f"{what}, mostly in {_call(one)}: {_per_call(one)}, {shortest} for the shortest. Time outside MPI does not "
+            f"explain it: {_ranks(one)}"
         )
 
     return words
