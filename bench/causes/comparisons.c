@@ -1,8 +1,7 @@
 /* A fixed amount of work, for comparisons of two runs: comparisons STEP NUMBER
  *
- * Each step computes for about a millisecond and meets the other ranks in an all-reduce, changed by STEP:
- *   even            nothing is changed
- *   longer          all ranks compute half as long again
+ * Each step computes for about a millisecond and meets the other ranks in an all-reduce, changed by
+ * STEP: even            nothing is changed longer          all ranks compute half as long again
  *   imbalance       rank 1 computes twice as long
  *   turns           in each step, another rank computes for all; together as much as "even"
  *   calls           3999 more all-reduces

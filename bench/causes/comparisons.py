@@ -158,7 +158,8 @@ def _listed(bench: Bench, one: Listed) -> Said:
             _studied(bench, side.benchmarks, {}, results=name, prefix=side.prefix, variables=side.variables)
     answer = bench.seatrial("compare", "a", "b", "--format", "json")
     unintended = [each for each in answer["differences"] if not each["intended"]]
-    found: list[tuple[str, float | None]] = [(each["what"], None) for each in unintended]
+    names = [each["what"].removesuffix(f" {bench.folder / 'data'}") for each in unintended]
+    found: list[tuple[str, float | None]] = [(name, None) for name in names]
     found.sort(key=lambda each: each[0] not in one.right)
     said = "; ".join(f"{each['what']}: {each['baseline']} -> {each['candidate']}" for each in unintended)
     return Said((*found, *_verdicts(answer)), said)
@@ -212,7 +213,7 @@ def _one_cpu(bench: Bench) -> tuple[Side, Side]:
 
 
 def _kernels(bench: Bench) -> tuple[Side, Side]:
-    run = {"cpu.gemm": {"n": 512, "cores": "one"}}
+    run = {"cpu.gemm": {"n": 512, "threads": 1}}
     return Side(run), Side(run, variables={"OPENBLAS_CORETYPE": "Prescott"})
 
 

@@ -25,8 +25,8 @@ struct FilePart {
 
 struct ElfFile {
   std::string soname;
-  std::string build_id;    // hexadecimal; empty if the linker wrote none
-  std::string interpreter; // the dynamic loader; empty for static programs and most libraries
+  std::string build_id;       // hexadecimal; empty if the linker wrote none
+  std::string interpreter;    // the dynamic loader; empty for static programs and most libraries
   std::vector<FilePart> code; // its executable segments, without headers and notes
 };
 

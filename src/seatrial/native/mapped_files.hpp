@@ -22,8 +22,8 @@
 
 namespace seatrial {
 
-// A file as it was when first seen. `id` is empty if it cannot be identified; `code` is the hash of a
-// program's machine code.
+// A file as it was when first seen. `id` is empty if it cannot be identified; `code` is the hash of
+// a program's machine code.
 struct SeenFile {
   std::string path;
   std::string name; // SONAME, else the file name
@@ -109,7 +109,7 @@ public:
   [[nodiscard]] const std::vector<SeenFile>& files() const noexcept { return files_; }
 
 private:
-  static constexpr off_t largest_hashed = 64 << 20; // about 70 ms
+  static constexpr off_t largest_hashed = 64 << 20;       // about 70 ms
   static constexpr std::uint64_t largest_code = 16 << 20; // about 5 ms
   static constexpr std::size_t max_processes = 256;
   static constexpr std::size_t max_files = 4096;

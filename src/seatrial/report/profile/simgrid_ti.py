@@ -42,7 +42,8 @@ class TiExport:
 
 def export_ti(traces: Sequence[Path], folder: Path, load: TraceLoad | None = None) -> TiExport:
     """Write the traces of all ranks of a program to a folder, created if necessary; `trace.txt` lists the other files.
-    `load` is what the ranks had of a processor: their computation is without the time that they waited for one.
+    `load` is what the ranks had of a processor: their computation is without the time that they waited for one. None:
+    it is the time between calls.
 
     Lines are written one by one, so that memory does not grow with the traces; the output is deterministic. Raises
     ParseError for damaged traces, UsageError unless they are those of all ranks of one world, OSError.
@@ -54,7 +55,7 @@ def export_ti(traces: Sequence[Path], folder: Path, load: TraceLoad | None = Non
         messages = collectives = 0
         for rank, (name, actions) in enumerate(zip(names, program.ranks, strict=True)):
             own = load.ranks[rank] if load is not None and rank < len(load.ranks) else RankLoad()
-            header = header_line(load or TraceLoad(), rank)
+            header = header_line(load, rank) if load is not None else ""
             sent, shared = _write(folder / name, rank, world.size, _without_delay(actions, own), header)
             messages += sent
             collectives = max(collectives, shared)
@@ -83,7 +84,7 @@ def _write(path: Path, rank: int, ranks: int, actions: Iterable[Action], header:
     """The number of messages that the rank sends, and of collectives of all ranks."""
     sent = shared = 0
     with path.open("w", encoding="ascii", newline="\n") as file:
-        file.write(f"{header}\n{rank} init\n")
+        file.write(f"{header}{rank} init\n")
         for action in actions:
             sent += isinstance(action, Send)
             shared += isinstance(action, WorldCollective)

@@ -48,7 +48,7 @@ def write_trace(
     if not traces:
         raise UsageError(f"no process left a trace in {tables}", "profile with `--trace` and a supported MPI library")
     traces, *others = trace_worlds(traces)
-    load = trace_load(profiles[0], len(traces)) if profiles else TraceLoad()
+    load = trace_load(profiles[0], len(traces)) if profiles else None
     ti = export_ti(traces, folder, load)
     written = [*ti.files]
     command = None
@@ -62,10 +62,10 @@ def write_trace(
             written.append(folder / name)
         command = replay_command(ti.ranks)
     summary = _summary(ti, figures, command)
-    summary[1:1] = load_lines(load)
+    summary[1:1] = load_lines(load) if load is not None else []
     if others:
         summary.insert(1, f"not exported: traces of {len(others)} other programs of this command")
-    return TraceExport(tuple(summary), tuple(written), command, ti, load)
+    return TraceExport(tuple(summary), tuple(written), command, ti, load or TraceLoad())
 
 
 def replay_command(ranks: int, smpirun: str = "smpirun") -> tuple[str, ...]:

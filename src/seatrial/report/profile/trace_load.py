@@ -99,12 +99,12 @@ def load_lines(load: TraceLoad) -> list[str]:
 
 
 def header_line(load: TraceLoad, rank: int) -> str:
-    """The comment at the start of a rank's trace."""
+    """The comment at the start of a rank's trace, a whole line."""
     one = load.ranks[rank] if rank < len(load.ranks) else RankLoad()
     if one.cpu_s is None or one.delay_s is None or one.wall_s is None:
-        return "# seatrial: CPU time of this rank unknown; computation is the time between calls"
+        return "# seatrial: CPU time of this rank unknown; computation is the time between calls\n"
     disturbed = "; WARNING: waited for a CPU for more than 10 % of the time" if load.is_disturbed else ""
     return (
         f"# seatrial: CPU time {one.cpu_s:.6f} s of {one.wall_s:.6f} s, ready to run without a CPU "
-        f"{one.delay_s:.6f} s; computation is {one.own_share:.4f} of the time between calls{disturbed}"
+        f"{one.delay_s:.6f} s; computation is {one.own_share:.4f} of the time between calls{disturbed}\n"
     )
