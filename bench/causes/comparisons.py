@@ -41,12 +41,11 @@ class Where:
     same_cpu: bool = False
     variable: tuple[str, str, str] | None = None
     library: str = ""
-    is_quick: bool = False
 
 
 WHERE = (
-    Where("all ranks compute longer", ("even", "longer"), planted("computation"), is_quick=True),
-    Where("one rank computes longer", ("even", "imbalance"), planted("imbalance"), is_quick=True),
+    Where("all ranks compute longer", ("even", "longer"), planted("computation")),
+    Where("one rank computes longer", ("even", "imbalance"), planted("imbalance")),
     Where("ranks compute in turn", ("even", "turns"), planted("late-at-collective", "not-known")),
     Where("thousands of times the calls", ("even", "calls"), planted("number-of-calls")),
     Where("larger messages", ("small", "large"), planted("message-sizes")),
@@ -346,7 +345,6 @@ def _cases() -> Iterator[Case]:
                     right=one.right,
                     variant=library.name,
                     loads=QUIET_ONLY if one.quota or one.same_cpu else BOTH,
-                    is_quick=one.is_quick,
                     needs_cpus=2,
                 )
     for listed in LISTED:
