@@ -3,7 +3,7 @@
 The Lennard-Jones melt of `apps.lammps` runs without the profiler, with it, and with it and a trace, alternately. Each
 trace is exported, and replayed by `smpirun` on a platform fitted to `mpi.latency` and `mpi.bandwidth` of a results
 folder. The goal: the replay time is within 10 % of the traced run's wall time, from the start of the first rank to the
-MPI_Finalize of the last. The replay does not include CPU time that other programs take while a rank is inside MPI. Each
+MPI_Finalize of the last. The replay does not include time in which a rank waits for a CPU, inside MPI or outside. Each
 round therefore records the share of the wall time in which the ranks had a CPU; the ratio is that of the rounds with
 nearly all of it, and that of all rounds is also given. The script also reports the wall times of the three commands
 with their launcher, and the time of one call without the profiler, with it, and with a trace (`mpi_profiler_calls.c`,
@@ -37,6 +37,7 @@ from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.mpi import choose_mpi
 from seatrial.environments.shared_library import c_compiler
+from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.model.benchmark import External
 from seatrial.model.mpi import Mpi
 from seatrial.profiler.capture.library import build_profiler, profiler_variables
@@ -162,15 +163,19 @@ def _round(number: int, runner: _Runner, melt: list[str], network: NetworkTables
     tables = {mode: runner.folder / f"{mode}-{number}" for mode in _MODES}
     load = os.getloadavg()[0]
     ran = {mode: runner.run(melt, mode, tables[mode]) for mode in order}
-    export = write_trace(tables["traced"], runner.folder / f"ti-{number}", network)
+    profiles, _ = profiles_of_tables(tables["traced"])
+    export = write_trace(tables["traced"], runner.folder / f"ti-{number}", network, profiles)
     replay_s = _replayed_s(export, runner.folder / f"ti-{number}", smpirun)
     on_processor = ran["traced"].processor_s / (_RANKS * export.ti.wall_s)
     print(
-        f"round {number}: wall {export.ti.wall_s:.3f} s, replay {replay_s:.3f} s, on a CPU {on_processor:.0%}",
+        f"round {number}: wall {export.ti.wall_s:.3f} s, replay {replay_s:.3f} s, on a CPU {on_processor:.0%}, "
+        f"without a CPU at most {export.load.delay_share or 0:.0%}, load {load:.2f}",
         flush=True,
     )
     return {
         "load_before": load,
+        "cpu_share": export.load.cpu_share,
+        "delay_share": export.load.delay_share,
         "command_s": {mode: ran[mode].wall_s for mode in _MODES},
         "on_processor": on_processor,
         "wall_s": export.ti.wall_s,

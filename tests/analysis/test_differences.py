@@ -208,6 +208,24 @@ def test_files_of_a_program_that_is_not_ours() -> None:
 ONE = {**SEEN, "affinity": [[0]], "command": [*SEEN["command"][:4], "0"]}
 
 
+def test_equal_machine_code_is_said_of_programs_that_differ() -> None:
+    def of(name: str, key: str, code: str | None) -> SideFacts:
+        entry = {"path": f"/opt/{name}", "id": key} | ({"code": code} if code is not None else {})
+        return side(benchmark="command", seen=notes(programs={name: entry}))
+
+    rebuilt = named(differences(of("x", "1", "c"), of("x", "2", "c"), None))["program x"]
+    assert (rebuilt.baseline, rebuilt.candidate) == ("/opt/x (1)", "/opt/x (2), equal machine code")
+    for codes in (("c", "d"), (None, None), ("c", None)):
+        other = named(differences(of("x", "1", codes[0]), of("x", "2", codes[1]), None))["program x"]
+        assert other.candidate == "/opt/x (2)"
+    moved = named(differences(of("x", "1", "c"), of("y", "2", "c"), None))
+    assert moved["program x"].baseline == "/opt/x (1), equal machine code as y"
+    assert moved["program y"].candidate == "/opt/y (2), equal machine code as x"
+    assert named(differences(of("x", "1", "c"), of("y", "2", "d"), None))["program y"].candidate == "/opt/y (2)"
+    hostile = side(benchmark="command", seen=notes(programs={"x": {"path": "/opt/x", "id": "2", "code": [3]}}))
+    assert named(differences(of("x", "1", "c"), hostile, None))["program x"].candidate == "/opt/x (2)"
+
+
 def test_one_thread_fewer_by_parameter() -> None:
     found = named(differences(side(), side(parameters={"threads": 1}, seen=ONE), "threads"))
     assert found["parameter threads"] == Difference("parameter threads", "2", "1", True)

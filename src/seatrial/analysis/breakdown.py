@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
+from seatrial.analysis.breakdown_causes import change_diagnoses
+from seatrial.analysis.breakdown_rows import repeat_of
 from seatrial.analysis.measured import SideExperiment
-from seatrial.model.breakdown import COMPUTING, OTHER_CALLS, Breakdown, Moved, Part
+from seatrial.model.breakdown import COMPUTING, OTHER_CALLS, Breakdown, ChangeDiagnosis, Moved, Part
 from seatrial.model.record import RepeatRecord
 from seatrial.stats.max_t import adjusted_p
 
@@ -32,6 +35,7 @@ class _Profiles:
     repeats: list[_Repeat]
     blocks: list[str]
     incomplete: int
+    summaries: list[Mapping[str, Any]]
 
 
 _WHOLE: _Key = ("wall", None)
@@ -64,7 +68,14 @@ def breakdown(baseline: SideExperiment, candidate: SideExperiment) -> Breakdown 
         moved=tuple(moved),
         repeats=(len(sides[0]), len(sides[1])),
         incomplete=sum(profile.incomplete for profile in profiles),
+        diagnoses=_diagnoses(*profiles) if has_mpi else (),
     )
+
+
+def _diagnoses(baseline: _Profiles, candidate: _Profiles) -> tuple[ChangeDiagnosis, ...]:
+    """Why the sides differ, from the blocks with a complete repeat of each."""
+    pairs = [(baseline.summaries[a], candidate.summaries[b]) for a, b in _places(baseline, candidate)]
+    return change_diagnoses([repeat_of(a) for a, _ in pairs], [repeat_of(b) for _, b in pairs])
 
 
 def _ok_records(side: SideExperiment, probe: str) -> list[RepeatRecord]:
@@ -77,25 +88,31 @@ def _repeats(side: SideExperiment) -> _Profiles:
     """The repeats with complete profiles."""
     found: list[_Repeat] = []
     blocks: list[str] = []
+    summaries: list[Mapping[str, Any]] = []
     records = _ok_records(side, "mpi")
     for record in records:
         profile = record.seen["mpi"]
         ranks = profile["tables"]
-        if not profile["complete"] or ranks != profile["ranks"]:
+        if not profile["complete"] or not ranks or ranks != profile["ranks"]:
             continue
         parts: _Repeat = {(call, size): (s / ranks, n / ranks) for call, size, n, _, s in profile["calls"]}
         parts[_WHOLE] = (profile["wall_s"] / ranks, 0.0)
         parts[COMPUTING, None] = (max(0.0, profile["wall_s"] - profile["mpi_s"]) / ranks, 0.0)
         found.append(parts)
+        summaries.append(profile)
         blocks.append(str(record.seen.get("block") or ""))
-    return _Profiles(found, blocks, len(records) - len(found))
+    return _Profiles(found, blocks, len(records) - len(found), summaries)
 
 
 def _pairs(baseline: _Profiles, candidate: _Profiles) -> list[tuple[_Repeat, _Repeat]]:
     """The repeats of both sides in each block that has both."""
-    of_baseline = {block: repeat for block, repeat in zip(baseline.blocks, baseline.repeats, strict=True) if block}
-    made = zip(candidate.blocks, candidate.repeats, strict=True)
-    return [(of_baseline[block], repeat) for block, repeat in made if block in of_baseline]
+    return [(baseline.repeats[a], candidate.repeats[b]) for a, b in _places(baseline, candidate)]
+
+
+def _places(baseline: _Profiles, candidate: _Profiles) -> list[tuple[int, int]]:
+    """The places of these repeats among those of their sides."""
+    of_baseline = {block: place for place, block in enumerate(baseline.blocks) if block}
+    return [(of_baseline[block], place) for place, block in enumerate(candidate.blocks) if block in of_baseline]
 
 
 def _parts(sides: Sequence[Sequence[_Repeat]], pairs: Sequence[tuple[_Repeat, _Repeat]]) -> tuple[Part, list[Part]]:

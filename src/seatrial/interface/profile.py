@@ -137,7 +137,7 @@ def _result(
     if ended is not None:
         more |= {"command": list(masked_words(command)), "started_s": ended.started_s, "command_wall_s": ended.wall_s}
     more["outcome"] = {"state": state, "reason": reason}
-    exported = None if traced is None or folder is None else _trace(tables, folder, traced)
+    exported = None if traced is None or folder is None else _trace(tables, folder, traced, made)
     if traced is not None:
         more["trace"] = None if exported is None else filled(TraceJson, exported)
     more["others"] = [profile_document(other, status) for other in made[1:]]
@@ -148,7 +148,7 @@ def _result(
     return result
 
 
-def _trace(tables: Path, folder: Path, results: Path) -> TraceExport | None:
+def _trace(tables: Path, folder: Path, results: Path, made: Sequence[Profile]) -> TraceExport | None:
     """Write the traces for replay with SimGrid, and a platform file if the results have the figures for it.
 
     None if there are no traces; what is missing is logged.
@@ -159,7 +159,7 @@ def _trace(tables: Path, folder: Path, results: Path) -> TraceExport | None:
         _log.warning("no platform file written: %s", problem)
         figures = None
     try:
-        return write_trace(tables, folder / "trace", figures)
+        return write_trace(tables, folder / "trace", figures, made)
     except (UsageError, ParseError) as problem:
         _log.warning("no trace is exported: %s", problem)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from seatrial.model.parameter import Value
 
@@ -51,13 +52,90 @@ class Moved:
     candidate_B: float
 
 
+class Change(StrEnum):
+    """What changed between the sides. Where a profile names the same cause, it has the same value
+    (`profiler/diagnosis/cause.py`). The first six: ranks were ready to run, but had no CPU."""
+
+    MORE_RANKS_THAN_CPUS = "more-ranks-than-cpus"
+    SAME_CPUS = "ranks-on-the-same-cpus"
+    CPU_QUOTA = "cpu-quota"
+    STEAL = "steal"
+    OTHER_PROCESSES = "other-processes"
+    NO_CPU = "no-cpu"
+    COMPUTATION = "computation"
+    BLOCKED = "blocked"
+    """All ranks are outside MPI for longer, neither running nor ready to run."""
+    IMBALANCE = "imbalance"
+    CALLS = "number-of-calls"
+    SIZES = "message-sizes"
+    LATENCY = "latency"
+    TRANSFER = "transfer"
+    LATE_SENDER = "late-sender"
+    LATE_RECEIVER = "late-receiver"
+    LATE_AT_COLLECTIVE = "late-at-collective"
+    STARTUP = "startup"
+    NOT_KNOWN = "not-known"
+
+
+class ChangeSignal(StrEnum):
+    """A quantity of both sides, the mean over ranks and repeats unless it says more."""
+
+    RUN_DELAY = "run-delay"
+    """Share of the wall time in which a rank was ready to run, but had no CPU."""
+    CPU_TIME = "cpu-time"
+    """CPU seconds of a rank."""
+    BLOCKED = "blocked"
+    """Seconds in which a rank neither ran nor was ready to run."""
+    COMPUTING = "computing"
+    """Seconds outside MPI of the middle rank."""
+    LONGEST_COMPUTING = "longest-computing"
+    """Seconds outside MPI of the rank that is there for longest."""
+    CALLS = "calls"
+    """Calls of a rank in the MPI function with the largest part."""
+    CALL_SHORTEST = "call-shortest"
+    """Seconds of its shortest call on any rank."""
+    CALL_MEAN = "call-mean"
+    """Seconds of one call."""
+    QUOTA = "quota"
+    """CPUs that the control groups allow; None: no quota."""
+    OTHERS_CPUS = "other-processes"
+    """CPUs of the node that processes other than the ranks used."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEvidence:
+    """One signal on both sides; None where it is not known."""
+
+    signal: ChangeSignal
+    baseline: float | None
+    candidate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDiagnosis:
+    """A change, and the share of the difference in time that it explains, between 0 and 1.
+
+    `call` and `size_B` are the MPI function and message size with the largest part, `rank` the rank that others wait
+    for. `p_value` is for "this part is equal on both sides", adjusted for the number of parts; None for NOT_KNOWN.
+    """
+
+    change: Change
+    share: float
+    evidence: tuple[ChangeEvidence, ...] = ()
+    call: str = ""
+    size_B: int | None = None
+    rank: int | None = None
+    p_value: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Breakdown:
     """Two experiments of a comparison, part by part; the largest differences first.
 
     `parameters` are those that both share. `whole` is the wall time of a rank. `repeats` is their number on each side.
     `incomplete` counts repeats that are left out because a rank is missing or ended without MPI_Finalize. `blocks` are
-    those with a complete repeat of each side: the parts are tested over these.
+    those with a complete repeat of each side: the parts are tested over these. `diagnoses` say why the times differ,
+    the largest share first; empty if they do not differ beyond noise.
     """
 
     benchmark: str
@@ -70,3 +148,4 @@ class Breakdown:
     repeats: tuple[int, int] = (0, 0)
     incomplete: int = 0
     blocks: int = 0
+    diagnoses: tuple[ChangeDiagnosis, ...] = ()

@@ -104,6 +104,56 @@ class IoLimitJson(TypedDict):
     moved: NonNegative | None
 
 
+class MpiRanksJson(TypedDict):
+    """Columns of equal length, a value for each rank (`profiler/merge/recorded.py`)."""
+
+    rank: list[Count]
+    node: list[Count | None]
+    computing_s: list[NonNegative]
+    cpu_wall_s: list[NonNegative | None]
+    cpu_s: list[NonNegative | None]
+    delay_s: list[NonNegative | None]
+    throttled_share: list[NonNegative | None]
+    throttled_s: list[NonNegative | None]
+    quota: list[NonNegative | None]
+    mask: list[Count | None]
+
+
+class MpiNodeJson(TypedDict):
+    """CPU time on one node while its ranks ran."""
+
+    host: str
+    online: Count
+    wall_s: NonNegative
+    busy_s: NonNegative
+    steal_s: NonNegative
+    ranks_s: NonNegative
+
+
+class MpiJson(TypedDict):
+    """The summary of the MPI probe (`profiler/tables/summary.py`); records of earlier versions end with `calls`."""
+
+    ranks: Count
+    tables: Count
+    complete: bool
+    wall_s: NonNegative
+    mpi_s: NonNegative
+    calls: list[list[Any]]
+    least_s: NotRequired[list[NonNegative]]
+    per_rank: NotRequired[MpiRanksJson]
+    masks: NotRequired[list[list[Count]]]
+    nodes: NotRequired[list[MpiNodeJson]]
+
+
+class IoJson(TypedDict):
+    """The counters of the I/O probe, in bytes."""
+
+    asked_read_B: NonNegative
+    asked_written_B: NonNegative
+    device_read_B: NonNegative
+    device_written_B: NonNegative
+
+
 class SeenJson(TypedDict):
     """What was observed around a repeat; other keys are only displayed."""
 
@@ -137,6 +187,8 @@ class SeenJson(TypedDict):
     quota: NotRequired[QuotaJson]
     io_limits: NotRequired[list[IoLimitJson]]
     file_system: NotRequired[FileSystemJson]
+    mpi: NotRequired[MpiJson | None]
+    io: NotRequired[IoJson | None]
 
 
 Point = dict[str, str | bool | float]
@@ -178,6 +230,7 @@ def check_record(document: Any) -> None:
     """Raises ValueError for the first part of a parsed line that is not as the shape declares."""
     check_shape(RecordJson, document)
     require_plain(document["seen"])
+    _check_profile(document["seen"].get("mpi"))
     left = MOST_SAMPLES
     for number, group in enumerate(document["samples"]):
         try:
@@ -185,6 +238,15 @@ def check_record(document: Any) -> None:
             _check_group(group, left)
         except ShapeError as error:
             raise error.within(f"samples[{number}]") from None
+
+
+def _check_profile(profile: MpiJson | None) -> None:
+    for row in profile["calls"] if profile is not None else ():
+        if [type(cell) for cell in row] not in _CALL_ROWS or not all(cell is None or cell >= 0 for cell in row[1:]):
+            raise ShapeError("has a call of MPI that is not [name, size or null, count, bytes, seconds]").within("seen")
+
+
+_CALL_ROWS = [[str, size, int, int, time] for size in (int, type(None)) for time in (float, int)]
 
 
 def _check_group(group: GroupJson, left: int) -> None:

@@ -1,6 +1,7 @@
-// Reads an ELF file's SONAME, GNU build-id and program interpreter.
+// Reads an ELF file's SONAME, GNU build-id and program interpreter, and where its code is.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +19,15 @@
 
 namespace seatrial {
 
+struct FilePart {
+  std::uint64_t offset, bytes;
+};
+
 struct ElfFile {
   std::string soname;
-  std::string build_id;    // hexadecimal; empty if the linker wrote none
-  std::string interpreter; // the dynamic loader; empty for static programs and most libraries
+  std::string build_id;       // hexadecimal; empty if the linker wrote none
+  std::string interpreter;    // the dynamic loader; empty for static programs and most libraries
+  std::vector<FilePart> code; // its executable segments, without headers and notes
 };
 
 namespace detail {
@@ -85,6 +91,29 @@ inline constexpr std::size_t largest_part = 1 << 20;
   return strings && name ? read_text(file, *strings + *name) : std::string();
 }
 
+// Adds an executable segment without the headers at the start of the file and the notes: a linker
+// may put these into the same segment.
+inline void add_code(ElfFile& found, const ElfW(Ehdr) & head,
+                     const std::vector<ElfW(Phdr)>& segments, const ElfW(Phdr) & code) {
+  std::uint64_t at = code.p_offset;
+  const std::uint64_t end = at + std::min<std::uint64_t>(code.p_filesz, ~at);
+  const std::uint64_t headers = head.e_phoff + segments.size() * sizeof(ElfW(Phdr));
+  at = std::max(at, std::min(headers, end));
+  std::vector<FilePart> notes;
+  for (const auto& segment : segments)
+    if (segment.p_type == PT_NOTE && segment.p_filesz <= end && segment.p_offset >= at &&
+        segment.p_offset <= end - segment.p_filesz)
+      notes.push_back({segment.p_offset, segment.p_filesz});
+  std::ranges::sort(notes, {}, &FilePart::offset);
+  for (const auto& note : notes) {
+    if (note.offset > at)
+      found.code.push_back({at, note.offset - at});
+    at = std::max(at, note.offset + note.bytes);
+  }
+  if (end > at)
+    found.code.push_back({at, end - at});
+}
+
 } // namespace detail
 
 // None if this is not an ELF file of this machine's word size and byte order.
@@ -108,6 +137,8 @@ inline constexpr std::size_t largest_part = 1 << 20;
       const auto notes = detail::read_part(file, segment.p_offset, segment.p_filesz);
       found.build_id = build_id(notes.data(), notes.size());
     }
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
+      detail::add_code(found, head, segments, segment);
     if (segment.p_type == PT_DYNAMIC)
       found.soname = detail::soname_in(file, segments, segment);
     if (segment.p_type == PT_INTERP)

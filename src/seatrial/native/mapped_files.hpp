@@ -22,7 +22,8 @@
 
 namespace seatrial {
 
-// A file as it was when first seen. `id` is empty if it cannot be identified.
+// A file as it was when first seen. `id` is empty if it cannot be identified; `code` is the hash of
+// a program's machine code.
 struct SeenFile {
   std::string path;
   std::string name; // SONAME, else the file name
@@ -30,6 +31,7 @@ struct SeenFile {
   bool is_program = false;
   dev_t device = 0;
   ino_t number = 0;
+  std::string code = {};
 };
 
 namespace detail {
@@ -92,22 +94,28 @@ public:
         files_.push_back(file);
   }
 
-  // Identifies files without a build-id by content, which takes too long during a run. A file that
-  // has been replaced meanwhile gets no identity.
+  // Identifies files without a build-id by content, and programs by their code as well, which takes
+  // too long during a run. A file that has been replaced meanwhile gets no identity.
   void complete() {
     for (auto& file : files_) {
+      if (!file.id.empty() && !file.is_program)
+        continue;
       struct stat status {};
       const OpenFile now(file.path);
-      if (file.id.empty() && now.is_regular(status) && status.st_dev == file.device &&
-          status.st_ino == file.number)
+      if (!now.is_regular(status) || status.st_dev != file.device || status.st_ino != file.number)
+        continue;
+      if (file.id.empty())
         file.id = content_identity(now.get(), status, largest_hashed);
+      if (const auto elf = file.is_program ? read_elf_file(now.get()) : std::nullopt)
+        file.code = code_identity(now.get(), elf->code, largest_code);
     }
   }
 
   [[nodiscard]] const std::vector<SeenFile>& files() const noexcept { return files_; }
 
 private:
-  static constexpr off_t largest_hashed = 64 << 20; // about 70 ms
+  static constexpr off_t largest_hashed = 64 << 20;       // about 70 ms
+  static constexpr std::uint64_t largest_code = 16 << 20; // about 5 ms
   static constexpr std::size_t max_processes = 256;
   static constexpr std::size_t max_files = 4096;
   static constexpr std::size_t largest_text = 8 << 20;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,15 @@ from profiler.made_up_traces import Made, collective, communicator, counts, done
 
 from seatrial.analysis.network_tables import NetworkTables
 from seatrial.errors import UsageError
+from seatrial.model.json_shape import filled
+from seatrial.profiler.merge.merge import empty_profile
+from seatrial.profiler.profile import Profile, RankCpu, RankState, RankTotals
 from seatrial.profiler.trace.actions import Receive, Send, WorldCollective
 from seatrial.profiler.trace.trace_file import COMMUNICATOR, MESSAGES, Flag, Kind
+from seatrial.report.profile.document import TraceJson
 from seatrial.report.profile.simgrid_ti import TiExport, export_ti, lines_of
 from seatrial.report.profile.trace_export import write_trace
+from seatrial.report.profile.trace_load import trace_load
 
 FIRST_OF_OWN = 2
 """The place of a trace's first record behind those of world and self."""
@@ -47,6 +53,54 @@ def test_time_outside_of_mpi_is_computation(tmp_path: Path) -> None:
     ]
     assert second == ["compute 100000000", "recv 0 1 100", "compute 50000000", "send 0 1 8", "compute 500000000"]
     assert (export.messages, export.collectives, export.dropped, export.wall_s) == (2, 0, 0, 1.0)
+
+
+def with_load(own_share: float, delay_s: float) -> Profile:
+    """One rank that ran for 2 s, half of it outside MPI."""
+    cpu = RankCpu(2.0, 2.0 - delay_s, delay_s, None, None, None, None, None, None, None, (), None)
+    rank = RankTotals(0, "n1", 2.0, 1.0, 1, 0, 0, 0, 1, RankState.FINALIZED, cpu)
+    profile = replace(empty_profile("a"), ranks=1, per_rank=(rank,))
+    assert trace_load(profile, 1).ranks[0].own_share == pytest.approx(own_share)
+    return profile
+
+
+def test_computation_is_without_the_time_that_a_rank_waited_for_a_cpu(tmp_path: Path) -> None:
+    trace_file(tmp_path, 0, 1, [], ended_s=0.45)
+    quiet = write_trace(tmp_path, tmp_path / "quiet", None, [with_load(0.99, 0.02)])
+    assert quiet.load.cpu_share == pytest.approx(0.99) and not quiet.load.is_disturbed
+    assert "had 0.99 of a processor" in quiet.summary[1] and "warning" not in " ".join(quiet.summary)
+    assert (tmp_path / "quiet" / "rank-0.txt").read_text().splitlines() == [
+        "# seatrial: CPU time 1.980000 s of 2.000000 s, ready to run without a CPU 0.020000 s; "
+        "computation is 0.9900 of the time between calls",
+        "0 init",
+        "0 compute 445500000",
+        "0 finalize",
+    ]
+    loaded = write_trace(tmp_path, tmp_path / "loaded", None, [with_load(0.5, 1.0)])
+    assert loaded.load.is_disturbed and loaded.load.delay_share == 0.5
+    assert "warning: ranks waited for a CPU for more than 10 %" in loaded.summary[2]
+    text = (tmp_path / "loaded" / "rank-0.txt").read_text()
+    assert "WARNING" in text and "0 compute 225000000\n" in text
+    document = filled(TraceJson, loaded)
+    assert (document["cpu_share"], document["delay_share"], document["disturbed"]) == (0.5, 0.5, True)
+
+
+def test_blocked_time_stays_and_an_unknown_load_changes_nothing(tmp_path: Path) -> None:
+    cpu = RankCpu(2.0, 0.5, 0.5, None, None, None, None, None, None, None, (), None)
+    rank = RankTotals(0, "n1", 2.0, 0.5, 1, 0, 0, 0, 1, RankState.FINALIZED, cpu)
+    blocked = trace_load(replace(empty_profile("a"), ranks=1, per_rank=(rank,)), 1)
+    assert blocked.ranks[0].own_share == pytest.approx((1.0 + 0.5 * 0.5) / 1.5)
+    unknown = replace(empty_profile("a"), ranks=1, per_rank=(replace(rank, cpu=None),))
+    trace_file(tmp_path, 0, 1, [], ended_s=1.0)
+    export = write_trace(tmp_path, tmp_path / "ti", None, [unknown])
+    assert export.load.cpu_share is None and export.load.delay_share is None and not export.load.is_disturbed
+    assert "unknown" in export.summary[1]
+    assert (tmp_path / "ti" / "rank-0.txt").read_text().splitlines()[1:] == [
+        "0 init",
+        "0 compute 1000000000",
+        "0 finalize",
+    ]
+    assert trace_load(unknown, 2).ranks == () and trace_load(replace(unknown, ranks=2), 2).ranks == ()
 
 
 def test_a_rank_that_started_later_waits_for_its_start(tmp_path: Path) -> None:

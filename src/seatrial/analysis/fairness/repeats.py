@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from statistics import median
 from typing import Any
@@ -137,9 +138,46 @@ def _by_file(kind: Kind, by_side: Sequence[Sequence[tuple[Files, int]]]) -> Iter
         if all(found):
             ids = _identities(found)
             if ids[0] != ids[1]:
-                yield contrast(kind, name, *(_entries(entries) for entries in found))
+                yield _with_code(contrast(kind, name, *(_entries(entries) for entries in found)), found)
         elif any(2 * sum(times for _, times in own) >= n for own, n in zip(found, repeats, strict=True)):
-            yield contrast(kind, name, *(_entries(entries) if entries else None for entries in found))
+            item = contrast(kind, name, *(_entries(entries) if entries else None for entries in found))
+            yield _with_twin(item, name, found, by_side)
+
+
+_EQUAL_CODE = "equal machine code"
+
+
+def _with_code(item: Noticed, found: Sequence[Times]) -> Noticed:
+    """Says of two programs that their code is equal: builds that differ in build id, names or time stamps only."""
+    first, second = (_codes(entries) for entries in found)
+    if len(first) != 1 or first != second or None in first:
+        return item
+    return replace(item, candidate=f"{item.candidate}, {_EQUAL_CODE}")
+
+
+def _with_twin(
+    item: Noticed, name: str, found: Sequence[Times], by_side: Sequence[Sequence[tuple[Files, int]]]
+) -> Noticed:
+    """Says of a program on one side that one of another name on the other side has equal code."""
+    codes = _codes([*found[0], *found[1]])
+    others = by_side[0 if found[1] else 1]
+    code = next(iter(codes), None)
+    if len(codes) != 1 or code is None:
+        return item
+    twin = next((other for files, _ in others for other, entry in files.items() if entry.get("code") == code), None)
+    if twin is None or twin == name:
+        return item
+    words = f", {_EQUAL_CODE} as {twin}"
+    return replace(
+        item,
+        baseline=None if item.baseline is None else item.baseline + words,
+        candidate=None if item.candidate is None else item.candidate + words,
+    )
+
+
+def _codes(entries: Times) -> set[str | None]:
+    """The hashes of the machine code of a program; None where there is none."""
+    return {code if isinstance(code := entry.get("code"), str) and code else None for entry, _ in entries}
 
 
 def _entries(entries: Times) -> str:

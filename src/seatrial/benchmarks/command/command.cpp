@@ -189,7 +189,7 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return found;
 }
 
-// {name: {path, id}} of the libraries or of the programs.
+// {name: {path, id, code}} of the libraries or of the programs; only programs have `code`.
 [[nodiscard]] json::Object as_json(const std::vector<SeenFile>& files, bool programs) {
   json::Object all;
   std::vector<std::string> names;
@@ -198,7 +198,10 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
       continue;
     const bool taken = std::ranges::find(names, file.name) != names.end();
     names.push_back(taken ? file.path : file.name);
-    all.add(names.back(), json::Object().add("path", file.path).add("id", file.id));
+    auto entry = json::Object().add("path", file.path).add("id", file.id);
+    if (!file.code.empty())
+      entry.add("code", file.code);
+    all.add(names.back(), entry);
   }
   return all;
 }

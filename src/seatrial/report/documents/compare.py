@@ -8,7 +8,15 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.model.benchmark import Better
 from seatrial.model.best_of import BestOfResult, Contender
-from seatrial.model.breakdown import Breakdown, Moved, Part
+from seatrial.model.breakdown import (
+    Breakdown,
+    Change,
+    ChangeDiagnosis,
+    ChangeEvidence,
+    ChangeSignal,
+    Moved,
+    Part,
+)
 from seatrial.model.comparison import Comparison, Statistic, Stopped, Verdict
 from seatrial.model.difference import Difference
 from seatrial.model.json_shape import (
@@ -33,6 +41,7 @@ from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.model.units import Unit
 from seatrial.report.studies.breakdown_words import breakdown_sentence, breakdowns_of
+from seatrial.report.studies.change_words import change_sentence
 from seatrial.report.studies.design import scopes, unintended_first
 
 
@@ -114,6 +123,29 @@ class MovedJson(TypedDict):
     candidate_B: NonNegative
 
 
+@shape(ChangeEvidence)
+class ChangeEvidenceJson(TypedDict):
+    """One signal on both sides; null where it is not known. Times in seconds, shares between 0 and 1."""
+
+    signal: ChangeSignal
+    baseline: Finite
+    candidate: Finite
+
+
+@shape(ChangeDiagnosis)
+class ChangeJson(TypedDict):
+    """A cause of the difference, and the share of the difference that it explains."""
+
+    cause: Annotated[Change, From("change")]
+    share: Probability
+    said: Annotated[Text, From(change_sentence)]
+    call: str
+    size_B: int | None
+    rank: int | None
+    p: Annotated[float | None, Keywords(minimum=0, maximum=1), From("p_value")]
+    evidence: list[ChangeEvidenceJson]
+
+
 @shape(Breakdown)
 class WhereJson(TypedDict):
     """Where a difference comes from: seconds of one rank, the mean over ranks and repeats, by call and size; and bytes
@@ -129,6 +161,9 @@ class WhereJson(TypedDict):
     io: Annotated[list[MovedJson], From("moved")]
     n_repeats: Annotated[tuple[Count, Count], From("repeats")]
     incomplete: Count
+    diagnoses: NotRequired[
+        Annotated[list[ChangeJson], "why the times differ; empty: they do not differ beyond noise, or were not tested"]
+    ]
 
 
 @shape(Difference)

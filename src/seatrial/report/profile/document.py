@@ -229,6 +229,22 @@ class TraceJson(TypedDict):
     summary: list[str]
     files: Annotated[list[str], From(lambda exported: [str(path) for path in exported.files])]
     command: list[str] | None
+    cpu_share: NotRequired[
+        Annotated[
+            float | None, Keywords(minimum=0), From("load.cpu_share"), "CPUs that a rank had on average; null: unknown"
+        ]
+    ]
+    delay_share: NotRequired[
+        Annotated[
+            float | None,
+            Keywords(minimum=0, maximum=1),
+            From("load.delay_share"),
+            "largest share of a rank's time in which it was ready to run without a CPU; null: unknown",
+        ]
+    ]
+    disturbed: NotRequired[
+        Annotated[bool, From("load.is_disturbed"), "more than a tenth: what ranks waited for a CPU was estimated"]
+    ]
 
 
 @shape(Profile)

@@ -2,7 +2,7 @@
 
 The format is that of src/smpi/internals/smpi_replay.cpp in SimGrid 3.32: rank, action, parameters. After `init` without
 parameters sizes are in bytes; datatype 0 is the double of 8 bytes. Computation is given in flops: seconds times the
-speed of a host, which is 1 Gflop/s on the platforms of `simgrid_platform`.
+speed of a host, which is 1 Gflop/s on the platforms of `simgrid_platform`. A line that begins with # is a comment.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from seatrial.profiler.trace.actions import Action, Compute, LeftOut, Receive, Send, Wait, WorldCollective
 from seatrial.profiler.trace.matching import program_of
 from seatrial.profiler.trace.world import TraceWorld
+from seatrial.report.profile.trace_load import RankLoad, TraceLoad, header_line
 
 FLOPS_PER_S = 1e9
 """The speed of each host."""
@@ -39,8 +40,10 @@ class TiExport:
     wall_s: float
 
 
-def export_ti(traces: Sequence[Path], folder: Path) -> TiExport:
+def export_ti(traces: Sequence[Path], folder: Path, load: TraceLoad | None = None) -> TiExport:
     """Write the traces of all ranks of a program to a folder, created if necessary; `trace.txt` lists the other files.
+    `load` is what the ranks had of a processor: their computation is without the time that they waited for one. None:
+    it is the time between calls.
 
     Lines are written one by one, so that memory does not grow with the traces; the output is deterministic. Raises
     ParseError for damaged traces, UsageError unless they are those of all ranks of one world, OSError.
@@ -51,7 +54,9 @@ def export_ti(traces: Sequence[Path], folder: Path) -> TiExport:
         names = [f"rank-{rank}.txt" for rank in range(world.size)]
         messages = collectives = 0
         for rank, (name, actions) in enumerate(zip(names, program.ranks, strict=True)):
-            sent, shared = _write(folder / name, rank, world.size, actions)
+            own = load.ranks[rank] if load is not None and rank < len(load.ranks) else RankLoad()
+            header = header_line(load, rank) if load is not None else ""
+            sent, shared = _write(folder / name, rank, world.size, _without_delay(actions, own), header)
             messages += sent
             collectives = max(collectives, shared)
         listed = folder / FILE_LIST
@@ -69,11 +74,17 @@ def export_ti(traces: Sequence[Path], folder: Path) -> TiExport:
         )
 
 
-def _write(path: Path, rank: int, ranks: int, actions: Iterable[Action]) -> tuple[int, int]:
+def _without_delay(actions: Iterable[Action], own: RankLoad) -> Iterator[Action]:
+    """The actions with the rank's own computation. The first one is when it starts, not computation."""
+    for number, action in enumerate(actions):
+        yield Compute(action.seconds * own.own_share) if number and isinstance(action, Compute) else action
+
+
+def _write(path: Path, rank: int, ranks: int, actions: Iterable[Action], header: str) -> tuple[int, int]:
     """The number of messages that the rank sends, and of collectives of all ranks."""
     sent = shared = 0
     with path.open("w", encoding="ascii", newline="\n") as file:
-        file.write(f"{rank} init\n")
+        file.write(f"{header}{rank} init\n")
         for action in actions:
             sent += isinstance(action, Send)
             shared += isinstance(action, WorldCollective)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.analysis.network_tables import NetworkTables
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.model.role import Role
+from seatrial.profiler.profile import Profile
 from seatrial.profiler.trace.world import trace_worlds
 from seatrial.report.profile.simgrid_platform import host_file, platform_xml
 from seatrial.report.profile.simgrid_ti import FILE_LIST, TiExport, export_ti
+from seatrial.report.profile.trace_load import TraceLoad, load_lines, trace_load
 
 PLATFORM_FILE = "platform.xml"
 HOST_FILE = "hosts.txt"
@@ -23,17 +25,21 @@ _NAMED = 5
 @dataclass(frozen=True, slots=True)
 class TraceExport:
     """`summary`: lines for people; `files`: those written; `command`: replays them from their folder, None without a
-    platform."""
+    platform. `load` is the share of a processor that the ranks had."""
 
     summary: tuple[str, ...]
     files: tuple[Path, ...]
     command: tuple[str, ...] | None
     ti: TiExport
+    load: TraceLoad = field(default_factory=TraceLoad)
 
 
-def write_trace(tables: Path, folder: Path, figures: NetworkTables | None = None) -> TraceExport:
+def write_trace(
+    tables: Path, folder: Path, figures: NetworkTables | None = None, profiles: Sequence[Profile] = ()
+) -> TraceExport:
     """Export the traces in a folder of tables to another folder, created if necessary; with network figures also the
-    platform for the replay. Of several programs the one with the longest total time is exported.
+    platform for the replay. Of several programs the one with the longest total time is exported. `profiles` are those
+    of the tables, the longest total time first: they have the CPU time of the ranks.
 
     Raises UsageError if there is no trace, or that of a rank is missing; ParseError for a damaged one; OSError if
     nothing can be written.
@@ -42,7 +48,8 @@ def write_trace(tables: Path, folder: Path, figures: NetworkTables | None = None
     if not traces:
         raise UsageError(f"no process left a trace in {tables}", "profile with `--trace` and a supported MPI library")
     traces, *others = trace_worlds(traces)
-    ti = export_ti(traces, folder)
+    load = trace_load(profiles[0], len(traces)) if profiles else None
+    ti = export_ti(traces, folder, load)
     written = [*ti.files]
     command = None
     if figures is not None:
@@ -55,9 +62,10 @@ def write_trace(tables: Path, folder: Path, figures: NetworkTables | None = None
             written.append(folder / name)
         command = replay_command(ti.ranks)
     summary = _summary(ti, figures, command)
+    summary[1:1] = load_lines(load) if load is not None else []
     if others:
         summary.insert(1, f"not exported: traces of {len(others)} other programs of this command")
-    return TraceExport(tuple(summary), tuple(written), command, ti)
+    return TraceExport(tuple(summary), tuple(written), command, ti, load or TraceLoad())
 
 
 def replay_command(ranks: int, smpirun: str = "smpirun") -> tuple[str, ...]:

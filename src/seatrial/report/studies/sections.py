@@ -37,6 +37,7 @@ from seatrial.report.studies.breakdown_words import (
     breakdowns_of,
     part_row,
 )
+from seatrial.report.studies.change_words import change_lines
 from seatrial.report.studies.curves import spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.scaling_words import (
@@ -124,7 +125,7 @@ def _where(compared: Sequence[Compared]) -> list[Section]:
     tables = []
     for one in found:
         title = breakdown_title(one)
-        lines += [f"{title}: {breakdown_sentence(one)}.", *breakdown_lines(one)]
+        lines += [f"{title}: {breakdown_sentence(one)}.", *change_lines(one), *breakdown_lines(one)]
         if one.whole is not None:
             tables.append(_parts(title, one))
     context = {"about": BREAKDOWN_RULE, "tables": tables, "left_out": 0, "lines": lines}

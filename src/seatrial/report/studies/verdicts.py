@@ -110,8 +110,9 @@ def more_repeats(comparison: Comparison) -> str:
         return "A published value has no interval: only the ratio is known, not a verdict."
     if is_apart(comparison):
         return (
-            "For a verdict, measure both sides in one study (`seatrial run STUDY` with a `compare` section), or in "
-            f"{LEAST_SESSIONS} sessions each, in alternation."
+            "Measured apart: drift of the machine cannot be told from the change. For a verdict, run both sides in one "
+            f"study (`seatrial run STUDY` with a `compare` section), or in {LEAST_SESSIONS} sessions each, in "
+            "alternation."
         )
     if comparison.design.stopped is Stopped.UNFINISHED:
         return "The same command continues the study."

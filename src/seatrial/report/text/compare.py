@@ -28,6 +28,7 @@ from seatrial.report.studies.breakdown_words import (
     breakdowns_of,
     part_row,
 )
+from seatrial.report.studies.change_words import change_lines
 from seatrial.report.studies.curves import spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.effect import interval_words, ratio_words
@@ -188,7 +189,8 @@ def _row(statement: Statement, style: Style) -> list[str]:
 def _breakdown(one: Breakdown, style: Style) -> str:
     """Where the difference comes from: the sentence, then the parts."""
     lines = [_title(f"Where the difference comes from: {breakdown_title(one)}", style)]
-    lines += _wrapped(style, _plain(f"{breakdown_sentence(one)}."), "  ")
+    for text in (f"{breakdown_sentence(one)}.", *change_lines(one)):
+        lines += _wrapped(style, _plain(text), "  ")
     if one.whole is not None:
         rows = [list(BREAKDOWN_COLUMNS), *(part_row(part) for part in (one.whole, *one.parts))]
         lines.append(style.table([[_plain(cell) for cell in row] for row in rows], has_head=True))
