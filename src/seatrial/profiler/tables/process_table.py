@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAGIC = 0x464F525041534553
-VERSION = 2
+VERSION = 3
+OLD_VERSION = 2
+"""Without the fields after `cpu_right`: these are 0 in its header page."""
 PAGE_B = 4096
 MODULES_B = 64 * 1024
 SLOTS = 4096
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28Q")
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
     ("call", "<u2"),
@@ -140,6 +142,31 @@ class CpuRight(NamedTuple):
     quota: float | None
 
 
+class SystemCall(StrEnum):
+    """Calls that enter the kernel, in the order of `enum seatrial_system_kind`. SYNC: fsync and the like; METADATA:
+    stat, unlink, mkdir and the like; POLL: sockets, and waiting for them or for pipes; CHILD: starting child processes
+    and waiting for them."""
+
+    READ = "read"
+    WRITE = "write"
+    SYNC = "sync"
+    OPEN = "open"
+    CLOSE = "close"
+    METADATA = "metadata"
+    SLEEP = "sleep"
+    POLL = "poll"
+    CHILD = "child"
+
+
+class SystemUse(NamedTuple):
+    """Calls of one kind outside MPI by threads that call MPI, their time in seconds, and the bytes moved."""
+
+    kind: SystemCall
+    calls: int
+    time_s: float
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadTable:
     """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use, of whole calls; `mpi_ticks` (512,)
@@ -164,7 +191,8 @@ class ProcessTable:
 
     `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
     None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
-    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it.
+    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it. `system_uses` are the
+    calls that enter the kernel since MPI_Init, None if they were not timed.
     """
 
     rank: int | None
@@ -192,6 +220,7 @@ class ProcessTable:
     io_error: int = 0
     cpu_use: CpuUse | None = None
     cpu_right: CpuRight | None = None
+    system_uses: tuple[SystemUse, ...] | None = None
 
 
 ReadPart = Callable[[int, int], bytes]
@@ -291,6 +320,8 @@ class _Header(NamedTuple):
     online: int
     quota: float
     mask: tuple[int, ...]
+    times_system_calls: int
+    system_uses: tuple[tuple[int, ...], ...]
 
 
 _IO_FIELDS = 8
@@ -299,6 +330,9 @@ _IO_END = _IO_AT + 3 * _IO_FIELDS
 _CPU_FIELDS = 13
 _CPU_AT = _IO_END + 4
 _CPU_END = _CPU_AT + 2 * _CPU_FIELDS
+_MASK_AT = _CPU_END + 2
+_MASK_END = _MASK_AT + 64
+_SYSTEM_FIELDS = 3
 _UNREPORTED = (1 << 64) - 1
 _MOST_ONLINE = 1 << 20
 
@@ -307,8 +341,12 @@ def _header(data: bytes) -> _Header:
     fields = HEADER.unpack(data)
     taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
     cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
-    online, quota, *mask = fields[_CPU_END:]
-    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, online, quota, tuple(mask)))
+    mask, times_system_calls, *uses = fields[_MASK_AT:_MASK_END], *fields[_MASK_END:]
+    by_kind = tuple(tuple(uses[at : at + _SYSTEM_FIELDS]) for at in range(0, len(uses), _SYSTEM_FIELDS))
+    right = fields[_CPU_END:_MASK_AT]
+    return _Header._make(
+        (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right, mask, times_system_calls, by_kind)
+    )
 
 
 def _io(fields: tuple[int, ...]) -> IoCounters | None:
@@ -357,6 +395,15 @@ def _cpu_right(head: _Header) -> CpuRight | None:
     return CpuRight(mask, head.online, head.quota or None)
 
 
+def _system_uses(head: _Header, rate: float) -> tuple[SystemUse, ...] | None:
+    if head.version < VERSION or not head.times_system_calls:
+        return None
+    return tuple(
+        SystemUse(kind, calls, ticks / rate, moved)
+        for kind, (calls, ticks, moved) in zip(SystemCall, head.system_uses, strict=True)
+    )
+
+
 class _Reader:
     def __init__(self, part: ReadPart, size: int, functions: int) -> None:
         self._part = part
@@ -370,7 +417,8 @@ class _Reader:
         head = _header(data)
         _require(head.magic == MAGIC, "not a table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
         _require(
-            head.version == VERSION, f"the table has version {head.version}; this seatrial reads version {VERSION}"
+            head.version in (OLD_VERSION, VERSION),
+            f"the table has version {head.version}; this seatrial reads versions {OLD_VERSION} and {VERSION}",
         )
         is_known = head.state <= max(State) and head.family <= max(Family)
         _require(is_known, f"invalid state {head.state} or family {head.family}")
@@ -416,6 +464,7 @@ class _Reader:
             io_error=head.io_error,
             cpu_use=_cpu_use(head.cpu_first, head.cpu_last),
             cpu_right=_cpu_right(head),
+            system_uses=_system_uses(head, rate),
         )
 
     def _check_areas(self, head: _Header) -> None:
