@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from seatrial.profiler.profile_io import SystemCall
 from seatrial.profiler.tables.process_table import (
     BINS_OVER_TIME,
     EXACT_SIZES_B,
@@ -22,7 +23,6 @@ from seatrial.profiler.tables.process_table import (
     SLOTS_AT,
     THREAD,
     VERSION,
-    SystemCall,
 )
 
 NAMES = (

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.diagnosis.cause import Diagnosis
-from seatrial.profiler.profile_io import ProfileIo
+from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
 
 
 class Bound(StrEnum):
@@ -128,16 +128,17 @@ class PairTable:
 @dataclass(frozen=True, slots=True)
 class RankWaits:
     """Seconds that a rank spent in calls beyond what they take when no rank is late: in receives (waits for requests
-    included), in sends, and in collectives."""
+    included), in sends, in collectives, and for access to windows (one-sided)."""
 
     receive_s: float = 0.0
     send_s: float = 0.0
     collective_s: float = 0.0
+    window_s: float = 0.0
 
     @property
     def all_s(self) -> float:
         """The sum."""
-        return self.receive_s + self.send_s + self.collective_s
+        return self.receive_s + self.send_s + self.collective_s + self.window_s
 
 
 NO_WAITS = RankWaits()
@@ -205,6 +206,7 @@ class RankTotals:
     """One rank. `sent_B` and `received_B` are point to point; `collective_B` is sent by collectives.
 
     `threads` is the number of threads that called MPI: with several, `mpi_s` is their sum and may exceed `wall_s`.
+    `system` are the calls that enter the kernel, outside MPI; None if they were not timed.
     """
 
     rank: int
@@ -219,6 +221,11 @@ class RankTotals:
     state: RankState
     cpu: RankCpu | None = None
     waits: RankWaits = NO_WAITS
+    system: tuple[SystemUse, ...] | None = None
+
+    def system_s(self, *kinds: SystemCall) -> float:
+        """Seconds in calls of these kinds outside MPI; 0 if they were not timed."""
+        return sum(use.time_s for use in self.system or () if use.kind in kinds)
 
     @property
     def compute_s(self) -> float:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 
+from seatrial.profiler.merge.bound import SMALL_B, bound_of, is_start
+from seatrial.profiler.profile import Bound
+
 if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile, SizeTotals
 
@@ -14,25 +17,51 @@ _SHORT_CALL_S = 1e-6
 _MANY_CALLS = 10_000
 
 
-def call_diagnoses(profile: Profile) -> list[Diagnosis]:
-    """The kinds of time in MPI without waiting, each with the call that has most of it."""
-    from seatrial.profiler.profile import Bound
-
+def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagnosis]:
+    """The kinds of time in MPI without waiting, each with the call that has most of it. `is_delayed`: ranks waited for a
+    CPU, so that only what fast calls take is counted."""
     found: dict[Cause, list[tuple[float, SizeTotals]]] = {}
+    small = _small_best_s(profile)
     for one in profile.sizes:
         if one.count == 0 or profile.wall_s <= 0:
             continue
-        if one.bound is Bound.START:
-            found.setdefault(Cause.STARTUP, []).append((one.time_s, one))
-        elif _is_many_short_calls(one):
-            found.setdefault(Cause.MESSAGE_RATE, []).append((one.time_s, one))
-        elif one.bound in (Bound.LATENCY, Bound.BANDWIDTH):
-            cause = Cause.LATENCY if one.bound is Bound.LATENCY else Cause.TRANSFER
-            found.setdefault(cause, []).append((max(0.0, one.time_s - one.waiting_s), one))
+        cause = _cause(one, small.get(one.call))
+        if cause is None:
+            continue
+        time_s = one.time_s
+        if cause in (Cause.LATENCY, Cause.TRANSFER):
+            time_s = max(0.0, one.time_s - one.waiting_s)
+        if is_delayed:
+            time_s = min(time_s, one.count * one.best_s)
+        found.setdefault(cause, []).append((time_s, one))
     return [
         _diagnosis(cause, sum(time for time, _ in own), max(own, key=lambda pair: pair[0])[1], profile)
         for cause, own in found.items()
     ]
+
+
+def _small_best_s(profile: Profile) -> dict[str, float]:
+    """Function -> the best time of its calls with at most SMALL_B."""
+    found: dict[str, float] = {}
+    for one in profile.sizes:
+        if one.largest_B <= SMALL_B:
+            found[one.call] = min(found.get(one.call, one.best_s), one.best_s)
+    return found
+
+
+def _cause(one: SizeTotals, small_best_s: float | None) -> Cause | None:
+    if is_start(one.call):
+        return Cause.STARTUP
+    if one.bound is Bound.WAITING and not one.prompt_s:
+        return None  # it polls
+    if _is_many_short_calls(one):
+        return Cause.MESSAGE_RATE
+    bound = one.bound
+    if bound is Bound.WAITING:  # the rest of its time
+        bound = bound_of(one.call, one.size_B, one.time_s, 0.0, 1.0, one.prompt_s, small_best_s)
+    if bound is Bound.BANDWIDTH:
+        return Cause.TRANSFER
+    return Cause.LATENCY if bound is Bound.LATENCY else None
 
 
 def _is_many_short_calls(one: SizeTotals) -> bool:

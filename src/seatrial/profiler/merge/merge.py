@@ -13,7 +13,8 @@ from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
 from seatrial.profiler.merge.over_time import over_time
 from seatrial.profiler.merge.pairs import pair_table
-from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, rank_waits, size_totals
+from seatrial.profiler.merge.rank_waits import rank_waits
+from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
 from seatrial.profiler.merge.sites import Resolve, call_sites
 from seatrial.profiler.merge.waiting import measured_waiting
 from seatrial.profiler.merge.worlds import World, worlds
@@ -132,6 +133,7 @@ def _per_rank(
             state=_STATES[table.state],
             cpu=rank_cpu(table),
             waits=waits[k],
+            system=table.system_uses,
         )
         for k, table in enumerate(tables)
     ]

@@ -10,12 +10,13 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.profiler.profile_io import SystemCall, SystemUse
 from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
@@ -140,31 +141,6 @@ class CpuRight(NamedTuple):
     mask: tuple[int, ...]
     online: int
     quota: float | None
-
-
-class SystemCall(StrEnum):
-    """Calls that enter the kernel, in the order of `enum seatrial_system_kind`. SYNC: fsync and the like; METADATA:
-    stat, unlink, mkdir and the like; POLL: sockets, and waiting for them or for pipes; CHILD: starting child processes
-    and waiting for them."""
-
-    READ = "read"
-    WRITE = "write"
-    SYNC = "sync"
-    OPEN = "open"
-    CLOSE = "close"
-    METADATA = "metadata"
-    SLEEP = "sleep"
-    POLL = "poll"
-    CHILD = "child"
-
-
-class SystemUse(NamedTuple):
-    """Calls of one kind outside MPI by threads that call MPI, their time in seconds, and the bytes moved."""
-
-    kind: SystemCall
-    calls: int
-    time_s: float
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

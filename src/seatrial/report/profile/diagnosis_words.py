@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.role import Role
 from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
+from seatrial.report.profile.outside_words import blocked_words, file_words, io_words, is_explained
 from seatrial.report.profile.place_words import site_words
 from seatrial.report.units import count, show, show_percent
 
@@ -130,6 +131,8 @@ def _imbalance(one: Diagnosis) -> str:
 
 
 def _serial_io(one: Diagnosis) -> str:
+    if one.value(Signal.IO_TIME):
+        return f"{_first_upper(_slowest(one))}. There it is in calls on files: {file_words(one)}."
     return (
         f"{_first_upper(_slowest(one))}; it made {_percent(one, Signal.IO_SHARE)} of the input and output of all ranks "
         f"({show(_number(one, Signal.IO_BYTES), 'B')})."
@@ -138,8 +141,39 @@ def _serial_io(one: Diagnosis) -> str:
 
 def _blocked(one: Diagnosis) -> str:
     return (
-        f"{_first_upper(_slowest(one))}; it neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
-        "its time. What it waited for is not known (sleep, input and output, another program)."
+        f"{_first_upper(_slowest(one))}. It neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
+        f"its time; {blocked_words(one)}"
+    )
+
+
+def _blocked_alone(one: Diagnosis) -> str:
+    ranks = round(_number(one, Signal.RANKS))
+    of = "" if ranks < 2 else f" (the longest of {ranks} ranks that are blocked)"
+    return (
+        f"{_first_upper(_rank(one))}{of} neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of its "
+        f"time, outside MPI; {blocked_words(one)}"
+    )
+
+
+def _io(one: Diagnosis) -> str:
+    who = "All ranks are" if one.rank is None else f"{_first_upper(_rank(one))} is"
+    return io_words(one, who)
+
+
+def _idle(one: Diagnosis) -> str:
+    ranks = round(_number(one, Signal.RANKS))
+    more = "" if ranks < 2 else f", as do {ranks - 1} more"
+    return (
+        f"{_first_upper(_rank(one))} is outside MPI for {_percent(one, Signal.COMPUTING_OF_MEDIAN)} of the time of the "
+        f"median rank{more}, and waits for the others, which take about equally long. That explains "
+        f"{_percent(one, Signal.WAITING_EXPLAINED)} of the waiting."
+    )
+
+
+def _window(one: Diagnosis) -> str:
+    return (
+        f"Ranks wait for access to windows, mostly in {one.call}, for {show_percent(one.share)} of the time: another "
+        f"rank holds the lock, or the target makes no progress; which is not known. {_not_by_computing(one)}."
     )
 
 
@@ -159,9 +193,12 @@ def _late(what: str, partner: str) -> Callable[[Diagnosis], str]:
 
 def _at_collective(one: Diagnosis) -> str:
     how = "measured with barriers" if one.sureness == "measured" else "estimated from the shortest calls"
+    who = "another rank may be late each time"
+    if one.rank is not None:
+        who = f"{_rank(one)} hardly waits there, so it arrives last"
     return (
         f"Ranks wait in collective calls, mostly {one.call}, for {show_percent(one.share)} of the time ({how}). "
-        f"{_not_by_computing(one)}: another rank may be late each time."
+        f"{_not_by_computing(one)}: {who}."
     )
 
 
@@ -207,8 +244,19 @@ def _not_known(one: Diagnosis) -> str:
     delay = one.value(Signal.RUN_DELAY)
     cpu = "" if delay is None else f" No rank waited for a CPU for more than {show_percent(delay)} of its time."
     return (
-        f"Ranks wait in MPI for {show_percent(one.share)} of the time, mostly in {one.call}; why is not known. "
-        f"{_not_by_computing(one)}.{cpu}"
+        f"Calls of MPI take longer than they need for {show_percent(one.share)} of the time, mostly {one.call}; why is "
+        f"not known. {_not_by_computing(one)}.{_never_outside(one)}{cpu}"
+    )
+
+
+def _never_outside(one: Diagnosis) -> str:
+    """If no other rank was outside MPI meanwhile, none was late."""
+    possible = one.value(Signal.OUTSIDE_MPI)
+    if possible is None or possible >= 0.5:
+        return ""
+    return (
+        f" At most {show_percent(possible)} of it passed while another rank was outside MPI: the rest is no waiting "
+        "for a late rank, but time in MPI itself."
     )
 
 
@@ -220,8 +268,13 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.OTHER_PROCESSES: lambda one: _waited(one, _others(one)),
     Cause.NO_CPU: lambda one: _waited(one, _not_known_cpu(one)),
     Cause.IMBALANCE: _imbalance,
+    Cause.IDLE_RANK: _idle,
     Cause.SERIAL_IO: _serial_io,
     Cause.BLOCKED_RANK: _blocked,
+    Cause.WINDOW_WAIT: _window,
+    Cause.IO: _io,
+    Cause.METADATA: _io,
+    Cause.BLOCKED: _blocked_alone,
     Cause.LATE_SENDER: _late("Ranks wait for messages that are sent late", "sends"),
     Cause.LATE_RECEIVER: _late("Ranks wait until others take their messages", "receives"),
     Cause.LATE_AT_COLLECTIVE: _at_collective,
@@ -251,7 +304,14 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.LATE_RECEIVER: lambda one: (
         f"waiting until {_rank(one)} receives" if one.rank is not None else "waiting until messages are received"
     ),
-    Cause.LATE_AT_COLLECTIVE: lambda _: "waiting for ranks that are late in turn",
+    Cause.LATE_AT_COLLECTIVE: lambda one: (
+        f"waiting for {_rank(one)}, which arrives last" if one.rank is not None else "waiting for ranks that are late"
+    ),
+    Cause.IDLE_RANK: lambda one: f"waiting of {_rank(one)}, which has little to do",
+    Cause.WINDOW_WAIT: lambda _: "waiting for access to windows",
+    Cause.IO: lambda _: "calls on files",
+    Cause.METADATA: lambda _: "opening, closing and querying files",
+    Cause.BLOCKED: lambda one: f"{_rank(one)} is blocked outside MPI",
     Cause.MESSAGE_RATE: lambda _: "many short calls",
     Cause.LATENCY: lambda _: "latency-bound",
     Cause.TRANSFER: lambda _: "bandwidth-bound",
@@ -263,6 +323,18 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
 
 def _distribute(one: Diagnosis) -> str:
     return f"Distribute the work more evenly, or run fewer ranks with more threads each. Start with {_rank(one)}."
+
+
+def _unblock(one: Diagnosis) -> str:
+    if is_explained(one):
+        return f"Remove that wait from {_rank(one)}, or let the other ranks go on meanwhile."
+    return f"Find out what {_rank(one)} waits for (`strace -c -f -p PID`)."
+
+
+def _less_io(one: Diagnosis) -> str:
+    if 2 * _number(one, Signal.SYNC_TIME) > _number(one, Signal.IO_TIME):
+        return "Call fsync less often: once at the end of a checkpoint is enough for it to be safe."
+    return "Read and write less or in larger pieces, with MPI-IO, or while computing goes on (a thread of its own)."
 
 
 _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
@@ -284,8 +356,21 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     ),
     Cause.NO_CPU: lambda one: f"Run alone on {one.host}, with one rank per CPU, and profile again.",
     Cause.IMBALANCE: _distribute,
-    Cause.SERIAL_IO: lambda _: "Write from several ranks (MPI-IO), write less, or write while computing goes on.",
-    Cause.BLOCKED_RANK: lambda one: f"Find out what {_rank(one)} waits for (`strace -c -f -p PID`).",
+    Cause.SERIAL_IO: lambda one: (
+        _less_io(one)
+        if 2 * _number(one, Signal.SYNC_TIME) > _number(one, Signal.IO_TIME) > 0
+        else "Write from several ranks (MPI-IO), write less, or write while computing goes on."
+    ),
+    Cause.BLOCKED_RANK: lambda one: _unblock(one),
+    Cause.BLOCKED: lambda one: _unblock(one),
+    Cause.IDLE_RANK: lambda one: (
+        f"Give {_rank(one)} work of its own, or run it beside another rank on one CPU, if its share is worth a CPU."
+    ),
+    Cause.WINDOW_WAIT: lambda _: (
+        "Hold locks for a shorter time, use shared locks for reading, or lock all targets once (MPI_Win_lock_all)."
+    ),
+    Cause.IO: _less_io,
+    Cause.METADATA: lambda _: "Keep files open, or put the content of many small files into a few.",
     Cause.LATE_SENDER: lambda _: (
         "Send earlier (nonblocking, before computing), so that partners work at the same time instead of in turn."
     ),
