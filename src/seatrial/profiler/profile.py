@@ -128,16 +128,23 @@ class PairTable:
 @dataclass(frozen=True, slots=True)
 class RankWaits:
     """Seconds that a rank spent in calls beyond what they take when no rank is late: in receives (waits for requests
-    included), in sends, in collectives, and for access to windows (one-sided)."""
+    included), in sends, in collectives, and for access to windows (one-sided). `unclear_s`: in calls of which too
+    little of the time is beyond that, so that it may be contention."""
 
     receive_s: float = 0.0
     send_s: float = 0.0
     collective_s: float = 0.0
     window_s: float = 0.0
+    unclear_s: float = 0.0
 
     @property
     def all_s(self) -> float:
         """The sum."""
+        return self.clear_s + self.unclear_s
+
+    @property
+    def clear_s(self) -> float:
+        """Without what may be contention."""
         return self.receive_s + self.send_s + self.collective_s + self.window_s
 
 

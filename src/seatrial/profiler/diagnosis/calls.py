@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 
-from seatrial.profiler.merge.bound import SMALL_B, bound_of, is_start
+from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, SMALL_B, bound_of, is_call_rate, is_start
 from seatrial.profiler.profile import Bound
 
 if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile, SizeTotals
 
-_SHORT_CALL_S = 1e-6
-"""A call of less is never waiting: the number of calls is what costs."""
-_MANY_CALLS = 10_000
+
+_MOSTLY = 0.5
 
 
 def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagnosis]:
@@ -29,7 +28,7 @@ def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagno
         if cause is None:
             continue
         time_s = one.time_s
-        if cause in (Cause.LATENCY, Cause.TRANSFER):
+        if cause in (Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP):
             time_s = max(0.0, one.time_s - one.waiting_s)
         if is_delayed:
             time_s = min(time_s, one.count * one.best_s)
@@ -38,6 +37,18 @@ def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagno
         _diagnosis(cause, sum(time for time, _ in own), max(own, key=lambda pair: pair[0])[1], profile)
         for cause, own in found.items()
     ]
+
+
+def slow_transfer(profile: Profile, left_s: float) -> Diagnosis | None:
+    """Large messages that take `left_s` more than they need, although no rank can be late for them: their transfer takes
+    so long. None if small messages take most of it."""
+    waits = [one for one in profile.sizes if one.waiting_s > 0 and not is_start(one.call) and one.prompt_s]
+    large = [one for one in waits if one.size_B >= HALF_PERFORMANCE_B]
+    large_s = sum(one.waiting_s for one in large)
+    if not large or large_s < _MOSTLY * sum(one.waiting_s for one in waits):
+        return None
+    main = max(large, key=lambda one: one.waiting_s)
+    return _diagnosis(Cause.TRANSFER, min(left_s, large_s), main, profile)
 
 
 def _small_best_s(profile: Profile) -> dict[str, float]:
@@ -54,20 +65,16 @@ def _cause(one: SizeTotals, small_best_s: float | None) -> Cause | None:
         return Cause.STARTUP
     if one.bound is Bound.WAITING and not one.prompt_s:
         return None  # it polls
-    if _is_many_short_calls(one):
+    if is_call_rate(one.count, one.time_s):
         return Cause.MESSAGE_RATE
     bound = one.bound
     if bound is Bound.WAITING:  # the rest of its time
+        if one.best_s > one.prompt_s:
+            return None  # the fastest call waits as well: what a call takes by itself is not known
         bound = bound_of(one.call, one.size_B, one.time_s, 0.0, 1.0, one.prompt_s, small_best_s)
     if bound is Bound.BANDWIDTH:
         return Cause.TRANSFER
     return Cause.LATENCY if bound is Bound.LATENCY else None
-
-
-def _is_many_short_calls(one: SizeTotals) -> bool:
-    """Whether calls are so short and many that their number is what costs."""
-    mean_s = one.time_s / one.count if one.count else 0.0
-    return one.count >= _MANY_CALLS and mean_s <= _SHORT_CALL_S
 
 
 def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) -> Diagnosis:

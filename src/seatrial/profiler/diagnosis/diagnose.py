@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.profiler.diagnosis.calls import call_diagnoses
+from seatrial.profiler.diagnosis.calls import call_diagnoses, slow_transfer
 from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.profiler.diagnosis.input_output import blocked_diagnoses, io_diagnoses
@@ -55,13 +55,16 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
         return []
     differing = uneven(profile)
     found = list(differing.causes)
-    left_s = waited_s - differing.explained_s
+    waits = [rank.waits for rank in profile.per_rank]
+    left_s = sum(max(0.0, one.clear_s - own_s) for one, own_s in zip(waits, differing.explained_s, strict=True))
     if left_s < LEAST_SHARE * profile.wall_s:
         return found
-    partners = late(profile, left_s)
-    if partners:
+    slowest = frozenset(one.rank for one in found if one.rank is not None)
+    partners = late(profile, differing.explained_s, slowest)
+    if partners or left_s < _MOST * sum(one.clear_s for one in waits):
         return [*found, *partners]
-    return [*found, _not_known(profile, left_s / profile.wall_s)] if left_s >= _MOST * waited_s else found
+    transfer = slow_transfer(profile, left_s) if could_be_late(profile) < _MOST else None
+    return [*found, transfer or _not_known(profile, left_s / profile.wall_s)]
 
 
 def _site(profile: Profile, one: Diagnosis) -> CallSite | None:

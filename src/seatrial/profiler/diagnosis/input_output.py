@@ -51,9 +51,7 @@ def blocked_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis
     alone = len(profile.per_rank) > 1 and times[most.rank] >= _ALONE * total_s
     evidence = (Evidence(Signal.RANKS, 1 if alone else len(ranks)), *blocked_evidence(most))
     share = min(1.0, total_s / profile.wall_s)
-    return [
-        Diagnosis(Cause.BLOCKED, share, Sureness.MEASURED, evidence, rank=most.rank, host=most.host)
-    ]
+    return [Diagnosis(Cause.BLOCKED, share, Sureness.MEASURED, evidence, rank=most.rank, host=most.host)]
 
 
 def _blocked_s(rank: RankTotals) -> float:

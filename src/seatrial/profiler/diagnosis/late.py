@@ -37,26 +37,30 @@ def could_be_late(profile: Profile) -> float:
     return min(1.0, possible_s / waited_s) if waited_s > 0 else 0.0
 
 
-def late(profile: Profile, left_s: float) -> list[Diagnosis]:
-    """The kinds of waiting, if `left_s` of it are explained by nothing else; empty if it cannot be for late ranks."""
-    waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
-    if len(profile.per_rank) < 2 or waited_s <= 0 or profile.wall_s <= 0 or could_be_late(profile) < _FEASIBLE:
+def late(profile: Profile, explained_s: Sequence[float], slowest: frozenset[int]) -> list[Diagnosis]:
+    """The kinds of waiting that nothing else explains; empty if it cannot be for late ranks. `explained_s` (n,): the
+    seconds that each rank waits for a `slowest` rank."""
+    clear_s = sum(rank.waits.clear_s for rank in profile.per_rank)
+    if len(profile.per_rank) < 2 or clear_s <= 0 or profile.wall_s <= 0 or could_be_late(profile) < _FEASIBLE:
         return []
     waits = [rank.waits for rank in profile.per_rank]
-    kinds = {
-        Cause.LATE_SENDER: [one.receive_s for one in waits],
-        Cause.LATE_RECEIVER: [one.send_s for one in waits],
-        Cause.LATE_AT_COLLECTIVE: [one.collective_s for one in waits],
-        Cause.WINDOW_WAIT: [one.window_s for one in waits],
-    }
-    return [
-        _of_kind(profile, cause, seconds, left_s / waited_s)
-        for cause, seconds in kinds.items()
-        if sum(seconds) >= _LEAST_PART * waited_s
+    parts = [
+        max(0.0, 1.0 - own_s / one.all_s) if one.all_s > 0 else 0.0
+        for one, own_s in zip(waits, explained_s, strict=True)
     ]
+    kinds = {
+        Cause.LATE_SENDER: [one.receive_s * part for one, part in zip(waits, parts, strict=True)],
+        Cause.LATE_RECEIVER: [one.send_s * part for one, part in zip(waits, parts, strict=True)],
+        Cause.LATE_AT_COLLECTIVE: [one.collective_s * part for one, part in zip(waits, parts, strict=True)],
+        Cause.WINDOW_WAIT: [one.window_s * part for one, part in zip(waits, parts, strict=True)],
+    }
+    found = [
+        _of_kind(profile, cause, seconds) for cause, seconds in kinds.items() if sum(seconds) >= _LEAST_PART * clear_s
+    ]
+    return [one for one in found if one.rank not in slowest]
 
 
-def _of_kind(profile: Profile, cause: Cause, seconds: Sequence[float], part: float) -> Diagnosis:
+def _of_kind(profile: Profile, cause: Cause, seconds: Sequence[float]) -> Diagnosis:
     evidence = [Evidence(Signal.WAITING_EXPLAINED, explained_by_computing(profile), is_against=True)]
     rank = None
     if cause is Cause.LATE_AT_COLLECTIVE:
@@ -73,7 +77,7 @@ def _of_kind(profile: Profile, cause: Cause, seconds: Sequence[float], part: flo
     sureness = Sureness.MEASURED if call is not None and call.measured is not None else Sureness.INFERRED
     return Diagnosis(
         cause,
-        min(1.0, part * sum(seconds) / profile.wall_s),
+        min(1.0, sum(seconds) / profile.wall_s),
         sureness,
         tuple(evidence),
         rank=rank,

@@ -35,10 +35,10 @@ _MOSTLY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Uneven:
-    """Causes by ranks that differ, and the seconds of waiting that the differences explain, over all ranks."""
+    """Causes by ranks that differ, and (n,) the seconds of each rank's waiting that the differences explain."""
 
     causes: tuple[Diagnosis, ...] = ()
-    explained_s: float = 0.0
+    explained_s: tuple[float, ...] = ()
 
 
 def explained_by_computing(profile: Profile) -> float:
@@ -51,15 +51,16 @@ def uneven(profile: Profile) -> Uneven:
     """The rank that is outside MPI for longest, by what it does there, as far as that explains the waiting; then ranks
     that take longer in different parts of their work, so that their totals are even."""
     waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
+    nothing = (0.0,) * len(profile.per_rank)
     if len(profile.per_rank) < 2 or waited_s <= 0 or profile.elapsed_s <= 0:
-        return Uneven()
+        return Uneven((), nothing)
     works = [work_of(rank) for rank in profile.per_rank]
-    found, explained_s = _slowest(profile, works), 0.0
+    found = _slowest(profile, works)
     if found:
-        explained_s = min(waited_s, _differences([rank.compute_s for rank in profile.per_rank]))
-    elif _LEAST_EXPLAINED * waited_s <= waited_s - explained_s:
-        found, explained_s = _in_turn(profile, works, waited_s)
-    return Uneven(tuple(found), explained_s)
+        most_s = max(rank.compute_s for rank in profile.per_rank)
+        return Uneven(tuple(found), tuple(most_s - rank.compute_s for rank in profile.per_rank))
+    found, explained = _in_turn(profile, works, waited_s)
+    return Uneven(tuple(found), tuple(explained * rank.waits.all_s for rank in profile.per_rank))
 
 
 def _differences(times: Sequence[float]) -> float:
@@ -85,39 +86,39 @@ def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]]) -> list[Di
     over = {part: works[place][part] - sum(work[part] for work in works) / len(works) for part in Work}
     named = {part: time_s for part, time_s in over.items() if time_s >= _PART * excess_s}
     return [
-        _of_part(profile, place, part, excess_s * time_s / sum(named.values()), evidence)
+        _of_part(profile, profile.per_rank[place], part, excess_s * time_s / sum(named.values()), evidence)
         for part, time_s in named.items()
     ]
 
 
-def _in_turn(
-    profile: Profile, works: Sequence[Mapping[Work, float]], waited_s: float
-) -> tuple[list[Diagnosis], float]:
-    """Ranks that wait for each other in turn, for different work: one reads and writes, another computes longer."""
-    found: list[tuple[int, Work, float]] = []
+def _in_turn(profile: Profile, works: Sequence[Mapping[Work, float]], waited_s: float) -> tuple[list[Diagnosis], float]:
+    """Ranks that wait for each other in turn, for different work: one reads and writes, another computes longer. And the
+    share of the waiting that this explains."""
+    found: list[tuple[RankTotals, Work, float]] = []
     needed_s = 0.0
     for part in Work:
         times = [work[part] for work in works]
         place = max(range(len(times)), key=lambda k: times[k])
         excess_s = times[place] - sum(times) / len(times)
         if excess_s >= _LEAST_EXCESS * profile.elapsed_s:
-            found.append((place, part, excess_s))
+            found.append((profile.per_rank[place], part, excess_s))
             needed_s += _differences(times)
     least, most = _EXPLAINS_REST
-    if len({place for place, _, _ in found}) < 2 or not least * waited_s <= needed_s <= most * waited_s:
+    if len({rank.rank for rank, _, _ in found}) < 2 or not least * waited_s <= needed_s <= most * waited_s:
         return [], 0.0
     explained = min(1.0, needed_s / waited_s)
-    causes = []
-    for place, part, excess_s in found:
-        rank = profile.per_rank[place]
-        others_s = sum(one.compute_s for one in profile.per_rank) / len(profile.per_rank)
-        evidence = (
-            Evidence(Signal.EXCESS_COMPUTING, excess_s / others_s if others_s > 0 else 0.0),
-            Evidence(Signal.WAITING_EXPLAINED, explained),
+    mean_s = sum(rank.compute_s for rank in profile.per_rank) / len(profile.per_rank)
+    causes = [
+        _of_part(
+            profile,
+            rank,
+            part,
+            excess_s,
+            (Evidence(Signal.EXCESS_COMPUTING, excess_s / mean_s), Evidence(Signal.WAITING_EXPLAINED, explained)),
         )
-        causes.append(replace(_of_part(profile, place, part, excess_s, evidence), sureness=Sureness.INFERRED))
-        assert rank.rank == causes[-1].rank
-    return causes, min(waited_s, needed_s)
+        for rank, part, excess_s in found
+    ]
+    return [replace(one, sureness=Sureness.INFERRED) for one in causes], explained
 
 
 def _idle(profile: Profile, explained: float) -> Diagnosis | None:
@@ -134,15 +135,12 @@ def _idle(profile: Profile, explained: float) -> Diagnosis | None:
         Evidence(Signal.RANKS, len(idle)),
         Evidence(Signal.WAITING_EXPLAINED, explained),
     )
-    return Diagnosis(
-        Cause.IDLE_RANK, min(1.0, share), Sureness.MEASURED, evidence, rank=least.rank, host=least.host
-    )
+    return Diagnosis(Cause.IDLE_RANK, min(1.0, share), Sureness.MEASURED, evidence, rank=least.rank, host=least.host)
 
 
 def _of_part(
-    profile: Profile, place: int, part: Work, excess_s: float, evidence: tuple[Evidence, ...]
+    profile: Profile, rank: RankTotals, part: Work, excess_s: float, evidence: tuple[Evidence, ...]
 ) -> Diagnosis:
-    rank = profile.per_rank[place]
     cause, more = _what_it_does(profile, rank, part, excess_s)
     sureness = Sureness.MEASURED if cause in (Cause.IMBALANCE, Cause.SERIAL_IO) else Sureness.INFERRED
     share = min(1.0, excess_s / profile.elapsed_s)

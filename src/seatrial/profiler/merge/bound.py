@@ -89,6 +89,15 @@ def starts_requests(call: str) -> bool:
     return _BEGINS.fullmatch(call) is not None and not is_poll(call)
 
 
+SHORT_CALL_S = 1e-6
+MANY_CALLS = 10_000
+
+
+def is_call_rate(count: int, time_s: float) -> bool:
+    """Whether calls are so short and many that their number is what costs: a call of less is never waiting."""
+    return count >= MANY_CALLS and time_s <= SHORT_CALL_S * count
+
+
 def is_start(call: str) -> bool:
     """Whether a function starts or shuts down MPI."""
     return call in _START

@@ -13,7 +13,7 @@ from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
 from seatrial.profiler.merge.over_time import over_time
 from seatrial.profiler.merge.pairs import pair_table
-from seatrial.profiler.merge.rank_waits import rank_waits
+from seatrial.profiler.merge.rank_waits import rank_waits, without_skew
 from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
 from seatrial.profiler.merge.sites import Resolve, call_sites
 from seatrial.profiler.merge.waiting import measured_waiting
@@ -117,7 +117,7 @@ def _per_rank(
 
     collective = np.array([False, *(_is_collective(name) for name in names)])
     time_s = np.bincount(rows.process, rows.time_s, len(tables))
-    waits = rank_waits(rows, sizes, names, len(tables))
+    waits = without_skew(rank_waits(rows, sizes, names, len(tables)), tables)
     calls, collective_B = summed(rows.count), summed(rows.bytes, collective[rows.call])
     return [
         RankTotals(

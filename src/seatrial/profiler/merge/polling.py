@@ -20,9 +20,7 @@ _PROBES = ("MPI_Iprobe", "MPI_Improbe")
 _RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv", "MPI_Sendrecv")
 
 
-def polling_calls(
-    call: npt.NDArray[np.int64], count: npt.NDArray[np.int64], names: Sequence[str]
-) -> frozenset[int]:
+def polling_calls(call: npt.NDArray[np.int64], count: npt.NDArray[np.int64], names: Sequence[str]) -> frozenset[int]:
     """The numbers, from 1, of the functions that poll; `call` and `count` (n,) are rows of functions and their calls."""
     import numpy as np
 

@@ -160,6 +160,8 @@ def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None
     known = rules.measured.get((number, size_bin))
     if known is not None:
         waiting_s, shortest = known.share * total_s, 1.0
+    elif call == "MPI_Finalize":
+        waiting_s = total_s - float(time_s.min()) * len(time_s)  # it may wait for all ranks
     bound = bound_of(call, bin_floor(size_bin), total_s, waiting_s, shortest, best_s, small_best_s)
     if polls:
         bound = Bound.WAITING

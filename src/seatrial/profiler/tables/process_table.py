@@ -168,7 +168,8 @@ class ProcessTable:
     `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
     None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
     MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it. `system_uses` are the
-    calls that enter the kernel since MPI_Init, None if they were not timed.
+    calls that enter the kernel since MPI_Init, None if they were not timed. `initialized_s` is the time from loading to
+    the end of MPI_Init, None if that was not reached.
     """
 
     rank: int | None
@@ -197,6 +198,7 @@ class ProcessTable:
     cpu_use: CpuUse | None = None
     cpu_right: CpuRight | None = None
     system_uses: tuple[SystemUse, ...] | None = None
+    initialized_s: float | None = None
 
 
 ReadPart = Callable[[int, int], bytes]
@@ -380,6 +382,11 @@ def _system_uses(head: _Header, rate: float) -> tuple[SystemUse, ...] | None:
     )
 
 
+def _initialized_s(head: _Header, rate: float) -> float | None:
+    since = head.initialized_at - head.loaded_at
+    return since / rate if head.initialized_at and since >= 0 else None
+
+
 class _Reader:
     def __init__(self, part: ReadPart, size: int, functions: int) -> None:
         self._part = part
@@ -441,6 +448,7 @@ class _Reader:
             cpu_use=_cpu_use(head.cpu_first, head.cpu_last),
             cpu_right=_cpu_right(head),
             system_uses=_system_uses(head, rate),
+            initialized_s=_initialized_s(head, rate),
         )
 
     def _check_areas(self, head: _Header) -> None:
