@@ -47,12 +47,12 @@ static void calibrate(void) {
   MPI_Allreduce(MPI_IN_PLACE, &chain_per_s, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
 }
 
-static void pause_for(double seconds) {
+static inline void pause_for(double seconds) {
   struct timespec time = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
   nanosleep(&time, NULL);
 }
 
-static void sum(void) {
+static inline void sum(void) {
   double value = rank;
   MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
