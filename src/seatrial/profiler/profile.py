@@ -209,6 +209,17 @@ class NodeCpu:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuSpread:
+    """How much of a CPU the ranks had, from the end of MPI_Init on: CPUs of the ranks with the least and the most, and
+    the largest share of its time that a rank waited for a CPU. `ranks` is the number of ranks that it is known of."""
+
+    ranks: int
+    least_cpus: float
+    most_cpus: float
+    most_delay: float
+
+
+@dataclass(frozen=True, slots=True)
 class RankTotals:
     """One rank. `sent_B` and `received_B` are point to point; `collective_B` is sent by collectives.
 
@@ -333,6 +344,15 @@ class Profile:
     def mpi_share(self) -> float:
         """The share of wall time in MPI."""
         return self.mpi_s / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def cpu_spread(self) -> CpuSpread | None:
+        """How much of a CPU the ranks had; None if the kernel did not report it."""
+        known = [one.cpu for one in self.per_rank if one.cpu is not None and one.cpu.cpu_s is not None]
+        used = [one.cpu_s / one.wall_s for one in known if one.cpu_s is not None]
+        if not used:
+            return None
+        return CpuSpread(len(used), min(used), max(used), max(one.delay_share or 0.0 for one in known))
 
     @property
     def waiting_s(self) -> float:

@@ -10,6 +10,7 @@ from seatrial.report.profile.place_words import inlined_words, site_words
 from seatrial.report.profile.words import (
     BOUND_WORDS,
     balance_line,
+    cpu_line,
     diagnosis_lines,
     headline,
     next_experiment,
@@ -53,6 +54,7 @@ def _share(profile: Profile, style: Style) -> str:
                     ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} per rank"],
                     ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} per rank"],
                     _waiting(profile),
+                    *([["CPU", "", cpu_line(profile)]] if cpu_line(profile) else []),
                 ]
             ),
         ]

@@ -140,6 +140,17 @@ def diagnosis_lines(profile: Profile) -> list[str]:
     return [sentence(one) for one in profile.diagnoses]
 
 
+def cpu_line(profile: Profile) -> str:
+    """How much of a CPU each rank had, and how long ranks waited for one; "" if not known."""
+    spread = profile.cpu_spread
+    if spread is None:
+        return ""
+    least, most = f"{spread.least_cpus:.2f}", f"{spread.most_cpus:.2f}"
+    used = least if least == most else f"{least} to {most}"
+    of = "" if spread.ranks == profile.ranks else f" (known of {spread.ranks} of {profile.ranks} ranks)"
+    return f"{used} CPUs used per rank, waited for a CPU at most {show_percent(spread.most_delay)} of the time{of}"
+
+
 def next_experiment(profile: Profile) -> str:
     """What to do next about the main cause; commands in backticks."""
     main = main_diagnosis(profile)
