@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
-
 from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, SMALL_B, bound_of, is_call_rate, is_start
 from seatrial.profiler.profile import Bound
 
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 
 _MOSTLY = 0.5
+_MAKES_DATATYPE = re.compile(
+    r"MPI_Type_(create_)?(vector|hvector|indexed|hindexed|indexed_block|struct|subarray|darray)\w*"
+)
 
 
 def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagnosis]:
-    """The kinds of time in MPI without waiting, each with the call that has most of it. `is_delayed`: ranks waited for a
-    CPU, so that only what fast calls take is counted."""
+    """The kinds of time in MPI without waiting, each with the call that has most of it. `is_delayed`: ranks waited for
+    a CPU, so that only what fast calls take is counted."""
     found: dict[Cause, list[tuple[float, SizeTotals]]] = {}
     small = _small_best_s(profile)
     for one in profile.sizes:
@@ -40,8 +43,8 @@ def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagno
 
 
 def slow_transfer(profile: Profile, left_s: float) -> Diagnosis | None:
-    """Large messages that take `left_s` more than they need, although no rank can be late for them: their transfer takes
-    so long. None if small messages take most of it."""
+    """Large messages that take `left_s` more than they need, although no rank can be late for them: their transfer
+    takes so long. None if small messages take most of it."""
     waits = [one for one in profile.sizes if one.waiting_s > 0 and not is_start(one.call) and one.prompt_s]
     large = [one for one in waits if one.size_B >= HALF_PERFORMANCE_B]
     large_s = sum(one.waiting_s for one in large)
@@ -78,11 +81,14 @@ def _cause(one: SizeTotals, small_best_s: float | None) -> Cause | None:
 
 
 def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) -> Diagnosis:
-    evidence = (
+    evidence: tuple[Evidence, ...] = (
         Evidence(Signal.CALL_SHARE, main.time_s / profile.wall_s),
         Evidence(Signal.CALLS, main.count),
         Evidence(Signal.CALL_MEAN, main.time_s / main.count),
         Evidence(Signal.CALL_BEST, main.best_s),
     )
+    made = sum(one.count for one in profile.calls if _MAKES_DATATYPE.fullmatch(one.call))
+    if cause is Cause.TRANSFER and made:
+        evidence = (*evidence, Evidence(Signal.DATATYPES, made))
     size = None if cause is Cause.STARTUP or not main.largest_B else main.size_B
     return Diagnosis(cause, min(1.0, time_s / profile.wall_s), Sureness.INFERRED, evidence, call=main.call, size_B=size)

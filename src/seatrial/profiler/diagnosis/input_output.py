@@ -1,5 +1,5 @@
-"""Input and output that the ranks do outside MPI calls, and time in which they are blocked, whether others wait for it or
-not. Measured: these calls are timed, or the kernel counted it."""
+"""Input and output that the ranks do outside MPI calls, and time in which they are blocked, whether others wait for it
+or not. Measured: these calls are timed, or the kernel counted it."""
 
 from __future__ import annotations
 

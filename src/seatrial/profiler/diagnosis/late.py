@@ -1,5 +1,5 @@
-"""Waiting for partners that are late, where differences between ranks do not explain it: for messages that are sent late
-or received late, at collective calls, or for access to a window."""
+"""Waiting for partners that are late, where differences between ranks do not explain it: for messages that are sent
+late or received late, at collective calls, or for access to a window."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Ranks that others wait for: one that computes longest, one that reads and writes, one that is blocked; and a rank that
-has so little to do that it waits for the others."""
+"""Ranks that others wait for: one that computes longest, one that reads and writes, one that is blocked; and a rank
+that has so little to do that it waits for the others."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _LEAST_EXPLAINED = 0.2
 """Differences between ranks that explain less of the waiting are no cause of it."""
 _LEAST_EXCESS = 0.05
-"""... and the slowest rank must be outside MPI so much longer than the mean, and a part of its work must make up so much
-of the program's time."""
+"""... and the slowest rank must be outside MPI so much longer than the mean, and a part of its work must make up so
+much of the program's time."""
 _PART = 0.2
 """A part of the work is named beside others from this share of the excess on."""
 _IDLE = 0.5
@@ -92,8 +92,8 @@ def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]]) -> list[Di
 
 
 def _in_turn(profile: Profile, works: Sequence[Mapping[Work, float]], waited_s: float) -> tuple[list[Diagnosis], float]:
-    """Ranks that wait for each other in turn, for different work: one reads and writes, another computes longer. And the
-    share of the waiting that this explains."""
+    """Ranks that wait for each other in turn, for different work: one reads and writes, another computes longer. And
+    the share of the waiting that this explains."""
     found: list[tuple[RankTotals, Work, float]] = []
     needed_s = 0.0
     for part in Work:

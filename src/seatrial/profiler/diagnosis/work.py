@@ -1,5 +1,5 @@
-"""What a rank does outside MPI: it computes, is in calls on files, sleeps, waits for other programs, or is blocked for an
-unknown reason."""
+"""What a rank does outside MPI: it computes, is in calls on files, sleeps, waits for other programs, or is blocked for
+an unknown reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Functions that a program calls again and again instead of waiting: MPI_Test, MPI_Iprobe and the like.
 
-They poll if they are called at least three times for each request that is started, or for each message that is received:
-a program that asks once for each request does not wait in them.
+They poll if they are called more than three times for each request that is started, or for each message that is
+received: a program that asks once for each request does not wait in them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv", "MPI_Sendrecv")
 
 
 def polling_calls(call: npt.NDArray[np.int64], count: npt.NDArray[np.int64], names: Sequence[str]) -> frozenset[int]:
-    """The numbers, from 1, of the functions that poll; `call` and `count` (n,) are rows of functions and their calls."""
+    """The numbers, from 1, of the functions that poll; `call` and `count` (n,) are rows: function and calls."""
     import numpy as np
 
     counts = np.bincount(call, count, len(names) + 1)

@@ -113,6 +113,7 @@ def size_totals(
 
 
 def grouped(rows: Rows) -> Groups:
+    """The rows by function, size and process."""
     import numpy as np
 
     key = rows.call << _BITS_OF_BIN | rows.bin

@@ -36,8 +36,9 @@ from seatrial.profiler.profile import (
 )
 from seatrial.profiler.profile_io import SystemCall, SystemUse
 from seatrial.report.documents.number_rows import number_rows
-from seatrial.report.profile.diagnosis_words import remedy, sentence
+from seatrial.report.profile.diagnosis_words import sentence
 from seatrial.report.profile.io_document import IoJson
+from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.profile.trace_export import TraceExport
 from seatrial.report.profile.words import headline
 

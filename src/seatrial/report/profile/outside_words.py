@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seatrial.profiler.diagnosis.cause import Diagnosis, Signal
+from seatrial.report.profile.rank_words import number_of
 from seatrial.report.units import count, show, show_percent
 
 _LEAST_PART = 0.1
@@ -14,7 +15,7 @@ _MOSTLY = 0.5
 
 def file_words(one: Diagnosis) -> str:
     """The calls on files: "write 3.1 s, fsync 8.1 s (120 calls)", and the bytes that the ranks moved."""
-    total_s = _number(one, Signal.IO_TIME)
+    total_s = number_of(one, Signal.IO_TIME)
     parts = [
         ("read", Signal.READ_TIME, None, ""),
         ("write", Signal.WRITE_TIME, None, ""),
@@ -23,11 +24,11 @@ def file_words(one: Diagnosis) -> str:
     ]
     named = []
     for name, time, calls, what in parts:
-        time_s, number = _number(one, time), 0.0 if calls is None else _number(one, calls)
+        time_s, number = number_of(one, time), 0.0 if calls is None else number_of(one, calls)
         if time_s >= _LEAST_PART * total_s and time_s > 0:
             many = f" ({count(round(number), what)})" if number >= _FEW else ""
             named.append(f"{name} {show(time_s, 's')}{many}")
-    moved = _number(one, Signal.IO_BYTES)
+    moved = number_of(one, Signal.IO_BYTES)
     text = ", ".join(named) or "none of them was timed"
     return f"{text}; {show(moved, 'B')} read and written" if moved else text
 
@@ -35,9 +36,9 @@ def file_words(one: Diagnosis) -> str:
 def blocked_words(one: Diagnosis) -> str:
     """What a rank that neither runs nor is ready to run was seen to wait for."""
     times = {
-        "sleeps (sleep, nanosleep and the like)": _number(one, Signal.SLEEP_TIME),
-        "waits for sockets or pipes (poll, recv and the like)": _number(one, Signal.POLL_TIME),
-        "waits for child processes (system, wait and the like)": _number(one, Signal.CHILD_TIME),
+        "sleeps (sleep, nanosleep and the like)": number_of(one, Signal.SLEEP_TIME),
+        "waits for sockets or pipes (poll, recv and the like)": number_of(one, Signal.POLL_TIME),
+        "waits for child processes (system, wait and the like)": number_of(one, Signal.CHILD_TIME),
     }
     what = max(times, key=lambda name: times[name])
     faults = one.value(Signal.MAJOR_FAULTS)
@@ -49,13 +50,9 @@ def blocked_words(one: Diagnosis) -> str:
 
 def is_explained(one: Diagnosis) -> bool:
     """Whether the calls in which a rank was blocked are known."""
-    return any(_number(one, signal) > 0 for signal in (Signal.SLEEP_TIME, Signal.POLL_TIME, Signal.CHILD_TIME))
+    return any(number_of(one, signal) > 0 for signal in (Signal.SLEEP_TIME, Signal.POLL_TIME, Signal.CHILD_TIME))
 
 
 def io_words(one: Diagnosis, who: str) -> str:
     """Time in calls on files, whether others wait for it or not."""
     return f"{who} in calls on files outside MPI for {show_percent(one.share)} of the time: {file_words(one)}."
-
-
-def _number(one: Diagnosis, signal: Signal) -> float:
-    return one.value(signal) or 0.0

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Diagnosis, Sureness
 from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals
-from seatrial.report.profile.diagnosis_words import lost_share, remedy, sentence, short_words
+from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
+from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.units import count, show, show_percent, show_range
 
 _COMPUTES = 0.05
