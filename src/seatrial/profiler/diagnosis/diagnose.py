@@ -45,7 +45,11 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
 
 def _some_rank_was_delayed(profile: Profile) -> bool:
     """Then who is late depends on who had a CPU."""
-    return any(rank.cpu is not None and (rank.cpu.delay_share or 0.0) >= LEAST_DELAY for rank in profile.per_rank)
+    return _most_delay(profile) >= LEAST_DELAY
+
+
+def _most_delay(profile: Profile) -> float:
+    return max((rank.cpu.delay_share or 0.0 for rank in profile.per_rank if rank.cpu is not None), default=0.0)
 
 
 def _waiting(profile: Profile) -> list[Diagnosis]:
@@ -57,8 +61,8 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
     found = list(differing.causes)
     waits = [rank.waits for rank in profile.per_rank]
     left_s = sum(max(0.0, one.clear_s - own_s) for one, own_s in zip(waits, differing.explained_s, strict=True))
-    if left_s < LEAST_SHARE * profile.wall_s:
-        return found
+    if left_s < max(LEAST_SHARE, _most_delay(profile)) * profile.wall_s:
+        return found  # such a delay of a rank makes others wait as long
     slowest = frozenset(one.rank for one in found if one.rank is not None)
     partners = late(profile, differing.explained_s, slowest)
     if partners or left_s < _MOST * sum(one.clear_s for one in waits):

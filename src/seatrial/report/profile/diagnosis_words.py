@@ -61,8 +61,8 @@ def _waited(one: Diagnosis, why: str) -> str:
     ran = one.value(Signal.CPU_TIME)
     got = "" if ran is None else f" and had {cpus_words(round(ran, 2))} on average"
     return (
-        f"{_first_upper(rank_words(one))} was ready to run, but had no CPU, for {_percent(one, Signal.RUN_DELAY)} of its "
-        f"time{got}: {why}. Times in MPI include waiting for such ranks."
+        f"{_first_upper(rank_words(one))} was ready to run, but had no CPU, for {_percent(one, Signal.RUN_DELAY)} of "
+        f"its time{got}: {why}. Times in MPI include waiting for such ranks."
     )
 
 
@@ -135,8 +135,8 @@ def _blocked_alone(one: Diagnosis) -> str:
     ranks = round(number_of(one, Signal.RANKS))
     of = "" if ranks < 2 else f" (the longest of {ranks} ranks that are blocked)"
     return (
-        f"{_first_upper(rank_words(one))}{of} neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of its "
-        f"time, outside MPI; {blocked_words(one)}"
+        f"{_first_upper(rank_words(one))}{of} neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
+        f"its time, outside MPI; {blocked_words(one)}"
     )
 
 
@@ -149,8 +149,8 @@ def _idle(one: Diagnosis) -> str:
     ranks = round(number_of(one, Signal.RANKS))
     more = "" if ranks < 2 else f", as do {ranks - 1} more"
     return (
-        f"{_first_upper(rank_words(one))} is outside MPI for {_percent(one, Signal.COMPUTING_OF_MEDIAN)} of the time of the "
-        f"median rank{more}, and waits for the others, which take about equally long. That explains "
+        f"{_first_upper(rank_words(one))} is outside MPI for {_percent(one, Signal.COMPUTING_OF_MEDIAN)} of the time "
+        f"of the median rank{more}, and waits for the others, which take about equally long. That explains "
         f"{_percent(one, Signal.WAITING_EXPLAINED)} of the waiting."
     )
 

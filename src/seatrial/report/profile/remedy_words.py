@@ -34,8 +34,8 @@ def _less_io(one: Diagnosis) -> str:
 
 _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MORE_RANKS_THAN_CPUS: lambda one: (
-        f"Start as many ranks and threads on {one.host} as it has CPUs ({number_of(one, Signal.CPUS):.0f}), then profile "
-        "again."
+        f"Start as many ranks and threads on {one.host} as it has CPUs ({number_of(one, Signal.CPUS):.0f}), then "
+        "profile again."
     ),
     Cause.SAME_CPUS: lambda _: (
         "Give each rank its own CPUs (`mpirun --report-bindings` and `srun --cpu-bind=verbose` show the bindings), "
@@ -59,7 +59,8 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.BLOCKED_RANK: lambda one: _unblock(one),
     Cause.BLOCKED: lambda one: _unblock(one),
     Cause.IDLE_RANK: lambda one: (
-        f"Give {rank_words(one)} work of its own, or run it beside another rank on one CPU, if its share is worth a CPU."
+        f"Give {rank_words(one)} work of its own, or start one rank more than there are CPUs, if it waits without "
+        "using a CPU."
     ),
     Cause.WINDOW_WAIT: lambda _: (
         "Hold locks for a shorter time, use shared locks for reading, or lock all targets once (MPI_Win_lock_all)."
