@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
 _MOST = 0.5
+_MOST_WAIT_FOR_DELAY = 4
+"""While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""
 _NO_PLACE = frozenset({Cause.STARTUP, Cause.IO, Cause.METADATA, Cause.BLOCKED})
 """The place of an MPI call is no part of these."""
 
@@ -61,8 +63,9 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
     found = list(differing.causes)
     waits = [rank.waits for rank in profile.per_rank]
     left_s = sum(max(0.0, one.clear_s - own_s) for one, own_s in zip(waits, differing.explained_s, strict=True))
-    if left_s < max(LEAST_SHARE, _most_delay(profile)) * profile.wall_s:
-        return found  # such a delay of a rank makes others wait as long
+    of_delays = min(_MOST_WAIT_FOR_DELAY, len(waits) - 1) * _most_delay(profile)
+    if left_s < max(LEAST_SHARE, of_delays) * profile.wall_s:
+        return found
     slowest = frozenset(one.rank for one in found if one.rank is not None)
     partners = late(profile, differing.explained_s, slowest)
     if partners or left_s < _MOST * sum(one.clear_s for one in waits):
