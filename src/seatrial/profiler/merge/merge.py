@@ -81,7 +81,8 @@ def _profile(
     trust = _trust(tables, size)
     matrix, unmatched = pair_table(tables, size)
     reference = ON_ONE_HOST if len({table.host for table in tables}) == 1 else BETWEEN_HOSTS
-    sizes = size_totals(rows, names, measured_waiting(tables), reference, size, has_sizes=trust.has_sizes)
+    barrier_s = reference.most_s("MPI_Barrier", 0, size)
+    sizes = size_totals(rows, names, measured_waiting(tables, barrier_s), reference, size, has_sizes=trust.has_sizes)
     ranks = _per_rank(tables, rows, sizes, names)
     profile = Profile(
         program=tables[0].program,
