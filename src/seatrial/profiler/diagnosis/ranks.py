@@ -74,12 +74,12 @@ def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]]) -> list[Di
     place = max(range(len(times)), key=lambda k: times[k])
     excess_s = times[place] - mean_s
     explained = explained_by_computing(profile)
-    delays = [(rank.cpu.delay_s or 0.0) if rank.cpu is not None else 0.0 for rank in profile.per_rank]
-    delayed_s = delays[place] - sum(delays) / len(delays)
+    slowest = profile.per_rank[place].cpu
+    delayed_s = 0.0 if slowest is None else slowest.delay_s or 0.0
     if mean_s <= 0 or excess_s < _LEAST_EXCESS * mean_s or explained < _LEAST_EXPLAINED:
         return []
     if delayed_s >= _MOSTLY * excess_s:
-        return []  # it is late because it waited for a CPU
+        return []  # it may be late because it waited for a CPU
     idle = _idle(profile, explained)
     if idle is not None:
         return [idle]
