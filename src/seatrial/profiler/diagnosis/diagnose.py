@@ -23,6 +23,8 @@ LEAST_SHARE = 0.05
 _MOST = 0.5
 _MOST_WAIT_FOR_DELAY = 4
 """While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""
+_DELAYS_COST = 1.5
+"""A delay costs a little more than itself: caches are cold, and samples of waiting catch more of it or less."""
 _NO_PLACE = frozenset({Cause.STARTUP, Cause.IO, Cause.METADATA, Cause.BLOCKED})
 """The place of an MPI call is no part of these."""
 
@@ -63,7 +65,7 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
     found = list(differing.causes)
     waits = [rank.waits for rank in profile.per_rank]
     left_s = sum(max(0.0, one.clear_s - own_s) for one, own_s in zip(waits, differing.explained_s, strict=True))
-    of_delays = min(_MOST_WAIT_FOR_DELAY, len(waits) - 1) * _most_delay(profile)
+    of_delays = _DELAYS_COST * min(_MOST_WAIT_FOR_DELAY, len(waits) - 1) * _most_delay(profile)
     if left_s < max(LEAST_SHARE, of_delays) * profile.wall_s:
         return found
     slowest = frozenset(one.rank for one in found if one.rank is not None)
