@@ -43,5 +43,7 @@ def built(library: Library, source: Path) -> Path:
     if shutil.which(library.compiler) is None:
         raise Skip(f"{library.name} is missing ({library.compiler} not found)")
     program = Path(_builds().name) / f"{source.stem}-{library.compiler}"
-    subprocess.run([library.compiler, "-O2", "-g", str(source), "-o", str(program), "-lm"], check=True)
+    subprocess.run(
+        [library.compiler, "-O2", "-g", "-w", str(source), "-o", str(program), "-lm", "-lpthread"], check=True
+    )
     return program

@@ -1,60 +1,8 @@
-/* An MPI program with a planted cause of lost time: profiles CAUSE SECONDS.
- *
- * It repeats a step until SECONDS have passed on rank 0. "balanced" is the control: each step
- * computes for 2 ms on all ranks and exchanges little. */
+/* Planted causes: computing, waiting, and calls by the million. "balanced" is the control: each
+ * step computes for 2 ms on all ranks and exchanges little. */
+#include "planted.h"
+
 #include <fcntl.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-static int rank, ranks;
-static char* buffer;
-enum { BUFFER_BYTES = 8 << 20 };
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* A fixed amount of arithmetic, so that a rank without a CPU takes longer. */
-static double chain_per_s;
-static volatile double kept = 1;
-static void chain(long steps) {
-  double x = kept;
-  for (long i = 0; i < steps; i++)
-    x = x * 1.0000001 + 1e-9;
-  kept = x > 1e6 ? 1 : x;
-}
-
-static void compute(double seconds) {
-  chain((long)(seconds * chain_per_s));
-}
-
-static void calibrate(void) {
-  double best = 1e9;
-  for (int i = 0; i < 20; i++) {
-    const double start = now();
-    chain(200000);
-    const double took = now() - start;
-    best = took < best ? took : best;
-  }
-  chain_per_s = 200000 / best;
-  MPI_Allreduce(MPI_IN_PLACE, &chain_per_s, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
-}
-
-static void pause_for(double seconds) {
-  struct timespec time = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-  nanosleep(&time, NULL);
-}
-
-static void sum(void) {
-  double value = rank;
-  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}
 
 static void balanced(long step) {
   (void)step;
@@ -167,49 +115,121 @@ static void computing(long step) {
     sum();
 }
 
-static const struct {
-  const char* name;
-  void (*step)(long);
-} causes[] = {
-    {"balanced", balanced},
-    {"imbalance", imbalance},
-    {"imbalance-p2p", imbalance_p2p},
-    {"late-sender", late_sender},
-    {"late-receiver", late_receiver},
-    {"serial-io", serial_io},
-    {"message-rate", message_rate},
-    {"transfer", transfer},
-    {"small-collectives", small_collectives},
-    {"sleeping", sleeping},
-    {"turns", turns},
-    {"computing", computing},
+/* All ranks wait at the root, whose part of each step is larger. */
+static void slow_bcast_root(long step) {
+  (void)step;
+  compute(rank == 0 ? 3e-3 : 0.5e-3);
+  MPI_Bcast(buffer, 1024, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void slow_gather_root(long step) {
+  (void)step;
+  MPI_Gather(buffer, 1024, MPI_CHAR, buffer + (1 << 20), 1024, MPI_CHAR, 0, MPI_COMM_WORLD);
+  compute(rank == 0 ? 3e-3 : 0.5e-3);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void slow_alltoall(long step) {
+  (void)step;
+  compute(rank == 1 ? 3e-3 : 0.6e-3);
+  MPI_Alltoall(buffer, 4096, MPI_CHAR, buffer + (1 << 20), 4096, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void even_alltoall(long step) {
+  (void)step;
+  compute(2e-3);
+  MPI_Alltoall(buffer, 512, MPI_CHAR, buffer + (1 << 20), 512, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void tiny_allgatherv(long step) {
+  (void)step;
+  static int counts[4096];
+  static int places[4096];
+  for (int i = 0; i < ranks && i < 4096; i++) {
+    counts[i] = 2;
+    places[i] = 2 * i;
+  }
+  for (int i = 0; i < 500; i++) {
+    compute(0.1e-6);
+    MPI_Allgatherv(buffer, 2, MPI_CHAR, buffer + 4096, counts, places, MPI_CHAR, MPI_COMM_WORLD);
+  }
+}
+
+/* A reduction that is started early, then waited for; another rank is late each time. */
+static void iallreduce_turns(long step) {
+  double value = rank;
+  double result;
+  MPI_Request request;
+  compute(step % ranks == rank ? 4e-3 : 0.5e-3);
+  MPI_Iallreduce(&value, &result, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* One rank computes longer, and all exchange much. */
+static void imbalance_and_transfer(long step) {
+  (void)step;
+  compute(rank == 1 ? 5e-3 : 1e-3);
+  sum();
+  const int other = rank ^ 1;
+  for (int i = 0; i < 3 && other < ranks; i++)
+    MPI_Sendrecv(buffer, 4 << 20, MPI_CHAR, other, 0, buffer + (4 << 20), 4 << 20, MPI_CHAR, other,
+                 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  sum();
+}
+
+static void nothing(long step) {
+  (void)step;
+  compute(2e-3);
+}
+
+static void work_at_the_end(void) {
+  if (rank == 1)
+    compute(1.0);
+}
+
+static void one_bcast(long step) {
+  if (step % 256 == 0)
+    MPI_Bcast(buffer, 64, MPI_CHAR, 0, MPI_COMM_WORLD);
+  compute(2e-3);
+}
+
+/* Streams through more memory than the caches hold. */
+static void memory_bound(long step) {
+  static double* field;
+  enum { CELLS = 8 << 20 };
+  if (field == NULL)
+    field = calloc(CELLS, sizeof *field);
+  for (size_t i = 0; i < CELLS; i++)
+    field[i] = field[i] * 0.5 + (double)step;
+  sum();
+}
+
+static const struct cause causes[] = {
+    {"balanced", balanced, NULL},
+    {"imbalance", imbalance, NULL},
+    {"imbalance-p2p", imbalance_p2p, NULL},
+    {"late-sender", late_sender, NULL},
+    {"late-receiver", late_receiver, NULL},
+    {"serial-io", serial_io, NULL},
+    {"message-rate", message_rate, NULL},
+    {"transfer", transfer, NULL},
+    {"small-collectives", small_collectives, NULL},
+    {"sleeping", sleeping, NULL},
+    {"turns", turns, NULL},
+    {"computing", computing, NULL},
+    {"slow-bcast-root", slow_bcast_root, NULL},
+    {"slow-gather-root", slow_gather_root, NULL},
+    {"slow-alltoall", slow_alltoall, NULL},
+    {"even-alltoall", even_alltoall, NULL},
+    {"tiny-allgatherv", tiny_allgatherv, NULL},
+    {"iallreduce-turns", iallreduce_turns, NULL},
+    {"imbalance-and-transfer", imbalance_and_transfer, NULL},
+    {"late-finalize", nothing, work_at_the_end},
+    {"compute-only", nothing, NULL},
+    {"one-bcast", one_bcast, NULL},
+    {"memory-bound", memory_bound, NULL},
 };
 
 int main(int count, char** words) {
-  MPI_Init(&count, &words);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  void (*step)(long) = NULL;
-  for (size_t i = 0; count > 2 && i < sizeof causes / sizeof *causes; i++)
-    if (strcmp(words[1], causes[i].name) == 0)
-      step = causes[i].step;
-  if (step == NULL || ranks < 2) {
-    fprintf(stderr, "usage: profiles CAUSE SECONDS, on at least 2 ranks\n");
-    MPI_Abort(MPI_COMM_WORLD, 2);
-    return 2;
-  }
-  buffer = malloc(BUFFER_BYTES);
-  memset(buffer, 1, BUFFER_BYTES);
-  calibrate();
-  const double start = now();
-  int is_over = 0;
-  for (long done = 0; !is_over; done++) {
-    step(done);
-    if (done % 16 == 15) {
-      is_over = now() - start > atof(words[2]);
-      MPI_Bcast(&is_over, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    }
-  }
-  MPI_Finalize();
-  return 0;
+  return run(count, words, causes, sizeof causes / sizeof *causes);
 }

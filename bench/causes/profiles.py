@@ -11,15 +11,18 @@ from causes.case import BOTH, QUIET_ONLY, Bench, Case, Said, planted
 from causes.libraries import LIBRARIES, Library, built
 from causes.loads import quota, spinners
 
-SOURCE = Path(__file__).with_name("profiles.c")
+HERE = Path(__file__).parent
+SOURCE = HERE / "profiles.c"
+MESSAGES, FILES = HERE / "profiles_messages.c", HERE / "profiles_files.c"
 NO_LOSS = frozenset({"computation", "startup"})
 """Where the time of a working program goes; startup is true of every short one."""
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A step of the program, and the causes that are right. `cpus` restricts all ranks; `spins` names CPUs with a
-    spinner; `quota` is a CPU quota of a control group. CPUs are counted among those that this process may use."""
+    """A step of a program, and the causes that are right: one of `right` first, all of `together`. `cpus` restricts all
+    ranks; `spins` names CPUs with a spinner; `quota` is a CPU quota of a control group. CPUs are counted among those
+    that this process may use. `words` must be said. `allowed` are true besides."""
 
     name: str
     step: str
@@ -30,49 +33,145 @@ class Planted:
     quota: float | None = None
     seconds: float | None = None
     is_quick: bool = False
+    source: Path = SOURCE
+    words: tuple[str, ...] = ()
+    together: frozenset[str] = frozenset()
+    allowed: frozenset[str] = frozenset()
 
 
-PLANTED = (
-    Planted("one rank computes four times as long", "imbalance", planted("imbalance"), is_quick=True),
-    Planted("one rank computes longer, with messages", "imbalance-p2p", planted("imbalance")),
+COMPUTING = (
+    Planted(
+        "one rank computes four times as long",
+        "imbalance",
+        planted("imbalance"),
+        is_quick=True,
+        words=("Rank 1", "MPI_Allreduce at sum"),
+    ),
+    Planted("one rank computes longer, with messages", "imbalance-p2p", planted("imbalance"), words=("Rank 1",)),
+    Planted("the root of a broadcast comes late", "slow-bcast-root", planted("imbalance"), words=("Rank 0",)),
+    Planted("the root of a gather computes longer", "slow-gather-root", planted("imbalance"), words=("Rank 0",)),
+    Planted("one rank of an all-to-all is slow", "slow-alltoall", planted("imbalance"), words=("Rank 1",)),
+    Planted("one rank computes alone before MPI_Finalize", "late-finalize", planted("imbalance"), words=("Rank 1",)),
+    Planted("another rank is late in each step", "turns", planted("late-at-collective")),
+    Planted("another rank is late at each MPI_Iallreduce", "iallreduce-turns", planted("late-at-collective")),
+    Planted("rank 0 sleeps", "sleeping", planted("blocked-rank"), words=("Rank 0", "sleeps")),
+    Planted(
+        "one rank computes longer, and all exchange much",
+        "imbalance-and-transfer",
+        together=planted("imbalance", "transfer"),
+    ),
+)
+CALLS = (
+    Planted("8 B messages by the million", "message-rate", planted("message-rate", "latency"), is_quick=True),
+    Planted("all-reduce in the inner loop", "small-collectives", planted("latency", "message-rate")),
+    Planted("tiny MPI_Allgatherv in the inner loop", "tiny-allgatherv", planted("latency", "message-rate")),
+    Planted("exchanges of 4 MiB", "transfer", planted("transfer")),
+    Planted("exchanges of the columns of a matrix", "strided", planted("transfer"), source=MESSAGES),
+    Planted(
+        "messages that arrive before their receives", "unexpected", planted("not-known", "latency"), source=MESSAGES
+    ),
+)
+WAITING = (
     Planted("ranks compute in turn", "late-sender", planted("late-sender"), is_quick=True),
     Planted("the receiver comes late", "late-receiver", planted("late-receiver", "imbalance")),
-    Planted("rank 0 writes and synchronises files", "serial-io", planted("serial-io"), is_quick=True),
-    Planted("8 B messages by the million", "message-rate", planted("message-rate", "latency"), is_quick=True),
-    Planted("exchanges of 4 MiB", "transfer", planted("transfer")),
-    Planted("all-reduce in the inner loop", "small-collectives", planted("latency", "message-rate")),
-    Planted("rank 0 sleeps", "sleeping", planted("blocked-rank")),
-    Planted("another rank is late in each step", "turns", planted("late-at-collective")),
+    *(
+        Planted(name, step, planted("late-sender"), source=MESSAGES)
+        for name, step in (
+            ("a token goes round", "token-ring"),
+            ("a receive is polled with MPI_Test", "test-loop"),
+            ("messages are polled with MPI_Iprobe", "iprobe-loop"),
+            ("MPI_Probe waits for a late sender", "probe"),
+            ("MPI_Waitany waits for a late sender", "waitany"),
+            ("a persistent receive waits for a late sender", "persistent"),
+        )
+    ),
+    Planted("a pipeline", "pipeline", planted("late-sender", "late-at-collective"), source=MESSAGES),
+    Planted(
+        "a master that is slow", "slow-master", planted("imbalance", "late-sender"), source=MESSAGES, words=("Rank 0",)
+    ),
+    Planted(
+        "a master that waits for its worker", "slow-workers", planted("imbalance"), source=MESSAGES, words=("Rank 1",)
+    ),
+    Planted("receivers compute in turn", "late-receiver-in-turn", planted("late-receiver"), source=MESSAGES),
+    Planted(
+        "a halo exchange with an uneven load", "uneven-halo", planted("imbalance"), source=MESSAGES, words=("Rank 1",)
+    ),
+    Planted("an uneven load before MPI_Win_fence", "uneven-fence", planted("imbalance"), source=MESSAGES),
+    Planted("work under a lock of a window", "locked", planted("window-wait"), source=MESSAGES),
+)
+OUTSIDE = (
+    Planted(
+        "rank 0 writes and synchronises files",
+        "serial-io",
+        planted("serial-io"),
+        is_quick=True,
+        words=("Rank 0", "fsync"),
+    ),
+    Planted("rank 0 writes with fwrite", "buffered-serial", planted("serial-io"), source=FILES, words=("Rank 0",)),
+    Planted("all ranks call fsync", "fsync-storm", planted("io", "serial-io"), source=FILES, words=("fsync",)),
+    Planted("all ranks write", "write-storm", planted("io"), source=FILES),
+    Planted("all ranks read one file", "read-storm", planted("io"), source=FILES),
+    Planted("many small files", "many-files", planted("metadata"), source=FILES, words=("open",)),
+    Planted("output that is read slowly", "slow-pipe", planted("io"), source=FILES),
+    Planted("rank 0 compresses and writes", "compressed", planted("imbalance"), source=FILES, words=("Rank 0",)),
+    Planted("rank 0 runs another program", "child", planted("blocked-rank"), source=FILES, words=("child processes",)),
+    Planted("all ranks sleep", "all-sleep", planted("blocked"), source=FILES, words=("sleeps",)),
+    Planted(
+        "rank 0 writes, and ranks compute in turn",
+        "io-and-late-sender",
+        together=planted("serial-io", "late-sender"),
+        source=FILES,
+    ),
+)
+CPUS = (
     Planted("four ranks on two CPUs", "balanced", planted("more-ranks-than-cpus"), ranks=4, is_quick=True),
     Planted("four ranks on two CPUs that exchange", "transfer", planted("more-ranks-than-cpus"), ranks=4),
     Planted("both ranks on one CPU", "balanced", planted("ranks-on-the-same-cpus"), cpus=(0,)),
     Planted("a spinner on one CPU", "computing", planted("other-processes"), spins=(1,)),
     Planted("a quota of 0.6 CPUs", "balanced", planted("cpu-quota"), quota=0.6),
+)
+CONTROLS = (
     Planted("even work", "balanced", is_quick=True),
     Planted("mostly computation", "computing"),
     Planted("even work for longer", "balanced", seconds=6.0),
+    Planted("a short run", "balanced", seconds=0.3),
+    Planted("computation only", "compute-only"),
+    Planted("a long computation with a broadcast", "one-bcast"),
+    Planted("even work with MPI_Alltoall", "even-alltoall"),
+    Planted("even work in memory", "memory-bound"),
+    Planted("an even halo exchange", "even-halo", source=MESSAGES),
+    Planted("messages on their way while ranks compute", "overlap", source=MESSAGES),
+    Planted("synchronous sends whose receivers are there", "even-ssend", source=MESSAGES),
+    Planted("a thread writes while ranks compute", "overlapped", source=FILES),
+    Planted("a line of a log in each step", "logging", source=FILES),
 )
+PLANTED = (*COMPUTING, *CALLS, *WAITING, *OUTSIDE, *CPUS, *CONTROLS)
 
 
 def _cases() -> Iterator[Case]:
+    """Every step with each library; and with measured waiting, which must not make it worse, on a quiet machine."""
     for library in LIBRARIES:
         for one in PLANTED:
-            yield Case(
-                "profiles",
-                one.name,
-                lambda bench, one=one, library=library: _profiled(bench, one, library),
-                right=one.right,
-                allowed=NO_LOSS - one.right,
-                variant=library.name,
-                loads=QUIET_ONLY if one.spins or one.quota else BOTH,
-                is_quick=one.is_quick,
-                seconds=one.seconds,
-                needs_cpus=2,
-            )
+            for wait in (False, True):
+                yield Case(
+                    "profiles",
+                    one.name,
+                    lambda bench, one=one, library=library, wait=wait: _profiled(bench, one, library, wait=wait),
+                    right=one.right,
+                    together=one.together,
+                    words=one.words,
+                    allowed=(NO_LOSS | one.allowed) - one.right,
+                    variant=f"{library.name}, --wait 10" if wait else library.name,
+                    loads=QUIET_ONLY if wait or one.spins or one.quota else BOTH,
+                    is_quick=one.is_quick and not wait,
+                    seconds=one.seconds,
+                    needs_cpus=2,
+                )
 
 
-def _profiled(bench: Bench, one: Planted, library: Library) -> Said:
-    command = [*library.launcher(one.ranks), str(built(library, SOURCE)), one.step, str(bench.seconds)]
+def _profiled(bench: Bench, one: Planted, library: Library, *, wait: bool) -> Said:
+    command = [*library.launcher(one.ranks), str(built(library, one.source)), one.step, str(bench.seconds)]
+    options = ["--wait", "10"] if wait else []
     if one.cpus:
         command = ["taskset", "-c", ",".join(str(bench.cpus[k]) for k in one.cpus), *command]
         if library.name == "Open MPI":
@@ -81,7 +180,9 @@ def _profiled(bench: Bench, one: Planted, library: Library) -> Said:
         prefix = stack.enter_context(quota(one.quota)) if one.quota is not None else []
         stack.enter_context(spinners([bench.cpus[k] for k in one.spins]))
         document = bench.seatrial(
-            "profile", "--results", str(bench.folder / "results"), "--format", "json", "--", *prefix, *command
+            "profile",
+            *("--results", str(bench.folder / "results"), "--format", "json", *options),
+            *("--", *prefix, *command),
         )
     diagnoses = document.get("diagnoses", [])
     causes = tuple((one["cause"], one["share"]) for one in diagnoses)

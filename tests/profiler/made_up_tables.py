@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from seatrial.profiler.profile_io import SystemCall
 from seatrial.profiler.tables.process_table import (
     BINS_OVER_TIME,
     EXACT_SIZES_B,
@@ -112,6 +113,9 @@ class Table:
     cpus: Sequence[int] = ()
     online: int = 0
     quota: float = 0.0
+    system_uses: Mapping[str, tuple[int, float, int]] | None = None
+    """Kind -> calls, seconds, bytes; None: not timed."""
+    version: int = VERSION
 
     def data(self) -> bytes:
         """The whole file."""
@@ -120,7 +124,7 @@ class Table:
         loaded = 1_000_000
         end = loaded + round(self.wall_s * self.rate) if self.wall_s else 0
         head = HEADER.pack(
-            *(MAGIC, VERSION, self.state, self.family, self.rank, self.size, self.pid, self.most_threads),
+            *(MAGIC, self.version, self.state, self.family, self.rank, self.size, self.pid, self.most_threads),
             *(len(self.threads), area, at, self.rate, loaded, loaded, end if self.state == 2 else 0, end),
             *(round(self.loaded_at_s * 1e9), self.own_ticks, self.lost, self.unknown_length),
             *(self.host.encode(), self.program.encode(), self.library.encode()),
@@ -128,6 +132,7 @@ class Table:
             *(*(self.io_first or (0,) * 8), *(self.io_last or (0,) * 8), self.io_error, 0, 0, self.job.encode()),
             *(*(self.cpu_first or (0,) * 13), *(self.cpu_last or (0,) * 13), self.online, self.quota),
             *(sum(1 << cpu % 64 for cpu in self.cpus if cpu // 64 == word) for word in range(64)),
+            *(int(self.system_uses is not None), *self._system_uses()),
         )
         data = bytearray(at + self.most_threads * area)
         data[: len(head)] = head
@@ -137,6 +142,11 @@ class Table:
             written = _area(thread, self.size)
             data[at + number * area : at + number * area + len(written)] = written
         return bytes(data)
+
+    def _system_uses(self) -> Iterator[int]:
+        for kind in SystemCall:
+            calls, time_s, moved = (self.system_uses or {}).get(kind, (0, 0.0, 0))
+            yield from (calls, round(time_s * self.rate), moved)
 
     def but(self, **changes: Any) -> Table:
         """The same with other fields."""

@@ -14,6 +14,7 @@ from seatrial.analysis.network_tables import network_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
 from seatrial.interface.profile_folder import profiles_of_tables
+from seatrial.interface.profile_reference import judged_profiles
 from seatrial.launch.attached import Ended
 from seatrial.model.json_shape import filled
 from seatrial.model.secrets import masked_words
@@ -100,7 +101,7 @@ def profile(
     except BaseException:
         _remove_if_empty(tables, folder)
         raise
-    return _result(command, tables, folder, ended, Path(results) if trace_B else None)
+    return _result(command, tables, folder, ended, Path(results), is_traced=bool(trace_B))
 
 
 def profile_of_tables(tables: Path) -> ProfileResult:
@@ -124,10 +125,19 @@ def _remove_if_empty(*folders: Path) -> None:
 
 
 def _result(
-    command: Sequence[str], tables: Path, folder: Path | None, ended: Ended | None, traced: Path | None
+    command: Sequence[str],
+    tables: Path,
+    folder: Path | None,
+    ended: Ended | None,
+    results: Path | None,
+    *,
+    is_traced: bool = False,
 ) -> ProfileResult:
-    """Read the tables, export the traces (`traced`: the results folder with the network figures), store everything."""
+    """Read the tables, export the traces, store everything. `results`: the results folder with the network figures."""
     made, damaged = profiles_of_tables(tables)
+    traced = results if is_traced else None
+    if results is not None:
+        made = judged_profiles(made, results)
     status = None if ended is None else ended.exit_status
     state, reason = _outcome(command, made, damaged, status)
     if folder is not None and not made and not damaged:

@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 from seatrial.errors import ParseError, StoreError
+from seatrial.interface.profile_reference import judged_profiles
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Profile
@@ -42,7 +43,7 @@ def profiles_in(results: Path) -> list[Profile]:
             _log.warning("ignored: %s: %s", results / "profiles" / name, reason(error))
             continue
         found += profiles_of_tables(results / "profiles" / name / "tables")[0]
-    return found
+    return judged_profiles(found, results)
 
 
 def _tables(folder: Path) -> tuple[list[ProcessTable], int]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.diagnosis.cause import Diagnosis
-from seatrial.profiler.profile_io import ProfileIo
+from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
 
 
 class Bound(StrEnum):
@@ -128,16 +128,24 @@ class PairTable:
 @dataclass(frozen=True, slots=True)
 class RankWaits:
     """Seconds that a rank spent in calls beyond what they take when no rank is late: in receives (waits for requests
-    included), in sends, and in collectives."""
+    included), in sends, in collectives, and for access to windows (one-sided). `unclear_s`: in calls of which too
+    little of the time is beyond that, so that it may be contention."""
 
     receive_s: float = 0.0
     send_s: float = 0.0
     collective_s: float = 0.0
+    window_s: float = 0.0
+    unclear_s: float = 0.0
 
     @property
     def all_s(self) -> float:
         """The sum."""
-        return self.receive_s + self.send_s + self.collective_s
+        return self.clear_s + self.unclear_s
+
+    @property
+    def clear_s(self) -> float:
+        """Without what may be contention."""
+        return self.receive_s + self.send_s + self.collective_s + self.window_s
 
 
 NO_WAITS = RankWaits()
@@ -201,10 +209,22 @@ class NodeCpu:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuSpread:
+    """How much of a CPU the ranks had, from the end of MPI_Init on: CPUs of the ranks with the least and the most, and
+    the largest share of its time that a rank waited for a CPU. `ranks` is the number of ranks that it is known of."""
+
+    ranks: int
+    least_cpus: float
+    most_cpus: float
+    most_delay: float
+
+
+@dataclass(frozen=True, slots=True)
 class RankTotals:
     """One rank. `sent_B` and `received_B` are point to point; `collective_B` is sent by collectives.
 
     `threads` is the number of threads that called MPI: with several, `mpi_s` is their sum and may exceed `wall_s`.
+    `system` are the calls that enter the kernel, outside MPI; None if they were not timed.
     """
 
     rank: int
@@ -219,6 +239,11 @@ class RankTotals:
     state: RankState
     cpu: RankCpu | None = None
     waits: RankWaits = NO_WAITS
+    system: tuple[SystemUse, ...] | None = None
+
+    def system_s(self, *kinds: SystemCall) -> float:
+        """Seconds in calls of these kinds outside MPI; 0 if they were not timed."""
+        return sum(use.time_s for use in self.system or () if use.kind in kinds)
 
     @property
     def compute_s(self) -> float:
@@ -319,6 +344,15 @@ class Profile:
     def mpi_share(self) -> float:
         """The share of wall time in MPI."""
         return self.mpi_s / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def cpu_spread(self) -> CpuSpread | None:
+        """How much of a CPU the ranks had; None if the kernel did not report it."""
+        known = [one.cpu for one in self.per_rank if one.cpu is not None and one.cpu.cpu_s is not None]
+        used = [one.cpu_s / one.wall_s for one in known if one.cpu_s is not None]
+        if not used:
+            return None
+        return CpuSpread(len(used), min(used), max(used), max(one.delay_share or 0.0 for one in known))
 
     @property
     def waiting_s(self) -> float:

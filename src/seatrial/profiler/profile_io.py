@@ -9,6 +9,45 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class SystemCall(StrEnum):
+    """Calls that enter the kernel, in the order of `enum seatrial_system_kind`. SYNC: fsync and the like; METADATA:
+    stat, unlink, mkdir and the like; POLL: sockets, and waiting for them or for pipes; CHILD: starting child processes
+    and waiting for them."""
+
+    READ = "read"
+    WRITE = "write"
+    SYNC = "sync"
+    OPEN = "open"
+    CLOSE = "close"
+    METADATA = "metadata"
+    SLEEP = "sleep"
+    POLL = "poll"
+    CHILD = "child"
+
+
+FILE_CALLS = (
+    SystemCall.READ,
+    SystemCall.WRITE,
+    SystemCall.SYNC,
+    SystemCall.OPEN,
+    SystemCall.CLOSE,
+    SystemCall.METADATA,
+)
+"""Input and output."""
+METADATA_CALLS = (SystemCall.OPEN, SystemCall.CLOSE, SystemCall.METADATA)
+
+
+class SystemUse(NamedTuple):
+    """Calls of one kind outside MPI by threads that call MPI, their time in seconds, and the bytes moved."""
+
+    kind: SystemCall
+    calls: int
+    time_s: float
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

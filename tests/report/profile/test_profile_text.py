@@ -11,8 +11,9 @@ from report.terminals import COLOURED
 from seatrial.profiler.call_site import CallSite, Frame
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile import Bound
-from seatrial.report.profile.diagnosis_words import remedy, sentence, short_words
+from seatrial.report.profile.diagnosis_words import sentence, short_words
 from seatrial.report.profile.place_words import site_words
+from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.profile.text import profile_text
 from seatrial.report.profile.words import headline, imbalance, next_experiment, share_words, spread_words, trust_lines
 

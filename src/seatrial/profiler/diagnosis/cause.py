@@ -18,11 +18,16 @@ class Cause(StrEnum):
     OTHER_PROCESSES = "other-processes"
     NO_CPU = "no-cpu"
     IMBALANCE = "imbalance"
+    IDLE_RANK = "idle-rank"
     SERIAL_IO = "serial-io"
     BLOCKED_RANK = "blocked-rank"
     LATE_SENDER = "late-sender"
     LATE_RECEIVER = "late-receiver"
     LATE_AT_COLLECTIVE = "late-at-collective"
+    WINDOW_WAIT = "window-wait"
+    IO = "io"
+    METADATA = "metadata"
+    BLOCKED = "blocked"
     MESSAGE_RATE = "message-rate"
     LATENCY = "latency"
     TRANSFER = "transfer"
@@ -46,11 +51,13 @@ NO_CPU_CAUSES = frozenset(
 WAITING_CAUSES = frozenset(
     {
         Cause.IMBALANCE,
+        Cause.IDLE_RANK,
         Cause.SERIAL_IO,
         Cause.BLOCKED_RANK,
         Cause.LATE_SENDER,
         Cause.LATE_RECEIVER,
         Cause.LATE_AT_COLLECTIVE,
+        Cause.WINDOW_WAIT,
         Cause.NOT_KNOWN,
     }
 )
@@ -91,6 +98,32 @@ class Signal(StrEnum):
     IO_SHARE = "io-share"
     """This rank's part of the bytes that all ranks read and wrote."""
     IO_BYTES = "io-bytes"
+    IO_TIME = "io-time"
+    """Seconds in calls on files outside MPI, of the rank, or of all ranks together; the next ones are parts of it."""
+    READ_TIME = "read-time"
+    WRITE_TIME = "write-time"
+    SYNC_TIME = "sync-time"
+    SYNC_CALLS = "sync-calls"
+    METADATA_TIME = "metadata-time"
+    """Open, close, stat and the like."""
+    METADATA_CALLS = "metadata-calls"
+    SLEEP_TIME = "sleep-time"
+    POLL_TIME = "poll-time"
+    """Seconds in calls on sockets, or that wait for them or for pipes."""
+    CHILD_TIME = "child-time"
+    """Seconds in calls that start child processes or wait for them."""
+    MAJOR_FAULTS = "major-faults"
+    """Pages that were read from a device."""
+    COMPUTING_OF_MEDIAN = "computing-of-median"
+    """Time outside MPI of the rank over the median of all ranks."""
+    RANKS = "ranks"
+    """The number of ranks that this is true of."""
+    OUTSIDE_MPI = "outside-mpi"
+    """At most this share of the waiting passed while another rank was outside MPI."""
+    REFERENCE = "reference"
+    """Seconds of such a call by the measurements of this host."""
+    DATATYPES = "datatypes"
+    """Calls that make derived datatypes."""
     CALL_SHARE = "call-share"
     """Time in this call over the wall time of all ranks."""
     CALL_MEAN = "call-mean"
@@ -116,7 +149,8 @@ class Diagnosis:
     """A cause and the share of the program's time that it explains, between 0 and 1.
 
     `rank` and `host` say where, `call` and `size_B` in which MPI function and message size, if that is part of it.
-    `site` is the place with most of the time: of these calls, or where ranks wait.
+    `site` is the place with most of the time: of these calls, or where ranks wait. `source` is the measurement that it
+    was judged against.
     """
 
     cause: Cause
@@ -128,6 +162,7 @@ class Diagnosis:
     call: str = ""
     size_B: int | None = None
     site: CallSite | None = None
+    source: str = ""
 
     def value(self, signal: Signal) -> float | None:
         """The value of a signal; None if it is not part of the evidence."""

@@ -6,18 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.profiler.diagnosis.calls import call_diagnoses
-from seatrial.profiler.diagnosis.cause import (
-    NO_CPU_CAUSES,
-    WAITING_CAUSES,
-    Cause,
-    Diagnosis,
-    Evidence,
-    Signal,
-    Sureness,
-)
-from seatrial.profiler.diagnosis.cpu import cpu_diagnoses
-from seatrial.profiler.diagnosis.ranks import explained_by_computing, rank_diagnoses
+from seatrial.profiler.diagnosis.calls import call_diagnoses, slow_transfer
+from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
+from seatrial.profiler.diagnosis.input_output import blocked_diagnoses, io_diagnoses
+from seatrial.profiler.diagnosis.late import could_be_late, late
+from seatrial.profiler.diagnosis.ranks import explained_by_computing, uneven
 from seatrial.profiler.merge.bound import wait_kind
 
 if TYPE_CHECKING:
@@ -26,6 +20,13 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
+_MOST = 0.5
+_MOST_WAIT_FOR_DELAY = 4
+"""While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""
+_DELAYS_COST = 1.5
+"""A delay costs a little more than itself: caches are cold, and samples of waiting catch more of it or less."""
+_NO_PLACE = frozenset({Cause.STARTUP, Cause.IO, Cause.METADATA, Cause.BLOCKED})
+"""The place of an MPI call is no part of these."""
 
 
 def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
@@ -36,19 +37,48 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     no_cpu = cpu_diagnoses(profile)
     if not profile.trust.has_sizes:
         return (*no_cpu, _without_sizes(profile) if profile.mpi_share >= LEAST_SHARE else _computation(profile))
-    found = [*no_cpu, *rank_diagnoses(profile), *call_diagnoses(profile)]
-    waiting = sum(rank.waits.all_s for rank in profile.per_rank) / profile.wall_s
-    explained = sum(one.share for one in found if one.cause in WAITING_CAUSES)
-    if not no_cpu and waiting >= LEAST_SHARE and explained < 0.5 * waiting:
-        found.append(_not_known(profile, waiting))
+    found = [*no_cpu, *([] if no_cpu or _some_rank_was_delayed(profile) else _waiting(profile))]
+    serial = frozenset(one.rank for one in found if one.cause is Cause.SERIAL_IO and one.rank is not None)
+    blocked = frozenset(one.rank for one in found if one.cause is Cause.BLOCKED_RANK and one.rank is not None)
+    found += [*io_diagnoses(profile, serial), *blocked_diagnoses(profile, blocked | serial)]
+    found += call_diagnoses(profile, is_delayed=bool(no_cpu))
     named = [replace(one, site=_site(profile, one)) for one in found if one.share >= LEAST_SHARE]
     named.sort(key=lambda one: (one.cause not in NO_CPU_CAUSES, -one.share))
     return tuple(named) or (_computation(profile),)
 
 
+def _some_rank_was_delayed(profile: Profile) -> bool:
+    """Then who is late depends on who had a CPU."""
+    return _most_delay(profile) >= LEAST_DELAY
+
+
+def _most_delay(profile: Profile) -> float:
+    return max((rank.cpu.delay_share or 0.0 for rank in profile.per_rank if rank.cpu is not None), default=0.0)
+
+
+def _waiting(profile: Profile) -> list[Diagnosis]:
+    """Why ranks wait for others in MPI, from 5 % of the time on; what nothing explains is not known."""
+    waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
+    if waited_s < LEAST_SHARE * profile.wall_s:
+        return []
+    differing = uneven(profile)
+    found = list(differing.causes)
+    waits = [rank.waits for rank in profile.per_rank]
+    left_s = sum(max(0.0, one.clear_s - own_s) for one, own_s in zip(waits, differing.explained_s, strict=True))
+    of_delays = _DELAYS_COST * min(_MOST_WAIT_FOR_DELAY, len(waits) - 1) * _most_delay(profile)
+    if left_s < max(LEAST_SHARE, of_delays) * profile.wall_s:
+        return found
+    slowest = frozenset(one.rank for one in found if one.rank is not None)
+    partners = late(profile, differing.explained_s, slowest)
+    if partners or left_s < _MOST * sum(one.clear_s for one in waits):
+        return [*found, *partners]
+    transfer = slow_transfer(profile, left_s) if could_be_late(profile) < _MOST else None
+    return [*found, transfer or _not_known(profile, left_s / profile.wall_s)]
+
+
 def _site(profile: Profile, one: Diagnosis) -> CallSite | None:
     """The place with most of the time of the diagnosis's calls; of all calls that wait, if it names none."""
-    if one.cause in NO_CPU_CAUSES or one.cause is Cause.STARTUP:
+    if one.cause in NO_CPU_CAUSES or one.cause in _NO_PLACE:
         return None
     sites = (site for site in profile.callsites if site.frames)  # the longest first
     return next((site for site in sites if (site.call == one.call if one.call else wait_kind(site.call))), None)
@@ -59,6 +89,7 @@ def _not_known(profile: Profile, waiting: float) -> Diagnosis:
     delays = [rank.cpu.delay_share for rank in profile.per_rank if rank.cpu is not None]
     known = [delay for delay in delays if delay is not None]
     evidence = [Evidence(Signal.WAITING_EXPLAINED, explained_by_computing(profile), is_against=True)]
+    evidence.append(Evidence(Signal.OUTSIDE_MPI, could_be_late(profile), is_against=True))
     evidence += [Evidence(Signal.RUN_DELAY, max(known), is_against=True)] if known else []
     return Diagnosis(Cause.NOT_KNOWN, waiting, Sureness.INFERRED, tuple(evidence), call=call.call)
 

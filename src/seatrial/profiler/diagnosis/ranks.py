@@ -1,95 +1,178 @@
-"""Ranks that others wait for: one that computes longest, one that reads and writes, one that is blocked, and partners
-that are late although all compute equally long."""
+"""Ranks that others wait for: one that computes longest, one that reads and writes, one that is blocked; and a rank
+that has so little to do that it waits for the others."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
-from seatrial.profiler.diagnosis.cpu import LEAST_DELAY
-from seatrial.profiler.merge.bound import WaitKind, wait_kind
+from seatrial.profiler.diagnosis.work import Work, blocked_evidence, bytes_of, file_evidence, work_of
 
 if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile, RankTotals
 
-_EXPLAINS = 0.5
-"""A cause must explain at least half of the waiting."""
+_LEAST_EXPLAINED = 0.2
+"""Differences between ranks that explain less of the waiting are no cause of it."""
 _LEAST_EXCESS = 0.05
-"""... and the slowest rank compute so much longer than the mean."""
+"""... and the slowest rank must be outside MPI so much longer than the mean, and a part of its work must make up so
+much of the program's time."""
+_PART = 0.2
+"""A part of the work is named beside others from this share of the excess on."""
+_IDLE = 0.5
+"""A rank that is outside MPI for less than this share of the median has little to do, ..."""
+_FEW = 1 / 3
+"""... if it is one of few, ..."""
+_ALIKE = 0.1
+"""... and no rank has more to do than the median by more than this."""
+_EXPLAINS_REST = (0.4, 1.3)
 _MOST_OF_BYTES = 0.8
 _LEAST_BYTES = 1 << 20
 _MOSTLY = 0.5
-_WAITS_OF = {
-    Cause.LATE_SENDER: (WaitKind.RECEIVE, WaitKind.REQUESTS),
-    Cause.LATE_RECEIVER: (WaitKind.SEND, WaitKind.REQUESTS),
-    Cause.LATE_AT_COLLECTIVE: (WaitKind.COLLECTIVE,),
-}
-_CLEARLY = 2 / 3
-"""A partner is named if so much of the waiting is for its messages."""
 
 
-def rank_diagnoses(profile: Profile) -> list[Diagnosis]:
-    """Why ranks wait for others in MPI; empty if they wait for less than 5 % of the time."""
-    waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
-    if len(profile.per_rank) < 2 or waited_s <= 0:
-        return []
-    if any(rank.cpu is not None and (rank.cpu.delay_share or 0.0) >= LEAST_DELAY for rank in profile.per_rank):
-        return []  # who is late depends on who had a CPU
-    one = _uneven(profile) or _late(profile, waited_s)
-    return [one] if one is not None else []
+@dataclass(frozen=True, slots=True)
+class Uneven:
+    """Causes by ranks that differ, and (n,) the seconds of each rank's waiting that the differences explain."""
+
+    causes: tuple[Diagnosis, ...] = ()
+    explained_s: tuple[float, ...] = ()
 
 
 def explained_by_computing(profile: Profile) -> float:
-    """What the ranks would wait if they differed in computing only, over what they wait; at most 1."""
-    times = [rank.compute_s for rank in profile.per_rank]
+    """What the ranks would wait if they differed in their time outside MPI only, over what they wait; at most 1."""
     waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
-    return min(1.0, sum(max(times) - time for time in times) / waited_s) if times and waited_s > 0 else 0.0
+    return min(1.0, _differences([rank.compute_s for rank in profile.per_rank]) / waited_s) if waited_s > 0 else 0.0
 
 
-def _uneven(profile: Profile) -> Diagnosis | None:
-    """The rank that is outside MPI for longest, if that explains the waiting."""
+def uneven(profile: Profile) -> Uneven:
+    """The rank that is outside MPI for longest, by what it does there, as far as that explains the waiting; then ranks
+    that take longer in different parts of their work, so that their totals are even."""
+    waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
+    nothing = (0.0,) * len(profile.per_rank)
+    if len(profile.per_rank) < 2 or waited_s <= 0 or profile.elapsed_s <= 0:
+        return Uneven((), nothing)
+    works = [work_of(rank) for rank in profile.per_rank]
+    found = _slowest(profile, works)
+    if found:
+        most_s = max(rank.compute_s for rank in profile.per_rank)
+        return Uneven(tuple(found), tuple(most_s - rank.compute_s for rank in profile.per_rank))
+    found, explained = _in_turn(profile, works, waited_s)
+    return Uneven(tuple(found), tuple(explained * rank.waits.all_s for rank in profile.per_rank))
+
+
+def _differences(times: Sequence[float]) -> float:
+    most = max(times, default=0.0)
+    return sum(most - time for time in times)
+
+
+def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]]) -> list[Diagnosis]:
     times = [rank.compute_s for rank in profile.per_rank]
     mean_s = sum(times) / len(times)
-    slowest = max(profile.per_rank, key=lambda rank: rank.compute_s)
-    excess_s = slowest.compute_s - mean_s
+    place = max(range(len(times)), key=lambda k: times[k])
+    excess_s = times[place] - mean_s
     explained = explained_by_computing(profile)
-    if mean_s <= 0 or excess_s < _LEAST_EXCESS * mean_s or explained < _EXPLAINS:
-        return None
-    evidence = [
+    slowest = profile.per_rank[place].cpu
+    delayed_s = 0.0 if slowest is None else slowest.delay_s or 0.0
+    if mean_s <= 0 or excess_s < _LEAST_EXCESS * mean_s or explained < _LEAST_EXPLAINED:
+        return []
+    if delayed_s >= _MOSTLY * excess_s:
+        return []  # it may be late because it waited for a CPU
+    idle = _idle(profile, explained)
+    if idle is not None:
+        return [idle]
+    evidence = (
         Evidence(Signal.EXCESS_COMPUTING, excess_s / mean_s),
         Evidence(Signal.WAITING_EXPLAINED, explained),
+    )
+    over = {part: works[place][part] - sum(work[part] for work in works) / len(works) for part in Work}
+    named = {part: time_s for part, time_s in over.items() if time_s >= _PART * excess_s}
+    return [
+        _of_part(profile, profile.per_rank[place], part, excess_s * time_s / sum(named.values()), evidence)
+        for part, time_s in named.items()
     ]
-    share = excess_s / profile.elapsed_s if profile.elapsed_s > 0 else 0.0
-    cause, more = _what_it_does(profile, slowest, excess_s)
-    sureness = Sureness.MEASURED if cause is Cause.IMBALANCE else Sureness.INFERRED
-    return Diagnosis(cause, min(1.0, share), sureness, (*evidence, *more), rank=slowest.rank, host=slowest.host)
 
 
-def _what_it_does(profile: Profile, slowest: RankTotals, excess_s: float) -> tuple[Cause, list[Evidence]]:
-    """Whether the slowest rank computes, reads and writes, or is blocked."""
-    blocked = slowest.cpu.blocked_share if slowest.cpu is not None else None
-    is_blocked = blocked is not None and slowest.cpu is not None and blocked * slowest.cpu.wall_s >= _MOSTLY * excess_s
-    share, own_B = _of_bytes(profile, slowest.rank)
-    active_s = _active_s(profile, slowest.rank)
-    moves = share >= _MOST_OF_BYTES and own_B >= _LEAST_BYTES
-    found = [Evidence(Signal.BLOCKED, blocked)] if blocked is not None else []
-    if moves and (is_blocked or active_s >= _MOSTLY * excess_s):
-        return Cause.SERIAL_IO, [*found, Evidence(Signal.IO_SHARE, share), Evidence(Signal.IO_BYTES, own_B)]
-    if is_blocked:
-        return Cause.BLOCKED_RANK, found
-    return Cause.IMBALANCE, [replace(one, is_against=True) for one in found]
+def _in_turn(profile: Profile, works: Sequence[Mapping[Work, float]], waited_s: float) -> tuple[list[Diagnosis], float]:
+    """Ranks that wait for each other in turn, for different work: one reads and writes, another computes longer. And
+    the share of the waiting that this explains."""
+    found: list[tuple[RankTotals, Work, float]] = []
+    needed_s = 0.0
+    for part in Work:
+        times = [work[part] for work in works]
+        place = max(range(len(times)), key=lambda k: times[k])
+        excess_s = times[place] - sum(times) / len(times)
+        if excess_s >= _LEAST_EXCESS * profile.elapsed_s:
+            found.append((profile.per_rank[place], part, excess_s))
+            needed_s += _differences(times)
+    least, most = _EXPLAINS_REST
+    if len({rank.rank for rank, _, _ in found}) < 2 or not least * waited_s <= needed_s <= most * waited_s:
+        return [], 0.0
+    explained = min(1.0, needed_s / waited_s)
+    mean_s = sum(rank.compute_s for rank in profile.per_rank) / len(profile.per_rank)
+    causes = [
+        _of_part(
+            profile,
+            rank,
+            part,
+            excess_s,
+            (Evidence(Signal.EXCESS_COMPUTING, excess_s / mean_s), Evidence(Signal.WAITING_EXPLAINED, explained)),
+        )
+        for rank, part, excess_s in found
+    ]
+    return [replace(one, sureness=Sureness.INFERRED) for one in causes], explained
 
 
-def _of_bytes(profile: Profile, rank: int) -> tuple[float, float]:
-    """A rank's share of all bytes read and written, and these bytes."""
-    totals = {
-        one.rank: one.totals.read_B + one.totals.written_B
-        for one in (profile.io.ranks if profile.io is not None else ())
-        if one.totals is not None
-    }
-    everything = sum(totals.values())
-    return (totals.get(rank, 0) / everything if everything > 0 else 0.0), totals.get(rank, 0)
+def _idle(profile: Profile, explained: float) -> Diagnosis | None:
+    """A few ranks with little to do, such as one that only distributes work: they wait for all others."""
+    times = [rank.compute_s for rank in profile.per_rank]
+    middle_s = median(times)
+    idle = [rank for rank in profile.per_rank if rank.compute_s < _IDLE * middle_s]
+    if not idle or len(idle) > _FEW * len(times) or max(times) > (1 + _ALIKE) * middle_s:
+        return None
+    least = min(idle, key=lambda rank: rank.compute_s)
+    share = sum(middle_s - rank.compute_s for rank in idle) / profile.wall_s
+    evidence = (
+        Evidence(Signal.COMPUTING_OF_MEDIAN, least.compute_s / middle_s),
+        Evidence(Signal.RANKS, len(idle)),
+        Evidence(Signal.WAITING_EXPLAINED, explained),
+    )
+    return Diagnosis(Cause.IDLE_RANK, min(1.0, share), Sureness.MEASURED, evidence, rank=least.rank, host=least.host)
+
+
+def _of_part(
+    profile: Profile, rank: RankTotals, part: Work, excess_s: float, evidence: tuple[Evidence, ...]
+) -> Diagnosis:
+    cause, more = _what_it_does(profile, rank, part, excess_s)
+    sureness = Sureness.MEASURED if cause in (Cause.IMBALANCE, Cause.SERIAL_IO) else Sureness.INFERRED
+    share = min(1.0, excess_s / profile.elapsed_s)
+    return Diagnosis(cause, share, sureness, (*evidence, *more), rank=rank.rank, host=rank.host)
+
+
+def _what_it_does(
+    profile: Profile, rank: RankTotals, part: Work, excess_s: float
+) -> tuple[Cause, tuple[Evidence, ...]]:
+    if part is Work.IO:
+        return Cause.SERIAL_IO, file_evidence(profile, [rank])
+    if part in (Work.SLEEP, Work.OTHERS):
+        return Cause.BLOCKED_RANK, blocked_evidence(rank)
+    blocked = rank.cpu.blocked_share if rank.cpu is not None else None
+    if _moves_most(profile, rank, excess_s, is_blocked=part is Work.BLOCKED):
+        return Cause.SERIAL_IO, file_evidence(profile, [rank])
+    if part is Work.BLOCKED:
+        return Cause.BLOCKED_RANK, blocked_evidence(rank)
+    return Cause.IMBALANCE, () if blocked is None else (Evidence(Signal.BLOCKED, blocked, is_against=True),)
+
+
+def _moves_most(profile: Profile, rank: RankTotals, excess_s: float, *, is_blocked: bool) -> bool:
+    """Whether the rank reads and writes nearly all bytes, while blocked or for most of the excess: by the bytes alone,
+    for what the timed calls do not show."""
+    share, own_B = bytes_of(profile, {rank.rank})
+    if share < _MOST_OF_BYTES or own_B < _LEAST_BYTES:
+        return False
+    return is_blocked or (rank.system is None and _active_s(profile, rank.rank) >= _MOSTLY * excess_s)
 
 
 def _active_s(profile: Profile, rank: int) -> float:
@@ -101,53 +184,3 @@ def _active_s(profile: Profile, rank: int) -> float:
         return 0.0
     moved = [read + written for read, written in zip(series.read_B, series.written_B, strict=True)]
     return profile.io.width_s * sum(value > 0.1 * max(moved) for value in moved) if any(moved) else 0.0
-
-
-def _late(profile: Profile, waited_s: float) -> Diagnosis | None:
-    """A partner that is late, where differences in computing do not explain the waiting."""
-    kinds = {
-        Cause.LATE_SENDER: [rank.waits.receive_s for rank in profile.per_rank],
-        Cause.LATE_RECEIVER: [rank.waits.send_s for rank in profile.per_rank],
-        Cause.LATE_AT_COLLECTIVE: [rank.waits.collective_s for rank in profile.per_rank],
-    }
-    cause = max(kinds, key=lambda one: sum(kinds[one]))
-    seconds = kinds[cause]
-    if sum(seconds) < _EXPLAINS * waited_s or profile.wall_s <= 0:
-        return None
-    evidence = [Evidence(Signal.WAITING_EXPLAINED, explained_by_computing(profile), is_against=True)]
-    rank = None
-    if cause is not Cause.LATE_AT_COLLECTIVE:
-        blamed = _partners(profile, dict(zip((one.rank for one in profile.per_rank), seconds, strict=True)), cause)
-        rank = max(blamed, key=lambda one: blamed[one], default=None)
-        total = sum(blamed.values())
-        if rank is None or total <= 0 or blamed[rank] < _CLEARLY * total:
-            rank = None
-        else:
-            evidence.append(Evidence(Signal.MESSAGES_SHARE, blamed[rank] / total))
-    call = next((one for one in profile.calls if one.waiting_s > 0 and wait_kind(one.call) in _WAITS_OF[cause]), None)
-    sureness = Sureness.MEASURED if call is not None and call.measured is not None else Sureness.INFERRED
-    host = next((one.host for one in profile.per_rank if one.rank == rank), "")
-    return Diagnosis(
-        cause,
-        sum(seconds) / profile.wall_s,
-        sureness,
-        tuple(evidence),
-        rank=rank,
-        host=host,
-        call=call.call if call is not None else "",
-    )
-
-
-def _partners(profile: Profile, waited_s: dict[int, float], cause: Cause) -> dict[int, float]:
-    """Rank -> seconds that others waited for it: each rank's waiting, shared by its partners' messages."""
-    import numpy as np
-
-    src, dst = (np.frombuffer(column, np.uintc).astype(np.int64) for column in (profile.matrix.src, profile.matrix.dst))
-    if not len(src):
-        return {}
-    partner, waiting = (src, dst) if cause is Cause.LATE_SENDER else (dst, src)
-    count = np.frombuffer(profile.matrix.count, np.uint64).astype(float)
-    own_s = np.array([waited_s.get(rank, 0.0) for rank in range(int(max(src.max(), dst.max())) + 1)])
-    messages = np.bincount(waiting, count, len(own_s))
-    blamed = np.bincount(partner, own_s[waiting] * count / np.maximum(messages, 1.0)[waiting], len(own_s))
-    return {int(rank): float(blamed[rank]) for rank in np.flatnonzero(blamed)}

@@ -43,6 +43,8 @@ _WAITS = re.compile(
 
 _RECEIVES = re.compile(r"MPI_(Recv|Mrecv|Sendrecv\w*|Probe|Mprobe)(_c)?")
 _SENDS = re.compile(r"MPI_[SBR]?send(_c)?", re.IGNORECASE)
+_WINDOWS = re.compile(r"MPI_Win_(start|complete|wait|lock|unlock|flush)\w*")
+_POLLS = re.compile(r"MPI_(Test(all|any|some)?|Iprobe|Improbe|Request_get_status|Parrived|Win_test)")
 
 
 def may_wait(call: str) -> bool:
@@ -57,18 +59,43 @@ class WaitKind(StrEnum):
     SEND = "send"
     REQUESTS = "requests"
     COLLECTIVE = "collective"
+    WINDOW = "window"
+    POLL = "poll"
 
 
 def wait_kind(call: str) -> WaitKind | None:
-    """What a function waits for: a message to arrive or to be taken, its requests, or all ranks; None if it does not
-    wait."""
+    """What a function waits for: a message to arrive or to be taken, its requests, access to a window, or all ranks;
+    POLL for those that are called again and again instead of waiting. None if it does not wait."""
+    if is_poll(call):
+        return WaitKind.POLL
     if is_start(call) or not may_wait(call):
         return None
+    if _WINDOWS.fullmatch(call):
+        return WaitKind.WINDOW
     if _RECEIVES.fullmatch(call):
         return WaitKind.RECEIVE
     if _SENDS.fullmatch(call):
         return WaitKind.SEND
     return WaitKind.REQUESTS if call.startswith("MPI_Wait") else WaitKind.COLLECTIVE
+
+
+def is_poll(call: str) -> bool:
+    """Whether a function asks if something is complete, and returns at once."""
+    return _POLLS.fullmatch(call) is not None
+
+
+def starts_requests(call: str) -> bool:
+    """Whether a function starts communication that is completed, or found, by another call."""
+    return _BEGINS.fullmatch(call) is not None and not is_poll(call)
+
+
+SHORT_CALL_S = 1e-6
+MANY_CALLS = 10_000
+
+
+def is_call_rate(count: int, time_s: float) -> bool:
+    """Whether calls are so short and many that their number is what costs: a call of less is never waiting."""
+    return count >= MANY_CALLS and time_s <= SHORT_CALL_S * count
 
 
 def is_start(call: str) -> bool:

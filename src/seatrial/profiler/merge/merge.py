@@ -13,7 +13,8 @@ from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
 from seatrial.profiler.merge.over_time import over_time
 from seatrial.profiler.merge.pairs import pair_table
-from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, rank_waits, size_totals
+from seatrial.profiler.merge.rank_waits import rank_waits, without_skew
+from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
 from seatrial.profiler.merge.sites import Resolve, call_sites
 from seatrial.profiler.merge.waiting import measured_waiting
 from seatrial.profiler.merge.worlds import World, worlds
@@ -80,7 +81,8 @@ def _profile(
     trust = _trust(tables, size)
     matrix, unmatched = pair_table(tables, size)
     reference = ON_ONE_HOST if len({table.host for table in tables}) == 1 else BETWEEN_HOSTS
-    sizes = size_totals(rows, names, measured_waiting(tables), reference, size, has_sizes=trust.has_sizes)
+    barrier_s = reference.most_s("MPI_Barrier", 0, size)
+    sizes = size_totals(rows, names, measured_waiting(tables, barrier_s), reference, size, has_sizes=trust.has_sizes)
     ranks = _per_rank(tables, rows, sizes, names)
     profile = Profile(
         program=tables[0].program,
@@ -116,7 +118,7 @@ def _per_rank(
 
     collective = np.array([False, *(_is_collective(name) for name in names)])
     time_s = np.bincount(rows.process, rows.time_s, len(tables))
-    waits = rank_waits(rows, sizes, names, len(tables))
+    waits = without_skew(rank_waits(rows, sizes, names, len(tables)), tables)
     calls, collective_B = summed(rows.count), summed(rows.bytes, collective[rows.call])
     return [
         RankTotals(
@@ -132,6 +134,7 @@ def _per_rank(
             state=_STATES[table.state],
             cpu=rank_cpu(table),
             waits=waits[k],
+            system=table.system_uses,
         )
         for k, table in enumerate(tables)
     ]

@@ -8,9 +8,10 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.reference import ON_ONE_HOST, Reference
-from seatrial.profiler.merge.bound import SMALL_B, WaitKind, bound_of, may_wait, wait_kind
+from seatrial.profiler.merge.bound import SMALL_B, bound_of, may_wait
+from seatrial.profiler.merge.polling import polling_calls
 from seatrial.profiler.merge.waiting import Measured, summed
-from seatrial.profiler.profile import Bound, CallTotals, RankWaits, SizeTotals
+from seatrial.profiler.profile import Bound, CallTotals, SizeTotals
 from seatrial.profiler.tables.process_table import ProcessTable, bin_ceiling, bin_floor
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     Real = npt.NDArray[np.float64]
 
 _BITS_OF_BIN = 16
-_COLUMN_OF_WAIT = {WaitKind.RECEIVE: 0, WaitKind.SEND: 1, WaitKind.COLLECTIVE: 2}
-_STARTS_RECEIVE = ("MPI_Irecv", "MPI_Irecv_c", "MPI_Recv_init", "MPI_Recv_init_c", "MPI_Imrecv", "MPI_Imrecv_c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Groups:
+class Groups:
     """Rows summed and sorted by (call, bin) and process. Columns (g,)."""
 
     call: Whole
@@ -93,7 +92,7 @@ def size_totals(
 
     if not len(rows.call):
         return []
-    groups = _grouped(rows)
+    groups = grouped(rows)
     spans = [slice(a, b) for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
     best = [float(np.median(groups.least_s[span])) for span in spans]
     small: dict[int, float] = {}
@@ -105,14 +104,16 @@ def size_totals(
     def most_s(call: str, size_B: float) -> float:
         return reference.most_s(call, size_B, ranks) if has_sizes else inf
 
+    rules = _Rules(names, has_sizes, measured or {}, most_s, polling_calls(rows.call, rows.count, names))
     found = [
-        _size(groups, span, value, small.get(int(groups.call[span.start])), names, has_sizes, measured or {}, most_s)
+        _size(groups, span, value, small.get(int(groups.call[span.start])), rules)
         for span, value in zip(spans, best, strict=True)
     ]
     return sorted(found, key=lambda one: (-one.time_s, one.call, one.size_B))
 
 
-def _grouped(rows: Rows) -> _Groups:
+def grouped(rows: Rows) -> Groups:
+    """The rows by function, size and process."""
     import numpy as np
 
     key = rows.call << _BITS_OF_BIN | rows.bin
@@ -123,7 +124,7 @@ def _grouped(rows: Rows) -> _Groups:
     first = np.flatnonzero(is_new)
     pairs = key[first]
     starts = np.flatnonzero(np.concatenate([[True], pairs[1:] != pairs[:-1]]))
-    return _Groups(
+    return Groups(
         call=pairs >> _BITS_OF_BIN,
         bin=pairs & ((1 << _BITS_OF_BIN) - 1),
         process=process[first],
@@ -135,28 +136,36 @@ def _grouped(rows: Rows) -> _Groups:
     )
 
 
-def _size(
-    groups: _Groups,
-    span: slice,
-    best_s: float,
-    small_best_s: float | None,
-    names: Sequence[str],
-    has_sizes: bool,
-    measured: Measured,
-    most_s: Callable[[str, float], float],
-) -> SizeTotals:
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What totals are judged by. `polling`: the numbers of functions that are called instead of waiting."""
+
+    names: Sequence[str]
+    has_sizes: bool
+    measured: Measured
+    most_s: Callable[[str, float], float]
+    polling: frozenset[int]
+
+
+def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None, rules: _Rules) -> SizeTotals:
     import numpy as np
 
     count, time_s = groups.count[span], groups.time_s[span]
     total, total_s = int(count.sum()), float(time_s.sum())
-    call, size_bin = names[int(groups.call[span.start]) - 1], int(groups.bin[span.start])
-    prompt_s = min(best_s, most_s(call, float(groups.bytes[span].sum()) / total))
-    waiting_s = float(np.maximum(0.0, time_s - count * prompt_s).sum()) if may_wait(call) else 0.0
+    number, size_bin = int(groups.call[span.start]), int(groups.bin[span.start])
+    call, polls = rules.names[number - 1], number in rules.polling
+    prompt_s = 0.0 if polls else min(best_s, rules.most_s(call, float(groups.bytes[span].sum()) / total))
+    can_wait = polls or may_wait(call)
+    waiting_s = float(np.maximum(0.0, time_s - count * prompt_s).sum()) if can_wait else 0.0
     shortest = float((time_s / count).min()) * total / total_s if total_s > 0 else 1.0
-    known = measured.get((int(groups.call[span.start]), size_bin))
+    known = rules.measured.get((number, size_bin))
     if known is not None:
         waiting_s, shortest = known.share * total_s, 1.0
+    elif call == "MPI_Finalize":
+        waiting_s = total_s - float(time_s.min()) * len(time_s)  # it may wait for all ranks
     bound = bound_of(call, bin_floor(size_bin), total_s, waiting_s, shortest, best_s, small_best_s)
+    if polls:
+        bound = Bound.WAITING
     return SizeTotals(
         call=call,
         size_B=bin_floor(size_bin),
@@ -166,45 +175,10 @@ def _size(
         time_s=total_s,
         best_s=best_s,
         waiting_s=waiting_s,
-        bound=bound if has_sizes or bound in (Bound.START, Bound.LOCAL, Bound.WAITING) else Bound.UNKNOWN,
+        bound=bound if rules.has_sizes or bound in (Bound.START, Bound.LOCAL, Bound.WAITING) else Bound.UNKNOWN,
         measured=known,
         prompt_s=prompt_s,
     )
-
-
-def rank_waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> list[RankWaits]:
-    """What each process spent in calls beyond the prompt ones of the same function and size; where waiting was
-    measured, its share of all such calls. A wait for requests counts as a send if the process receives without one."""
-    import numpy as np
-
-    waits = np.zeros((len(_COLUMN_OF_WAIT), processes))
-    if not len(rows.call):
-        return [RankWaits()] * processes
-    number = {name: place for place, name in enumerate(names, 1)}
-    known = {(number[one.call], one.size_B): one for one in sizes}
-    starts_receive = np.zeros(processes, bool)
-    starts_receive[rows.process[np.isin(rows.call, [number[name] for name in _STARTS_RECEIVE if name in number])]] = (
-        True
-    )
-    groups = _grouped(rows)
-    for first, end in zip(groups.starts[:-1].tolist(), groups.starts[1:].tolist(), strict=True):
-        call = int(groups.call[first])
-        kind = wait_kind(names[call - 1])
-        one = known.get((call, bin_floor(int(groups.bin[first]))))
-        if kind is None or one is None:
-            continue
-        process, time_s = groups.process[first:end], groups.time_s[first:end]
-        if one.measured is None:
-            waited = np.maximum(0.0, time_s - groups.count[first:end] * one.prompt_s)
-        else:
-            waited = time_s * one.measured.share
-        column = np.full(len(process), _COLUMN_OF_WAIT.get(kind, 0))
-        if kind is WaitKind.REQUESTS:
-            column = np.where(
-                starts_receive[process], _COLUMN_OF_WAIT[WaitKind.RECEIVE], _COLUMN_OF_WAIT[WaitKind.SEND]
-            )
-        np.add.at(waits, (column, process), waited)
-    return [RankWaits(*map(float, column)) for column in waits.T]
 
 
 def call_totals(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> list[CallTotals]:

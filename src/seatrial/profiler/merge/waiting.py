@@ -20,19 +20,25 @@ Measured = Mapping[tuple[int, int], MeasuredWaiting]
 _BITS_OF_BIN = 16
 
 
-def measured_waiting(tables: Sequence[ProcessTable]) -> Measured:
-    """The calls with a barrier before them, summed over all ranks; empty if there were none."""
+def measured_waiting(tables: Sequence[ProcessTable], most_barrier_s: float = 0.0) -> Measured:
+    """The calls with a barrier before them, summed over all ranks; empty if there were none.
+
+    What a barrier takes by itself is no waiting: that is the shortest of all ranks and calls, at most `most_barrier_s`.
+    """
     import numpy as np
 
     areas = [(table, thread.parts) for table in tables for thread in table.threads if len(thread.parts)]
     if not areas:
         return {}
     parts = np.concatenate([rows for _, rows in areas])
-    time_s = parts["ticks"] / np.repeat([table.ticks_per_s for table, _ in areas], [len(rows) for _, rows in areas])
+    rate = np.repeat([table.ticks_per_s for table, _ in areas], [len(rows) for _, rows in areas])
+    time_s = parts["ticks"] / rate
     keys, place = np.unique(parts["call"].astype(np.int64) << _BITS_OF_BIN | parts["bin"], return_inverse=True)
     waited = parts["part"] == Part.WAITED
     calls = np.bincount(place, parts["count"] * waited, len(keys))
-    waited_s = np.bincount(place, time_s * waited, len(keys))
+    least_s = np.full(len(keys), most_barrier_s)
+    np.minimum.at(least_s, place[waited], (parts["least_ticks"] / rate)[waited])
+    waited_s = np.maximum(0.0, np.bincount(place, time_s * waited, len(keys)) - calls * least_s)
     transferred_s = np.bincount(place, time_s * ~waited, len(keys))
     return {
         (int(key) >> _BITS_OF_BIN, int(key) & ((1 << _BITS_OF_BIN) - 1)): MeasuredWaiting(

@@ -1,6 +1,7 @@
 #include "area.h"
 
 #include "look_up.h"
+#include "rebind.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -235,8 +236,10 @@ static void tidy(uint64_t now) {
   header->last_call_at = now;
   /* Measured again from time to time, so that the rate is accurate even if the process is
    * killed. */
-  if (seatrial_thread_state.tidy_at >> 30 != (now + TIDY_TICKS) >> 30)
+  if (seatrial_thread_state.tidy_at >> 30 != (now + TIDY_TICKS) >> 30) {
     seatrial_measure_clock();
+    seatrial_rebind(); /* objects may have been loaded */
+  }
   seatrial_thread_state.tidy_at = now + TIDY_TICKS;
 }
 

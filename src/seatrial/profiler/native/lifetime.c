@@ -8,6 +8,7 @@
 #include "lock.h"
 #include "modules.h"
 #include "next.h"
+#include "system_time.h"
 #include "table_open.h"
 #include "trace.h"
 
@@ -32,6 +33,7 @@ static void begun(void) {
   struct seatrial_header* header = seatrial_process.header;
   if (header == NULL)
     return;
+  seatrial_time_system_calls();
   header->initialized_at = seatrial_ticks();
   header->state = SEATRIAL_INITIALIZED;
 }

@@ -2,10 +2,12 @@
 
 #include "old_glibc.h"
 #include "process.h"
+#include "system_time.h"
 
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,57 +120,80 @@ static void write_entry(const struct object* object, uintptr_t* entry, uintptr_t
 
 /* Only entries that are bound to the next function, or will be. Another tool's wrapper stays in
  * place; it calls the function through its own entry. */
-static void rebind_entry(const struct object* object, const ElfW(Rela) * relocation) {
+static void rebind_to(const struct object* object, const ElfW(Rela) * relocation, const char* name,
+                      seatrial_function wrapper, uintptr_t next) {
+  uintptr_t* entry = (uintptr_t*)(object->base + relocation->r_offset);
+  uintptr_t bound = *entry;
+  if (bound == 0 || bound == (uintptr_t)wrapper) /* 0: a weak symbol without a definition */
+    return;
+  if (ELF64_R_TYPE(relocation->r_info) == CALLED && bound != next &&
+      is_within(object, bound)) { /* lazily bound: not resolved yet */
+    const uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, name);
+    bound = first == 0 || is_within(object, first) ? next : first;
+  }
+  if (next != 0 && bound == next)
+    write_entry(object, entry, (uintptr_t)wrapper);
+}
+
+/* What an object's entries are searched for. */
+enum { MPI_FUNCTIONS = 1, SYSTEM_FUNCTIONS = 2 };
+
+static void rebind_entry(const struct object* object, const ElfW(Rela) * relocation,
+                         unsigned wanted) {
   const unsigned kind = (unsigned)ELF64_R_TYPE(relocation->r_info);
   if (kind != CALLED && kind != TAKEN)
     return;
   const ElfW(Sym)* symbol = &object->symbols[ELF64_R_SYM(relocation->r_info)];
-  const struct seatrial_unnamed* unnamed = unnamed_of(object->strings + symbol->st_name);
-  if (unnamed == NULL)
+  const char* name = object->strings + symbol->st_name;
+  const struct seatrial_unnamed* unnamed = wanted & MPI_FUNCTIONS ? unnamed_of(name) : NULL;
+  if (unnamed != NULL) {
+    rebind_to(object, relocation, name, unnamed->wrapper, (uintptr_t)seatrial_look_up(name));
     return;
-  uintptr_t* entry = (uintptr_t*)(object->base + relocation->r_offset);
-  uintptr_t bound = *entry;
-  if (bound == 0 ||
-      bound == (uintptr_t)unnamed->wrapper) /* 0: a weak symbol without a definition */
-    return;
-  const uintptr_t next = (uintptr_t)seatrial_look_up(unnamed->name);
-  if (kind == CALLED && bound != next &&
-      is_within(object, bound)) { /* lazily bound: not resolved yet */
-    const uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, unnamed->name);
-    bound = first == 0 || is_within(object, first) ? next : first;
   }
-  if (next != 0 && bound == next)
-    write_entry(object, entry, (uintptr_t)unnamed->wrapper);
+  const struct seatrial_timed* timed = wanted & SYSTEM_FUNCTIONS ? seatrial_timed_of(name) : NULL;
+  if (timed != NULL)
+    rebind_to(object, relocation, name, timed->wrapper, (uintptr_t)*timed->next);
 }
 
+/* Objects loaded so far, when the entries of either kind were last written. */
 struct pass {
-  unsigned long long known;
+  unsigned long long known[2];
   unsigned long long now;
+  bool has_system;
 };
 
 static int rebind_object(struct dl_phdr_info* info, size_t size, void* data) {
   struct pass* pass = data;
+  unsigned wanted = MPI_FUNCTIONS | (pass->has_system ? SYSTEM_FUNCTIONS : 0u);
   if (size >= offsetof(struct dl_phdr_info, dlpi_subs)) {
     pass->now = info->dlpi_adds;
-    if (pass->now == pass->known)
+    if (pass->now == pass->known[0])
+      wanted &= ~(unsigned)MPI_FUNCTIONS;
+    if (pass->now == pass->known[1])
+      wanted &= ~(unsigned)SYSTEM_FUNCTIONS;
+    if (wanted == 0)
       return 1;
   }
   struct object object;
   if (read_object(&object, info))
     for (int i = 0; i < 2; i++)
       for (size_t k = 0; k < object.counts[i]; k++)
-        rebind_entry(&object, &object.tables[i][k]);
+        rebind_entry(&object, &object.tables[i][k], wanted);
   return 0;
 }
 
 void seatrial_rebind(void) {
   static int is_busy;
-  static unsigned long long known;
+  static unsigned long long known[2];
   if (!seatrial_is_enabled() || __atomic_exchange_n(&is_busy, 1, __ATOMIC_ACQUIRE) != 0)
     return; /* another thread is doing it */
-  struct pass pass = {known, known};
+  const struct seatrial_header* header = seatrial_process.header;
+  struct pass pass = {
+      {known[0], known[1]}, known[0], header != NULL && header->times_system_calls != 0};
   dl_iterate_phdr(rebind_object, &pass);
-  known = pass.now;
+  known[0] = pass.now;
+  if (pass.has_system)
+    known[1] = pass.now;
   __atomic_store_n(&is_busy, 0, __ATOMIC_RELEASE);
 }
 

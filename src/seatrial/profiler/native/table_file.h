@@ -16,7 +16,7 @@
 
 #define SEATRIAL_MAGIC 0x464f525041534553ull /* "SESAPROF" */
 enum {
-  SEATRIAL_VERSION = 2,
+  SEATRIAL_VERSION = 3, /* 2: without what follows cpu_right */
   SEATRIAL_PAGE = 4096,
   SEATRIAL_MODULE_BYTES = 64 * 1024,
   SEATRIAL_SLOTS = 4096,       /* per thread; a power of two */
@@ -74,6 +74,26 @@ struct seatrial_cpu_right {
   uint64_t mask[SEATRIAL_MOST_CPUS / 64]; /* affinity: bit n % 64 of word n / 64 is CPU n */
 };
 
+/* Calls outside MPI that enter the kernel (system_time.h). */
+enum seatrial_system_kind {
+  SEATRIAL_SYSTEM_READ = 0,
+  SEATRIAL_SYSTEM_WRITE = 1,
+  SEATRIAL_SYSTEM_SYNC = 2, /* fsync and the like */
+  SEATRIAL_SYSTEM_OPEN = 3,
+  SEATRIAL_SYSTEM_CLOSE = 4,
+  SEATRIAL_SYSTEM_METADATA = 5, /* stat, unlink, mkdir, ... */
+  SEATRIAL_SYSTEM_SLEEP = 6,
+  SEATRIAL_SYSTEM_POLL = 7,  /* sockets, and waiting for them or for pipes */
+  SEATRIAL_SYSTEM_CHILD = 8, /* starting child processes and waiting for them */
+  SEATRIAL_SYSTEM_KINDS = 9
+};
+
+struct seatrial_system_use {
+  uint64_t calls;
+  uint64_t ticks;
+  uint64_t bytes;
+};
+
 /* Times are in ticks of the clock whose rate is `ticks_per_s`. */
 struct seatrial_header {
   uint64_t magic;
@@ -109,6 +129,8 @@ struct seatrial_header {
   struct seatrial_cpu_use cpu_first;   /* when MPI was initialised */
   struct seatrial_cpu_use cpu_last;    /* when MPI ended */
   struct seatrial_cpu_right cpu_right; /* when MPI ended */
+  uint64_t times_system_calls; /* 1: the following are counted, outside MPI, from MPI_Init on */
+  struct seatrial_system_use system_uses[SEATRIAL_SYSTEM_KINDS];
 };
 
 enum seatrial_part {

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.profiler.profile_io import SystemCall, SystemUse
 from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
@@ -23,14 +24,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAGIC = 0x464F525041534553
-VERSION = 2
+VERSION = 3
+OLD_VERSION = 2
+"""Without the fields after `cpu_right`: these are 0 in its header page."""
 PAGE_B = 4096
 MODULES_B = 64 * 1024
 SLOTS = 4096
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28Q")
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
     ("call", "<u2"),
@@ -164,7 +167,9 @@ class ProcessTable:
 
     `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
     None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
-    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it.
+    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it. `system_uses` are the
+    calls that enter the kernel since MPI_Init, None if they were not timed. `initialized_s` is the time from loading to
+    the end of MPI_Init, None if that was not reached.
     """
 
     rank: int | None
@@ -192,6 +197,8 @@ class ProcessTable:
     io_error: int = 0
     cpu_use: CpuUse | None = None
     cpu_right: CpuRight | None = None
+    system_uses: tuple[SystemUse, ...] | None = None
+    initialized_s: float | None = None
 
 
 ReadPart = Callable[[int, int], bytes]
@@ -291,6 +298,8 @@ class _Header(NamedTuple):
     online: int
     quota: float
     mask: tuple[int, ...]
+    times_system_calls: int
+    system_uses: tuple[tuple[int, ...], ...]
 
 
 _IO_FIELDS = 8
@@ -299,6 +308,9 @@ _IO_END = _IO_AT + 3 * _IO_FIELDS
 _CPU_FIELDS = 13
 _CPU_AT = _IO_END + 4
 _CPU_END = _CPU_AT + 2 * _CPU_FIELDS
+_MASK_AT = _CPU_END + 2
+_MASK_END = _MASK_AT + 64
+_SYSTEM_FIELDS = 3
 _UNREPORTED = (1 << 64) - 1
 _MOST_ONLINE = 1 << 20
 
@@ -307,8 +319,12 @@ def _header(data: bytes) -> _Header:
     fields = HEADER.unpack(data)
     taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
     cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
-    online, quota, *mask = fields[_CPU_END:]
-    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, online, quota, tuple(mask)))
+    mask, times_system_calls, *uses = fields[_MASK_AT:_MASK_END], *fields[_MASK_END:]
+    by_kind = tuple(tuple(uses[at : at + _SYSTEM_FIELDS]) for at in range(0, len(uses), _SYSTEM_FIELDS))
+    right = fields[_CPU_END:_MASK_AT]
+    return _Header._make(
+        (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right, mask, times_system_calls, by_kind)
+    )
 
 
 def _io(fields: tuple[int, ...]) -> IoCounters | None:
@@ -357,6 +373,20 @@ def _cpu_right(head: _Header) -> CpuRight | None:
     return CpuRight(mask, head.online, head.quota or None)
 
 
+def _system_uses(head: _Header, rate: float) -> tuple[SystemUse, ...] | None:
+    if head.version < VERSION or not head.times_system_calls:
+        return None
+    return tuple(
+        SystemUse(kind, calls, ticks / rate, moved)
+        for kind, (calls, ticks, moved) in zip(SystemCall, head.system_uses, strict=True)
+    )
+
+
+def _initialized_s(head: _Header, rate: float) -> float | None:
+    since = head.initialized_at - head.loaded_at
+    return since / rate if head.initialized_at and since >= 0 else None
+
+
 class _Reader:
     def __init__(self, part: ReadPart, size: int, functions: int) -> None:
         self._part = part
@@ -370,7 +400,8 @@ class _Reader:
         head = _header(data)
         _require(head.magic == MAGIC, "not a table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
         _require(
-            head.version == VERSION, f"the table has version {head.version}; this seatrial reads version {VERSION}"
+            head.version in (OLD_VERSION, VERSION),
+            f"the table has version {head.version}; this seatrial reads versions {OLD_VERSION} and {VERSION}",
         )
         is_known = head.state <= max(State) and head.family <= max(Family)
         _require(is_known, f"invalid state {head.state} or family {head.family}")
@@ -416,6 +447,8 @@ class _Reader:
             io_error=head.io_error,
             cpu_use=_cpu_use(head.cpu_first, head.cpu_last),
             cpu_right=_cpu_right(head),
+            system_uses=_system_uses(head, rate),
+            initialized_s=_initialized_s(head, rate),
         )
 
     def _check_areas(self, head: _Header) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from seatrial.benchmarks import benchmark_of
-from seatrial.model.role import Role
 from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
+from seatrial.report.profile.outside_words import blocked_words, file_words, io_words
 from seatrial.report.profile.place_words import site_words
+from seatrial.report.profile.rank_words import cpus_words, number_of, rank_words
 from seatrial.report.units import count, show, show_percent
+
+_NEAR = 1.5
+"""A call that takes up to so many times what was measured is as fast as the fabric allows."""
 
 
 def short_words(one: Diagnosis) -> str:
@@ -19,11 +22,6 @@ def short_words(one: Diagnosis) -> str:
 def sentence(one: Diagnosis) -> str:
     """The cause and its evidence, with a full stop."""
     return f"{_LONG[one.cause](one)}{_place(one)}"
-
-
-def remedy(one: Diagnosis) -> str:
-    """What to do, with a full stop; commands in backticks."""
-    return _REMEDY[one.cause](one)
 
 
 def lost_share(diagnoses: Sequence[Diagnosis]) -> str:
@@ -41,24 +39,12 @@ def _place(one: Diagnosis) -> str:
     return f" Ranks wait mostly in {where}." if one.cause in WAITING_CAUSES else f" Mostly {where}."
 
 
-def _number(one: Diagnosis, signal: Signal) -> float:
-    return one.value(signal) or 0.0
-
-
 def _percent(one: Diagnosis, signal: Signal) -> str:
-    return show_percent(min(1.0, _number(one, signal)))
-
-
-def _cpus(value: float) -> str:
-    return "1 CPU" if value == 1 else f"{value:.3g} CPUs"
+    return show_percent(min(1.0, number_of(one, signal)))
 
 
 def _whole(one: Diagnosis, signal: Signal, what: str) -> str:
-    return count(round(_number(one, signal)), what)
-
-
-def _rank(one: Diagnosis) -> str:
-    return "a rank" if one.rank is None else f"rank {one.rank}{f' on {one.host}' if one.host else ''}"
+    return count(round(number_of(one, signal)), what)
 
 
 def _first_upper(text: str) -> str:
@@ -73,16 +59,16 @@ def _call(one: Diagnosis) -> str:
 
 def _waited(one: Diagnosis, why: str) -> str:
     ran = one.value(Signal.CPU_TIME)
-    got = "" if ran is None else f" and had {_cpus(round(ran, 2))} on average"
+    got = "" if ran is None else f" and had {cpus_words(round(ran, 2))} on average"
     return (
-        f"{_first_upper(_rank(one))} was ready to run, but had no CPU, for {_percent(one, Signal.RUN_DELAY)} of its "
-        f"time{got}: {why}. Times in MPI include waiting for such ranks."
+        f"{_first_upper(rank_words(one))} was ready to run, but had no CPU, for {_percent(one, Signal.RUN_DELAY)} of "
+        f"its time{got}: {why}. Times in MPI include waiting for such ranks."
     )
 
 
 def _crowd(one: Diagnosis) -> str:
-    ranks, cpus = _whole(one, Signal.RANKS_ON_NODE, "rank"), _cpus(_number(one, Signal.CPUS))
-    if _number(one, Signal.RANKS_ON_NODE) <= _number(one, Signal.CPUS):
+    ranks, cpus = _whole(one, Signal.RANKS_ON_NODE, "rank"), cpus_words(number_of(one, Signal.CPUS))
+    if number_of(one, Signal.RANKS_ON_NODE) <= number_of(one, Signal.CPUS):
         return f"the threads of {ranks} share {cpus}"
     return f"{ranks} share {cpus}"
 
@@ -93,19 +79,19 @@ def _bound(one: Diagnosis) -> str:
 
 def _quota(one: Diagnosis) -> str:
     return (
-        f"a quota of {_cpus(_number(one, Signal.QUOTA))} was used up in "
+        f"a quota of {cpus_words(number_of(one, Signal.QUOTA))} was used up in "
         f"{_percent(one, Signal.THROTTLED)} of its periods"
     )
 
 
 def _steal(one: Diagnosis) -> str:
-    of = _cpus(_number(one, Signal.CPUS))
-    return f"the hypervisor gave {_number(one, Signal.STEAL_SHARE):.2f} of {of} to others"
+    of = cpus_words(number_of(one, Signal.CPUS))
+    return f"the hypervisor gave {number_of(one, Signal.STEAL_SHARE):.2f} of {of} to others"
 
 
 def _others(one: Diagnosis) -> str:
-    of = _cpus(_number(one, Signal.CPUS))
-    return f"other processes used {_number(one, Signal.OTHERS_CPUS):.2f} of {of}"
+    of = cpus_words(number_of(one, Signal.CPUS))
+    return f"other processes used {number_of(one, Signal.OTHERS_CPUS):.2f} of {of}"
 
 
 def _not_known_cpu(one: Diagnosis) -> str:
@@ -116,13 +102,13 @@ def _not_known_cpu(one: Diagnosis) -> str:
 
 def _slowest(one: Diagnosis) -> str:
     return (
-        f"{_rank(one)} is outside MPI {_percent_over(one)} longer than the mean of all ranks, which explains "
+        f"{rank_words(one)} is outside MPI {_percent_over(one)} longer than the mean of all ranks, which explains "
         f"{_percent(one, Signal.WAITING_EXPLAINED)} of the waiting"
     )
 
 
 def _percent_over(one: Diagnosis) -> str:
-    return show_percent(_number(one, Signal.EXCESS_COMPUTING))
+    return show_percent(number_of(one, Signal.EXCESS_COMPUTING))
 
 
 def _imbalance(one: Diagnosis) -> str:
@@ -130,16 +116,49 @@ def _imbalance(one: Diagnosis) -> str:
 
 
 def _serial_io(one: Diagnosis) -> str:
+    if one.value(Signal.IO_TIME):
+        return f"{_first_upper(_slowest(one))}. There it is in calls on files: {file_words(one)}."
     return (
         f"{_first_upper(_slowest(one))}; it made {_percent(one, Signal.IO_SHARE)} of the input and output of all ranks "
-        f"({show(_number(one, Signal.IO_BYTES), 'B')})."
+        f"({show(number_of(one, Signal.IO_BYTES), 'B')})."
     )
 
 
 def _blocked(one: Diagnosis) -> str:
     return (
-        f"{_first_upper(_slowest(one))}; it neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
-        "its time. What it waited for is not known (sleep, input and output, another program)."
+        f"{_first_upper(_slowest(one))}. It neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
+        f"its time; {blocked_words(one)}"
+    )
+
+
+def _blocked_alone(one: Diagnosis) -> str:
+    ranks = round(number_of(one, Signal.RANKS))
+    of = "" if ranks < 2 else f" (the longest of {ranks} ranks that are blocked)"
+    return (
+        f"{_first_upper(rank_words(one))}{of} neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
+        f"its time, outside MPI; {blocked_words(one)}"
+    )
+
+
+def _io(one: Diagnosis) -> str:
+    who = "All ranks are" if one.rank is None else f"{_first_upper(rank_words(one))} is"
+    return io_words(one, who)
+
+
+def _idle(one: Diagnosis) -> str:
+    ranks = round(number_of(one, Signal.RANKS))
+    more = "" if ranks < 2 else f", as do {ranks - 1} more"
+    return (
+        f"{_first_upper(rank_words(one))} is outside MPI for {_percent(one, Signal.COMPUTING_OF_MEDIAN)} of the time "
+        f"of the median rank{more}, and waits for the others, which take about equally long. That explains "
+        f"{_percent(one, Signal.WAITING_EXPLAINED)} of the waiting."
+    )
+
+
+def _window(one: Diagnosis) -> str:
+    return (
+        f"Ranks wait for access to windows, mostly in {one.call}, for {show_percent(one.share)} of the time: another "
+        f"rank holds the lock, or the target makes no progress; which is not known. {_not_by_computing(one)}."
     )
 
 
@@ -151,7 +170,7 @@ def _late(what: str, partner: str) -> Callable[[Diagnosis], str]:
     def words(one: Diagnosis) -> str:
         of = ""
         if one.rank is not None:
-            of = f" {_first_upper(_rank(one))} {partner} {_percent(one, Signal.MESSAGES_SHARE)} of it."
+            of = f" {_first_upper(rank_words(one))} {partner} {_percent(one, Signal.MESSAGES_SHARE)} of it."
         return f"{what} ({show_percent(one.share)} of the time). {_not_by_computing(one)}.{of}"
 
     return words
@@ -159,9 +178,12 @@ def _late(what: str, partner: str) -> Callable[[Diagnosis], str]:
 
 def _at_collective(one: Diagnosis) -> str:
     how = "measured with barriers" if one.sureness == "measured" else "estimated from the shortest calls"
+    who = "another rank may be late each time"
+    if one.rank is not None:
+        who = f"{rank_words(one)} hardly waits there, so it arrives last"
     return (
         f"Ranks wait in collective calls, mostly {one.call}, for {show_percent(one.share)} of the time ({how}). "
-        f"{_not_by_computing(one)}: another rank may be late each time."
+        f"{_not_by_computing(one)}: {who}."
     )
 
 
@@ -170,24 +192,43 @@ def _many(number: float) -> str:
 
 
 def _message_rate(one: Diagnosis) -> str:
-    mean = show(_number(one, Signal.CALL_MEAN), "s")
+    mean = show(number_of(one, Signal.CALL_MEAN), "s")
     return (
-        f"{_call(one)} is called {_many(_number(one, Signal.CALLS))} times and takes {mean} each time: the number of "
+        f"{_call(one)} is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time: the number of "
         "calls costs the time, not waiting or data."
     )
 
 
 def _latency(one: Diagnosis) -> str:
     return (
-        f"{_call(one)} takes {show(_number(one, Signal.CALL_BEST), 's')} at best and "
-        f"{show(_number(one, Signal.CALL_MEAN), 's')} on average, mostly independent of the size."
+        f"{_call(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
+        f"{show(number_of(one, Signal.CALL_MEAN), 's')} on average, mostly independent of the size.{_against(one)}"
     )
 
 
 def _transfer(one: Diagnosis) -> str:
     return (
-        f"{_call(one)} takes {show(_number(one, Signal.CALL_BEST), 's')} at best, mostly for the transfer of its data."
+        f"{_call(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
+        f"{show(number_of(one, Signal.CALL_MEAN), 's')} on average, mostly for the transfer of its data."
+        f"{_against(one)}{_packed(one)}"
     )
+
+
+def _against(one: Diagnosis) -> str:
+    """How the fast calls compare with what a message takes here by measurement."""
+    expected_s, best_s = one.value(Signal.REFERENCE), number_of(one, Signal.CALL_BEST)
+    if not expected_s or best_s <= 0:
+        return ""
+    ratio = best_s / expected_s
+    measured = f"{show(expected_s, 's')} that such a message takes by {one.source}"
+    if ratio <= _NEAR:
+        return f" That is {ratio:.2g} times the {measured}: the limit of this library and fabric."
+    return f" That is {ratio:.2g} times the {measured}; why is not known."
+
+
+def _packed(one: Diagnosis) -> str:
+    made = one.value(Signal.DATATYPES)
+    return "" if not made else " The program makes derived datatypes: packing them may be part of it."
 
 
 def _startup(one: Diagnosis) -> str:
@@ -207,8 +248,19 @@ def _not_known(one: Diagnosis) -> str:
     delay = one.value(Signal.RUN_DELAY)
     cpu = "" if delay is None else f" No rank waited for a CPU for more than {show_percent(delay)} of its time."
     return (
-        f"Ranks wait in MPI for {show_percent(one.share)} of the time, mostly in {one.call}; why is not known. "
-        f"{_not_by_computing(one)}.{cpu}"
+        f"Calls of MPI take longer than they need for {show_percent(one.share)} of the time, mostly {one.call}; why is "
+        f"not known. {_not_by_computing(one)}.{_never_outside(one)}{cpu}"
+    )
+
+
+def _never_outside(one: Diagnosis) -> str:
+    """If no other rank was outside MPI meanwhile, none was late."""
+    possible = one.value(Signal.OUTSIDE_MPI)
+    if possible is None or possible >= 0.5:
+        return ""
+    return (
+        f" At most {show_percent(possible)} of it passed while another rank was outside MPI: the rest is no waiting "
+        "for a late rank, but time in MPI itself."
     )
 
 
@@ -220,8 +272,13 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.OTHER_PROCESSES: lambda one: _waited(one, _others(one)),
     Cause.NO_CPU: lambda one: _waited(one, _not_known_cpu(one)),
     Cause.IMBALANCE: _imbalance,
+    Cause.IDLE_RANK: _idle,
     Cause.SERIAL_IO: _serial_io,
     Cause.BLOCKED_RANK: _blocked,
+    Cause.WINDOW_WAIT: _window,
+    Cause.IO: _io,
+    Cause.METADATA: _io,
+    Cause.BLOCKED: _blocked_alone,
     Cause.LATE_SENDER: _late("Ranks wait for messages that are sent late", "sends"),
     Cause.LATE_RECEIVER: _late("Ranks wait until others take their messages", "receives"),
     Cause.LATE_AT_COLLECTIVE: _at_collective,
@@ -240,79 +297,31 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.STEAL: _steal,
     Cause.OTHER_PROCESSES: _others,
     Cause.NO_CPU: lambda _: "why is not known",
-    Cause.IMBALANCE: lambda one: f"waiting for {_rank(one)}, which computes longest",
-    Cause.SERIAL_IO: lambda one: f"waiting for {_rank(one)}, which reads and writes",
-    Cause.BLOCKED_RANK: lambda one: f"waiting for {_rank(one)}, which is blocked outside MPI",
+    Cause.IMBALANCE: lambda one: f"waiting for {rank_words(one)}, which computes longest",
+    Cause.SERIAL_IO: lambda one: f"waiting for {rank_words(one)}, which reads and writes",
+    Cause.BLOCKED_RANK: lambda one: f"waiting for {rank_words(one)}, which is blocked outside MPI",
     Cause.LATE_SENDER: lambda one: (
-        f"waiting for messages that {_rank(one)} sends late"
+        f"waiting for messages that {rank_words(one)} sends late"
         if one.rank is not None
         else "waiting for messages that are sent late"
     ),
     Cause.LATE_RECEIVER: lambda one: (
-        f"waiting until {_rank(one)} receives" if one.rank is not None else "waiting until messages are received"
+        f"waiting until {rank_words(one)} receives" if one.rank is not None else "waiting until messages are received"
     ),
-    Cause.LATE_AT_COLLECTIVE: lambda _: "waiting for ranks that are late in turn",
+    Cause.LATE_AT_COLLECTIVE: lambda one: (
+        f"waiting for {rank_words(one)}, which arrives last"
+        if one.rank is not None
+        else "waiting for ranks that are late"
+    ),
+    Cause.IDLE_RANK: lambda one: f"waiting of {rank_words(one)}, which has little to do",
+    Cause.WINDOW_WAIT: lambda _: "waiting for access to windows",
+    Cause.IO: lambda _: "calls on files",
+    Cause.METADATA: lambda _: "opening, closing and querying files",
+    Cause.BLOCKED: lambda one: f"{rank_words(one)} is blocked outside MPI",
     Cause.MESSAGE_RATE: lambda _: "many short calls",
     Cause.LATENCY: lambda _: "latency-bound",
     Cause.TRANSFER: lambda _: "bandwidth-bound",
     Cause.STARTUP: lambda _: "MPI startup and shutdown",
     Cause.COMPUTATION: lambda _: "computation",
     Cause.NOT_KNOWN: lambda _: "waiting for other ranks; why is not known",
-}
-
-
-def _distribute(one: Diagnosis) -> str:
-    return f"Distribute the work more evenly, or run fewer ranks with more threads each. Start with {_rank(one)}."
-
-
-_REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
-    Cause.MORE_RANKS_THAN_CPUS: lambda one: (
-        f"Start as many ranks and threads on {one.host} as it has CPUs ({_number(one, Signal.CPUS):.0f}), then profile "
-        "again."
-    ),
-    Cause.SAME_CPUS: lambda _: (
-        "Give each rank its own CPUs (`mpirun --report-bindings` and `srun --cpu-bind=verbose` show the bindings), "
-        "then profile again."
-    ),
-    Cause.CPU_QUOTA: lambda one: (
-        f"Raise the CPU quota of the job or container (cpu.max of its control group; now "
-        f"{_cpus(_number(one, Signal.QUOTA))}), or start fewer ranks."
-    ),
-    Cause.STEAL: lambda _: "Run on a host whose CPUs are not shared with other virtual machines, then profile again.",
-    Cause.OTHER_PROCESSES: lambda one: (
-        f"Stop the other processes on {one.host} (`top` shows them), then profile again."
-    ),
-    Cause.NO_CPU: lambda one: f"Run alone on {one.host}, with one rank per CPU, and profile again.",
-    Cause.IMBALANCE: _distribute,
-    Cause.SERIAL_IO: lambda _: "Write from several ranks (MPI-IO), write less, or write while computing goes on.",
-    Cause.BLOCKED_RANK: lambda one: f"Find out what {_rank(one)} waits for (`strace -c -f -p PID`).",
-    Cause.LATE_SENDER: lambda _: (
-        "Send earlier (nonblocking, before computing), so that partners work at the same time instead of in turn."
-    ),
-    Cause.LATE_RECEIVER: lambda _: "Post receives earlier (nonblocking, before computing), or send smaller messages.",
-    Cause.LATE_AT_COLLECTIVE: lambda one: (
-        "Combine steps between collective calls, so that delays of single ranks even out."
-        if one.sureness == "measured"
-        else "`seatrial profile --wait 10` measures waiting and transfer separately."
-    ),
-    Cause.MESSAGE_RATE: lambda _: "Combine messages: send fewer, larger ones.",
-    Cause.LATENCY: lambda _: (
-        f"Send fewer, larger messages, or run fewer ranks; `seatrial run {benchmark_of(Role.MESSAGE_TIME)}` measures "
-        "the fabric."
-    ),
-    Cause.TRANSFER: lambda _: (
-        "Send less, or place communicating ranks on one node; "
-        f"`seatrial run {benchmark_of(Role.MESSAGE_BANDWIDTH)}` measures the fabric."
-    ),
-    Cause.STARTUP: lambda _: "Most of the MPI time is startup: profile a longer run before judging the program.",
-    Cause.COMPUTATION: lambda _: (
-        "MPI is not the bottleneck: "
-        f"`seatrial run {benchmark_of(Role.FMA_RATE)} {benchmark_of(Role.MEMORY_BANDWIDTH)}` measures the limits of "
-        "computation."
-    ),
-    Cause.NOT_KNOWN: lambda one: (
-        "Message sizes are unknown for this MPI library: use one that the profiler supports."
-        if one.value(Signal.CALL_SHARE) is not None
-        else "`seatrial profile --wait 10` separates waiting from transfer; profile again on a quiet machine."
-    ),
 }

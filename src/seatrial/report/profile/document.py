@@ -23,6 +23,7 @@ from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal
 from seatrial.profiler.profile import (
     Bound,
     CallTotals,
+    CpuSpread,
     OverTime,
     Pair,
     PairTable,
@@ -33,9 +34,11 @@ from seatrial.profiler.profile import (
     SizeTotals,
     Trust,
 )
+from seatrial.profiler.profile_io import SystemCall, SystemUse
 from seatrial.report.documents.number_rows import number_rows
-from seatrial.report.profile.diagnosis_words import remedy, sentence
+from seatrial.report.profile.diagnosis_words import sentence
 from seatrial.report.profile.io_document import IoJson
+from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.profile.trace_export import TraceExport
 from seatrial.report.profile.words import headline
 
@@ -121,6 +124,26 @@ class RankCpuJson(TypedDict):
     quota: Annotated[NonNegative | None, "CPUs that the control groups allow"]
 
 
+@shape(SystemUse)
+class SystemUseJson(TypedDict):
+    """Calls of one kind that enter the kernel, outside MPI, by threads that call MPI."""
+
+    kind: SystemCall
+    calls: Count
+    time_s: NonNegative
+    bytes: Count
+
+
+@shape(CpuSpread)
+class CpuSpreadJson(TypedDict):
+    """How much of a CPU the ranks had, from the end of MPI_Init on."""
+
+    ranks: Annotated[Count, "that it is known of"]
+    least_cpus: Annotated[NonNegative, "CPUs that a rank used"]
+    most_cpus: NonNegative
+    most_delay: Annotated[Probability, "largest share of its time that a rank waited for a CPU"]
+
+
 @shape(RankTotals)
 class RankJson(TypedDict):
     """One rank."""
@@ -136,6 +159,7 @@ class RankJson(TypedDict):
     threads: Count
     state: RankState
     cpu: NotRequired[RankCpuJson | None]
+    system: NotRequired[Annotated[list[SystemUseJson] | None, "since MPI_Init; null: not timed"]]
 
 
 def _innermost(site: CallSite) -> Frame:
@@ -210,6 +234,7 @@ class DiagnosisJson(TypedDict):
     call: str
     size: Annotated[Count | None, From("size_B"), "bytes"]
     site: Annotated[CallSiteJson | None, "with most of the time: of these calls, or where ranks wait"]
+    source: NotRequired[Annotated[str, "the measurement or the constants that it was judged against"]]
     said: Annotated[Text, From(sentence)]
     remedy: Annotated[Text, From(remedy)]
 
@@ -258,6 +283,7 @@ class ProfileJson(TypedDict):
     wall_s: Annotated[NonNegative, "sum over ranks"]
     elapsed_s: NotRequired[Annotated[NonNegative, "of the rank that ran longest"]]
     mpi_s: Annotated[NonNegative, "sum over ranks"]
+    cpu_spread: NotRequired[Annotated[CpuSpreadJson | None, "null: not reported by the kernel"]]
     diagnoses: NotRequired[Annotated[list[DiagnosisJson], "missing CPUs first, then the largest share first"]]
     calls: list[CallJson]
     sizes: list[SizeJson]

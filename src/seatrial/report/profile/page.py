@@ -23,6 +23,7 @@ from seatrial.report.profile.words import (
     BOUND_RULE,
     WAITING_RULE,
     balance_line,
+    cpu_line,
     diagnosis_lines,
     headline,
     next_experiment,
@@ -99,6 +100,8 @@ def _sections(profile: Profile, ident: str) -> list[Section]:
 
 def _why(profile: Profile) -> list[Section]:
     lines = diagnosis_lines(profile)
+    if lines and cpu_line(profile):
+        lines = [*lines, f"{cpu_line(profile)}."]
     context = {"about": "", "tables": [], "left_out": 0, "lines": lines}
     return [Section("why", "What takes the time", "profile_tables", context)] if lines else []
 

@@ -10,7 +10,9 @@ from seatrial.report.profile.place_words import inlined_words, site_words
 from seatrial.report.profile.words import (
     BOUND_WORDS,
     balance_line,
+    cpu_line,
     diagnosis_lines,
+    file_share,
     headline,
     next_experiment,
     share_words,
@@ -51,8 +53,10 @@ def _share(profile: Profile, style: Style) -> str:
             style.table(
                 [
                     ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} per rank"],
+                    *_files(profile),
                     ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} per rank"],
                     _waiting(profile),
+                    *([["CPU", "", cpu_line(profile)]] if cpu_line(profile) else []),
                 ]
             ),
         ]
@@ -61,6 +65,15 @@ def _share(profile: Profile, style: Style) -> str:
 
 def _why(profile: Profile, style: Style) -> str:
     return "\n".join(_wrapped(style, clean(f"why: {line}")) for line in diagnosis_lines(profile))
+
+
+def _files(profile: Profile) -> list[list[str]]:
+    share = file_share(profile)
+    return (
+        []
+        if share is None
+        else [["  calls on files", share_words(share), "read, write, fsync, open and the like, outside MPI"]]
+    )
 
 
 def _waiting(profile: Profile) -> list[str]:

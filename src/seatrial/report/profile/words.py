@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Diagnosis, Sureness
 from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals
-from seatrial.report.profile.diagnosis_words import lost_share, remedy, sentence, short_words
+from seatrial.profiler.profile_io import FILE_CALLS
+from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
+from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.units import count, show, show_percent, show_range
 
 _COMPUTES = 0.05
@@ -16,6 +18,7 @@ _MOSTLY, _ALL_BUT = 0.5, 0.9
 _MOST_NAMED = 6
 _LEAST_SHARE = 0.0005
 
+_OUTSIDE = frozenset({Cause.IO, Cause.METADATA, Cause.BLOCKED})
 BOUND_WORDS = {
     Bound.WAITING: "waiting for other ranks",
     Bound.LATENCY: "latency-bound",
@@ -52,6 +55,9 @@ def headline(profile: Profile) -> str:
     missing_cpu = lost_share(profile.diagnoses)
     if missing_cpu:
         return missing_cpu
+    main = main_diagnosis(profile)
+    if main is not None and main.cause in _OUTSIDE and main.share > profile.mpi_share:
+        return f"{show_percent(main.share)} of the time is no computing: {short_words(main)}"
     if profile.mpi_share < _COMPUTES:
         return f"MPI takes {show_percent(profile.mpi_share)} of wall time: most of it is computation"
     first = main_call(profile)
@@ -138,6 +144,25 @@ def main_diagnosis(profile: Profile) -> Diagnosis | None:
 def diagnosis_lines(profile: Profile) -> list[str]:
     """A sentence for each cause that takes a relevant share of the time."""
     return [sentence(one) for one in profile.diagnoses]
+
+
+def file_share(profile: Profile) -> float | None:
+    """The share of the time in calls on files outside MPI; None if they were not timed."""
+    timed = [one for one in profile.per_rank if one.system is not None]
+    if not timed or profile.wall_s <= 0:
+        return None
+    return sum(one.system_s(*FILE_CALLS) for one in timed) / profile.wall_s
+
+
+def cpu_line(profile: Profile) -> str:
+    """How much of a CPU each rank had, and how long ranks waited for one; "" if not known."""
+    spread = profile.cpu_spread
+    if spread is None:
+        return ""
+    least, most = f"{spread.least_cpus:.2f}", f"{spread.most_cpus:.2f}"
+    used = least if least == most else f"{least} to {most}"
+    of = "" if spread.ranks == profile.ranks else f" (known of {spread.ranks} of {profile.ranks} ranks)"
+    return f"{used} CPUs used per rank, waited for a CPU at most {show_percent(spread.most_delay)} of the time{of}"
 
 
 def next_experiment(profile: Profile) -> str:
