@@ -69,6 +69,8 @@ def profile(
     io_s: float = IO_EVERY_S,
     wait_every: int = 0,
     trace_B: int = 0,
+    has_counters: bool = False,
+    has_openmp: bool = False,
     stdout: int | None = None,
 ) -> ProfileResult:
     """Run a command, such as `["mpirun", "-n", "8", "./app"]`, and measure where its MPI ranks spend their time.
@@ -76,7 +78,9 @@ def profile(
     The command runs unmodified, with our terminal and standard input; `stdout` is a file descriptor for its output
     instead of ours. Its profile is kept in the results folder. `io_s`: sampling interval of each rank's I/O in seconds
     (0: off). `wait_every`: insert a barrier before every N-th collective, to measure waiting separately (0: off).
-    `trace_B`: record every call, up to this many bytes per rank, for replay with SimGrid (0: off).
+    `trace_B`: record every call, up to this many bytes per rank, for replay with SimGrid (0: off). `has_counters`:
+    count cycles, instructions, cache misses and floating-point operations of each rank; `has_openmp`: record OpenMP
+    regions, if the runtime has OMPT.
 
     Call it from the main thread, since it passes signals on to the command. Raises UsageError if the command cannot be
     started, BuildError if the profiler cannot be built, and StoreError.
@@ -96,7 +100,7 @@ def profile(
             f"{tables} cannot be created: {reason(error)}", "name another folder with --results"
         ) from error
     try:
-        ended = run_profiled(command, tables, ProbeSettings(io_s, wait_every, trace_B), stdout)
+        ended = run_profiled(command, tables, ProbeSettings(io_s, wait_every, trace_B, has_counters, has_openmp), stdout)
     except BaseException:
         _remove_if_empty(tables, folder)
         raise

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from seatrial.profiler.call_site import CallSite
+from seatrial.profiler.counters import RankCounters
 from seatrial.profiler.diagnosis.cause import Diagnosis
+from seatrial.profiler.openmp import ParallelPlace, RankOpenMp
 from seatrial.profiler.profile_io import ProfileIo
+from seatrial.profiler.regions import Region, RegionFaults
 
 
 class Bound(StrEnum):
@@ -205,6 +208,7 @@ class RankTotals:
     """One rank. `sent_B` and `received_B` are point to point; `collective_B` is sent by collectives.
 
     `threads` is the number of threads that called MPI: with several, `mpi_s` is their sum and may exceed `wall_s`.
+    `counters` and `openmp` are None if not requested.
     """
 
     rank: int
@@ -219,6 +223,8 @@ class RankTotals:
     state: RankState
     cpu: RankCpu | None = None
     waits: RankWaits = NO_WAITS
+    counters: RankCounters | None = None
+    openmp: RankOpenMp | None = None
 
     @property
     def compute_s(self) -> float:
@@ -294,7 +300,8 @@ class Profile:
     `ranks` is the size of that world, even if tables are missing. `elapsed_s` is the longest wall time of a rank,
     `overhead_s` the time that the profiler itself took, over all ranks. `others` counts further worlds of the same
     command. `io` is None if it was not requested. `nodes` are those with CPU time of all their ranks; `diagnoses` say
-    why time is lost, the largest share first.
+    why time is lost, the largest share first. `regions` are those that the program names, by time, with their `faults`;
+    `parallel` the places of its OpenMP regions, by the time that threads lose there.
     """
 
     program: str
@@ -314,6 +321,9 @@ class Profile:
     io: ProfileIo | None = None
     nodes: tuple[NodeCpu, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
+    regions: tuple[Region, ...] = ()
+    faults: RegionFaults = RegionFaults()
+    parallel: tuple[ParallelPlace, ...] = ()
 
     @property
     def mpi_share(self) -> float:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from seatrial.profiler.call_site import Frame
 from seatrial.profiler.diagnosis.diagnose import diagnose
 from seatrial.profiler.diagnosis.reference import BETWEEN_HOSTS, ON_ONE_HOST
+from seatrial.profiler.merge.counters import rank_counters
 from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
+from seatrial.profiler.merge.openmp import parallel_places, rank_openmp
 from seatrial.profiler.merge.over_time import over_time
 from seatrial.profiler.merge.pairs import pair_table
+from seatrial.profiler.merge.regions import merged_regions, region_faults
 from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, rank_waits, size_totals
 from seatrial.profiler.merge.sites import Resolve, call_sites
 from seatrial.profiler.merge.waiting import measured_waiting
@@ -99,6 +102,9 @@ def _profile(
         others=others,
         io=io_of(tables, samples),
         nodes=node_cpus(tables),
+        regions=merged_regions(tables, rows, sizes, names),
+        faults=region_faults(tables),
+        parallel=parallel_places(tables, resolve),
     )
     return replace(profile, diagnoses=diagnose(profile))
 
@@ -132,6 +138,8 @@ def _per_rank(
             state=_STATES[table.state],
             cpu=rank_cpu(table),
             waits=waits[k],
+            counters=rank_counters(table),
+            openmp=rank_openmp(table),
         )
         for k, table in enumerate(tables)
     ]

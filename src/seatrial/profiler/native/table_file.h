@@ -4,6 +4,7 @@
  *
  *   header                     one page
  *   modules                    MODULE_BYTES: "begin end offset path\n" of mapped code, as text
+ *   extension                  what is recorded beside MPI calls (extension.h)
  *   thread areas               most_threads of them, each a header, slots, and a row of peers
  *
  * A thread area has one writer, the thread that took it (later threads take over areas of
@@ -16,7 +17,7 @@
 
 #define SEATRIAL_MAGIC 0x464f525041534553ull /* "SESAPROF" */
 enum {
-  SEATRIAL_VERSION = 2,
+  SEATRIAL_VERSION = 3,
   SEATRIAL_PAGE = 4096,
   SEATRIAL_MODULE_BYTES = 64 * 1024,
   SEATRIAL_SLOTS = 4096,       /* per thread; a power of two */
@@ -109,6 +110,7 @@ struct seatrial_header {
   struct seatrial_cpu_use cpu_first;   /* when MPI was initialised */
   struct seatrial_cpu_use cpu_last;    /* when MPI ended */
   struct seatrial_cpu_right cpu_right; /* when MPI ended */
+  uint64_t extension_offset;
 };
 
 enum seatrial_part {

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.profiler.tables.extension import EXTENSION_B, MOST_REGIONS, Extension, parse_extension
 from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
@@ -23,14 +24,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAGIC = 0x464F525041534553
-VERSION = 2
+VERSION = 3
+OLD_VERSION = 2
+"""The same without extension."""
 PAGE_B = 4096
 MODULES_B = 64 * 1024
 SLOTS = 4096
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64QQ")
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
     ("call", "<u2"),
@@ -52,6 +55,8 @@ SLOTS_AT = THREAD.size + 8 * BINS_OVER_TIME
 PEERS_AT = SLOTS_AT + SLOT_B * SLOTS
 
 _TOOL = "MPI profile"
+_REGION_SHIFT = 56
+"""The number of a region is in the top byte of a call site."""
 _LARGEST_BIN = EXACT_SIZES_B + (63 - 10) * 8 + 8
 _KINDS_OF_COMMUNICATOR = 4
 _MOST_RANKS = 1 << 24
@@ -144,13 +149,15 @@ class CpuRight(NamedTuple):
 class ThreadTable:
     """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use, of whole calls; `mpi_ticks` (512,)
     is its time in MPI since the process was loaded, in bins of `bin_ticks`. `parts` (k,) are rows with the same fields
-    that split calls with a barrier before them into waiting and transfer; their time is in `slots` too."""
+    that split calls with a barrier before them into waiting and transfer; their time is in `slots` too. `regions` (n,) is
+    the number of the region that each row of `slots` was counted in, 0: none."""
 
     slots: npt.NDArray[np.void]
     without_site: int
     bin_ticks: int
     mpi_ticks: npt.NDArray[np.uint64]
     parts: npt.NDArray[np.void]
+    regions: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +171,9 @@ class ProcessTable:
 
     `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
     None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
-    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it.
+    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it. `stopped_s` is the
+    time for which the program stopped recording, and is not part of `wall_s`; `extension` is None in tables of an
+    earlier version.
     """
 
     rank: int | None
@@ -192,6 +201,8 @@ class ProcessTable:
     io_error: int = 0
     cpu_use: CpuUse | None = None
     cpu_right: CpuRight | None = None
+    stopped_s: float = 0.0
+    extension: Extension | None = None
 
 
 ReadPart = Callable[[int, int], bytes]
@@ -291,6 +302,7 @@ class _Header(NamedTuple):
     online: int
     quota: float
     mask: tuple[int, ...]
+    extension_offset: int
 
 
 _IO_FIELDS = 8
@@ -307,8 +319,8 @@ def _header(data: bytes) -> _Header:
     fields = HEADER.unpack(data)
     taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
     cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
-    online, quota, *mask = fields[_CPU_END:]
-    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, online, quota, tuple(mask)))
+    online, quota, *mask, extension = fields[_CPU_END:]
+    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, online, quota, tuple(mask), extension))
 
 
 def _io(fields: tuple[int, ...]) -> IoCounters | None:
@@ -357,6 +369,15 @@ def _cpu_right(head: _Header) -> CpuRight | None:
     return CpuRight(mask, head.online, head.quota or None)
 
 
+def _stopped_ticks(extension: Extension | None, head: _Header, end: int) -> int:
+    """For how long the program stopped recording until its end; at most its whole time."""
+    if extension is None or not end:
+        return 0
+    regions = extension.regions
+    last = end - regions.stopped_at if head.loaded_at <= regions.stopped_at <= end else 0
+    return min(regions.stopped_ticks + last, end - head.loaded_at)
+
+
 class _Reader:
     def __init__(self, part: ReadPart, size: int, functions: int) -> None:
         self._part = part
@@ -370,7 +391,8 @@ class _Reader:
         head = _header(data)
         _require(head.magic == MAGIC, "not a table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
         _require(
-            head.version == VERSION, f"the table has version {head.version}; this seatrial reads version {VERSION}"
+            head.version in (VERSION, OLD_VERSION),
+            f"the table has version {head.version}; this seatrial reads version {VERSION}",
         )
         is_known = head.state <= max(State) and head.family <= max(Family)
         _require(is_known, f"invalid state {head.state} or family {head.family}")
@@ -389,7 +411,9 @@ class _Reader:
         end = max(head.finalized_at, head.last_call_at)
         partners = np.flatnonzero(peers[:, 0] | peers[:, 1] | peers[:, 2] | peers[:, 3])
         span = f"ticks {end} and {head.loaded_at}"
+        extension = self._extension(head)
         _require(end == 0 or end >= head.loaded_at, "the last call is before the start", span)
+        stopped = _stopped_ticks(extension, head, end)
         return ProcessTable(
             rank=head.world_rank if head.world_rank >= 0 else None,
             size=size,
@@ -402,7 +426,7 @@ class _Reader:
             state=State(head.state),
             ticks_per_s=rate,
             loaded_at_s=head.loaded_at_ns / 1e9,
-            wall_s=(end - head.loaded_at) / rate if end else 0.0,
+            wall_s=(end - head.loaded_at - stopped) / rate if end else 0.0,
             own_s=own / rate,
             lost_calls=head.lost_calls,
             unknown_length=head.unknown_length,
@@ -416,7 +440,20 @@ class _Reader:
             io_error=head.io_error,
             cpu_use=_cpu_use(head.cpu_first, head.cpu_last),
             cpu_right=_cpu_right(head),
+            stopped_s=stopped / rate,
+            extension=extension,
         )
+
+    def _extension(self, head: _Header) -> Extension | None:
+        at = head.extension_offset
+        if head.version == OLD_VERSION or not at:
+            return None
+        is_between = PAGE_B + MODULES_B <= at and at + EXTENSION_B <= head.thread_offset
+        _require(is_between, f"its extension begins at {at}, inside other parts")
+        try:
+            return parse_extension(self._bytes(at, EXTENSION_B, "the extension"))
+        except ValueError as error:
+            raise _DamageError(str(error)) from None
 
     def _check_areas(self, head: _Header) -> None:
         rank, world = head.world_rank, head.world_size
@@ -446,9 +483,14 @@ class _Reader:
         _require(bin_ticks > 0 or not over_time.any(), f"{named} has time bins of width 0")
         if not len(slots) and not without_site:
             return None, peers
+        region = (slots["site"] >> _REGION_SHIFT).astype(np.uint8)
+        slots["site"] &= (1 << _REGION_SHIFT) - 1
+        _require(int(region.max(initial=0)) <= MOST_REGIONS, f"{named} has an invalid region")
         whole = slots["part"] == Part.WHOLE
         parts = slots[~whole]
-        return ThreadTable(slots[whole] if len(parts) else slots, without_site, bin_ticks, over_time, parts), peers
+        if len(parts):
+            slots, region = slots[whole], region[whole]
+        return ThreadTable(slots, without_site, bin_ticks, over_time, parts, region), peers
 
     def _check_slots(self, slots: npt.NDArray[Any], number: int) -> None:
         if not len(slots):
