@@ -335,7 +335,9 @@ def profile(
     ] = False,
     has_openmp: Annotated[
         bool,
-        typer.Option("--openmp", help="record OpenMP regions and waiting threads, if the runtime has OMPT (LLVM, Intel)"),
+        typer.Option(
+            "--openmp", help="record OpenMP regions and waiting threads, if the runtime has OMPT (LLVM, Intel)"
+        ),
     ] = False,
     is_include: Annotated[
         bool, typer.Option("--include", help="print the folder of seatrial_regions.h, which names parts of a program")

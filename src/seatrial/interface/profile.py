@@ -13,11 +13,13 @@ from typing import Any
 from seatrial.analysis.network_tables import network_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
+from seatrial.interface.node_limits import node_limits
 from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.launch.attached import Ended
 from seatrial.model.json_shape import filled
 from seatrial.model.secrets import masked_words
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
+from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.merge.merge import empty_profile
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
@@ -100,11 +102,14 @@ def profile(
             f"{tables} cannot be created: {reason(error)}", "name another folder with --results"
         ) from error
     try:
-        ended = run_profiled(command, tables, ProbeSettings(io_s, wait_every, trace_B, has_counters, has_openmp), stdout)
+        ended = run_profiled(
+            command, tables, ProbeSettings(io_s, wait_every, trace_B, has_counters, has_openmp), stdout
+        )
     except BaseException:
         _remove_if_empty(tables, folder)
         raise
-    return _result(command, tables, folder, ended, Path(results) if trace_B else None)
+    limits = node_limits(Path(results)) if has_counters else None
+    return _result(command, tables, folder, ended, Path(results) if trace_B else None, limits)
 
 
 def profile_of_tables(tables: Path) -> ProfileResult:
@@ -128,10 +133,16 @@ def _remove_if_empty(*folders: Path) -> None:
 
 
 def _result(
-    command: Sequence[str], tables: Path, folder: Path | None, ended: Ended | None, traced: Path | None
+    command: Sequence[str],
+    tables: Path,
+    folder: Path | None,
+    ended: Ended | None,
+    traced: Path | None,
+    limits: NodeLimits | None = None,
 ) -> ProfileResult:
-    """Read the tables, export the traces (`traced`: the results folder with the network figures), store everything."""
-    made, damaged = profiles_of_tables(tables)
+    """Read the tables, export the traces (`traced`: the results folder with the network figures), store everything.
+    `limits` are those of this machine."""
+    made, damaged = profiles_of_tables(tables, limits)
     status = None if ended is None else ended.exit_status
     state, reason = _outcome(command, made, damaged, status)
     if folder is not None and not made and not damaged:

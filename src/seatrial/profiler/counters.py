@@ -11,6 +11,15 @@ LINE_B = 64
 
 
 @dataclass(frozen=True, slots=True)
+class NodeLimits:
+    """The highest memory bandwidth in B/s and floating-point rate in flop/s measured on the machine that all ranks ran
+    on; None: not measured."""
+
+    memory_Bps: float | None
+    flops: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class RankCounters:
     """Numbers are scaled to the whole time where counters took turns; `least_share` is the smallest part of the time in
     which one of them counted. None: not supported on this machine, or not permitted.

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from seatrial.profiler.call_site import CallSite
-from seatrial.profiler.counters import RankCounters
+from seatrial.profiler.counters import NodeLimits, RankCounters
 from seatrial.profiler.diagnosis.cause import Diagnosis
 from seatrial.profiler.openmp import ParallelPlace, RankOpenMp
 from seatrial.profiler.profile_io import ProfileIo
-from seatrial.profiler.regions import Region, RegionFaults
+from seatrial.profiler.regions import NO_FAULTS, Region, RegionFaults
 
 
 class Bound(StrEnum):
@@ -301,7 +301,8 @@ class Profile:
     `overhead_s` the time that the profiler itself took, over all ranks. `others` counts further worlds of the same
     command. `io` is None if it was not requested. `nodes` are those with CPU time of all their ranks; `diagnoses` say
     why time is lost, the largest share first. `regions` are those that the program names, by time, with their `faults`;
-    `parallel` the places of its OpenMP regions, by the time that threads lose there.
+    `parallel` the places of its OpenMP regions, by the time that threads lose there. `limits` are those of its only
+    node, if they were measured.
     """
 
     program: str
@@ -322,8 +323,9 @@ class Profile:
     nodes: tuple[NodeCpu, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
     regions: tuple[Region, ...] = ()
-    faults: RegionFaults = RegionFaults()
+    faults: RegionFaults = NO_FAULTS
     parallel: tuple[ParallelPlace, ...] = ()
+    limits: NodeLimits | None = None
 
     @property
     def mpi_share(self) -> float:

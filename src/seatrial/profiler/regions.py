@@ -88,3 +88,6 @@ class RegionFaults:
     crossed: int = 0
     early: int = 0
     stopped_s: float = 0.0
+
+
+NO_FAULTS = RegionFaults()

@@ -17,6 +17,7 @@ from seatrial.profiler.diagnosis.cause import (
     Sureness,
 )
 from seatrial.profiler.diagnosis.cpu import cpu_diagnoses
+from seatrial.profiler.diagnosis.node import node_diagnoses
 from seatrial.profiler.diagnosis.ranks import explained_by_computing, rank_diagnoses
 from seatrial.profiler.merge.bound import wait_kind
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from seatrial.profiler.call_site import CallSite
     from seatrial.profiler.profile import Profile
 
+_NOT_AT_CALLS = frozenset(
+    {Cause.STARTUP, Cause.THREAD_IMBALANCE, Cause.PAGING, Cause.MEMORY_BOUND, Cause.COMPUTE_BOUND}
+)
 LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
 
@@ -41,14 +45,22 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     explained = sum(one.share for one in found if one.cause in WAITING_CAUSES)
     if not no_cpu and waiting >= LEAST_SHARE and explained < 0.5 * waiting:
         found.append(_not_known(profile, waiting))
-    named = [replace(one, site=_site(profile, one)) for one in found if one.share >= LEAST_SHARE]
+    if not no_cpu:
+        found = _with_paging([*found, *node_diagnoses(profile)])
+    named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= LEAST_SHARE]
     named.sort(key=lambda one: (one.cause not in NO_CPU_CAUSES, -one.share))
     return tuple(named) or (_computation(profile),)
 
 
+def _with_paging(found: list[Diagnosis]) -> list[Diagnosis]:
+    """Without a blocked rank whose blocks are page faults."""
+    paging = {one.rank for one in found if one.cause is Cause.PAGING}
+    return [one for one in found if one.cause is not Cause.BLOCKED_RANK or one.rank not in paging]
+
+
 def _site(profile: Profile, one: Diagnosis) -> CallSite | None:
     """The place with most of the time of the diagnosis's calls; of all calls that wait, if it names none."""
-    if one.cause in NO_CPU_CAUSES or one.cause is Cause.STARTUP:
+    if one.cause in NO_CPU_CAUSES or one.cause in _NOT_AT_CALLS:
         return None
     sites = (site for site in profile.callsites if site.frames)  # the longest first
     return next((site for site in sites if (site.call == one.call if one.call else wait_kind(site.call))), None)

@@ -41,9 +41,7 @@ def merged_regions(
     return tuple(sorted(made, key=lambda one: (-one.wall_s, one.path)))
 
 
-def _waits(
-    rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int
-) -> npt.NDArray[np.float64]:
+def _waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> npt.NDArray[np.float64]:
     """(processes, region numbers): seconds waited in the calls of each innermost region; 0 is outside all."""
     import numpy as np
 

@@ -28,8 +28,8 @@ _STARTS_RECEIVE = ("MPI_Irecv", "MPI_Irecv_c", "MPI_Recv_init", "MPI_Recv_init_c
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Columns of equal length (n,), over all processes in order. `process` is the index of the row's process; times are
-    in seconds, `least_s` is the shortest call; `call` counts functions from 1; `site` is an address in the process, `region`
-    the number of the innermost region in its table, 0: none."""
+    in seconds, `least_s` is the shortest call; `call` counts functions from 1; `site` is an address in the process,
+    `region` the number of the innermost region in its table, 0: none."""
 
     process: Whole
     call: Whole
@@ -62,7 +62,9 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
         bytes=slots["bytes"].astype(np.int64),
         time_s=slots["ticks"] / rate,
         least_s=slots["least_ticks"] / rate,
-        region=np.concatenate([np.zeros(0, np.int64), *(thread.regions for table in tables for thread in table.threads)]),
+        region=np.concatenate(
+            [np.zeros(0, np.int64), *(thread.regions for table in tables for thread in table.threads)]
+        ),
     )
 
 

@@ -84,9 +84,9 @@ void seatrial_opened_session(word address) {
 /* Values that are most accurate at the end: more libraries may have been loaded. */
 static void update_header(struct seatrial_header* header, uint64_t now) {
   header->last_call_at = now;
-  seatrial_sample_cpu();
-  seatrial_read_counters();
   seatrial_close_regions(now);
+  seatrial_read_counters();
+  seatrial_sample_cpu();
   seatrial_measure_clock();
   seatrial_write_modules((char*)header + SEATRIAL_PAGE);
 }

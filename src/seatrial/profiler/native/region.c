@@ -159,7 +159,6 @@ static void count(const struct open_region* one, uint64_t now, uint64_t cpu) {
 void seatrial_end_region(const char* name) {
   if (name == NULL || name[0] == '\0')
     return;
-  const uint64_t now = seatrial_ticks();
   if (!may_record())
     return;
   if (entered.depth > SEATRIAL_REGION_DEPTH) { /* one of those that are too deep */
@@ -174,7 +173,8 @@ void seatrial_end_region(const char* name) {
     add(&regions()->unbegun, 1);
     return;
   }
-  const uint64_t cpu = cpu_ns();
+  const uint64_t cpu = cpu_ns(); /* before the time, as at the begin */
+  const uint64_t now = seatrial_ticks();
   add(&regions()->crossed, entered.depth - found);
   while (entered.depth >= found) {
     const struct open_region* one = &entered.list[--entered.depth];

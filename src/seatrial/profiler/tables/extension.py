@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 EXTENSION_B = 4 * 4096
 MOST_COUNTERS = 16
@@ -96,7 +96,8 @@ class Regions:
     rows: tuple[RegionRow, ...]
 
 
-class ParallelRow(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ParallelRow:
     """The parallel regions begun at one place (`site` is a return address). `ticks` is the time of the thread that
     began them. `arrived` threads reached their ends: after `busy_ticks` together; `longest_ticks` sums the time of the
     last one, `last_ticks` that times the number of threads. `barriers` and `barrier_ticks`: within them, over
@@ -161,9 +162,7 @@ def _counters(data: bytes, paranoid: int, has_unit: bool) -> Counters:
 def _regions(data: bytes) -> Regions:
     lost, unbegun, crossed, early, stops, stopped, stopped_at = REGIONS.unpack_from(data, REGIONS_AT)
     rows: list[RegionRow] = []
-    for is_there, parent, name, begun, ended, *ticks in _rows(
-        REGION, data, REGIONS_AT + REGIONS.size, MOST_REGIONS
-    ):
+    for is_there, parent, name, begun, ended, *ticks in _rows(REGION, data, REGIONS_AT + REGIONS.size, MOST_REGIONS):
         if not is_there:
             break
         if parent > len(rows):
@@ -187,5 +186,5 @@ def _openmp(data: bytes) -> OpenMp:
     return OpenMp(runtimes, lost, outer, tuple(rows))
 
 
-def _rows(of: struct.Struct, data: bytes, at: int, count: int) -> Iterator[tuple[int | bytes, ...]]:
+def _rows(of: struct.Struct, data: bytes, at: int, count: int) -> Iterator[tuple[Any, ...]]:
     return of.iter_unpack(data[at : at + count * of.size])

@@ -149,8 +149,8 @@ class CpuRight(NamedTuple):
 class ThreadTable:
     """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use, of whole calls; `mpi_ticks` (512,)
     is its time in MPI since the process was loaded, in bins of `bin_ticks`. `parts` (k,) are rows with the same fields
-    that split calls with a barrier before them into waiting and transfer; their time is in `slots` too. `regions` (n,) is
-    the number of the region that each row of `slots` was counted in, 0: none."""
+    that split calls with a barrier before them into waiting and transfer; their time is in `slots` too. `regions`
+    (n,) is the number of the region that each row of `slots` was counted in, 0: none."""
 
     slots: npt.NDArray[np.void]
     without_site: int
@@ -320,7 +320,9 @@ def _header(data: bytes) -> _Header:
     taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
     cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
     online, quota, *mask, extension = fields[_CPU_END:]
-    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, online, quota, tuple(mask), extension))
+    return _Header._make(
+        (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, online, quota, tuple(mask), extension)
+    )
 
 
 def _io(fields: tuple[int, ...]) -> IoCounters | None:
@@ -448,7 +450,7 @@ class _Reader:
         at = head.extension_offset
         if head.version == OLD_VERSION or not at:
             return None
-        is_between = PAGE_B + MODULES_B <= at and at + EXTENSION_B <= head.thread_offset
+        is_between = at >= PAGE_B + MODULES_B and at + EXTENSION_B <= head.thread_offset
         _require(is_between, f"its extension begins at {at}, inside other parts")
         try:
             return parse_extension(self._bytes(at, EXTENSION_B, "the extension"))

@@ -36,6 +36,14 @@ from seatrial.profiler.profile import (
 from seatrial.report.documents.number_rows import number_rows
 from seatrial.report.profile.diagnosis_words import remedy, sentence
 from seatrial.report.profile.io_document import IoJson
+from seatrial.report.profile.node_document import (
+    CountersJson,
+    NodeLimitsJson,
+    ParallelJson,
+    RankOpenMpJson,
+    RegionFaultsJson,
+    RegionJson,
+)
 from seatrial.report.profile.trace_export import TraceExport
 from seatrial.report.profile.words import headline
 
@@ -136,6 +144,8 @@ class RankJson(TypedDict):
     threads: Count
     state: RankState
     cpu: NotRequired[RankCpuJson | None]
+    counters: NotRequired[Annotated[CountersJson | None, "null: not requested"]]
+    openmp: NotRequired[Annotated[RankOpenMpJson | None, "null: not requested"]]
 
 
 def _innermost(site: CallSite) -> Frame:
@@ -248,6 +258,10 @@ class ProfileJson(TypedDict):
     per_rank: list[RankJson]
     callsites: list[CallSiteJson]
     over_time: NotRequired[OverTimeJson | None]
+    regions: NotRequired[Annotated[list[RegionJson], "that the program names; longest first"]]
+    region_faults: NotRequired[Annotated[RegionFaultsJson, From("faults")]]
+    parallel: NotRequired[Annotated[list[ParallelJson], "OpenMP; the place with most lost time first"]]
+    limits: NotRequired[NodeLimitsJson | None]
     io: NotRequired[IoJson | None]
     overhead_s: Annotated[NonNegative, "what the profiler itself took, over all ranks"]
     overflow: Annotated[Count, From("trust.overflow"), "calls of which not everything is known, for want of room"]
