@@ -6,15 +6,18 @@ from __future__ import annotations
 from dataclasses import replace
 from errno import EACCES, ENOENT
 
+import duckdb
 import pytest
 from profiler.made_up_extensions import extension
 from profiler.made_up_tables import NAMES, Call, Table, Thread
+from published_schemas import check
 
 from seatrial.errors import ParseError
 from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Signal
 from seatrial.profiler.diagnosis.diagnose import diagnose
 from seatrial.profiler.merge.merge import profiles
+from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.extension import EXTENSION_B, CounterKind
 from seatrial.profiler.tables.process_table import HEADER, OLD_VERSION, parse_table
@@ -22,6 +25,7 @@ from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.document import profile_document
 from seatrial.report.profile.memory_words import memory_lines
 from seatrial.report.profile.openmp_words import openmp_lines
+from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.region_words import region_faults, region_lines
 from seatrial.report.profile.text import profile_text
 
@@ -242,3 +246,36 @@ def test_a_rank_with_far_more_memory_is_said() -> None:
     assert memory_lines(merged(*uneven))[0].startswith("rank 2 had up to 8 GiB of memory, the median")
     even = [table(k, 4, b"", resident_B=1 << 30) for k in range(4)]
     assert memory_lines(merged(*even)) == ["up to 1 GiB of memory in a rank"]
+
+
+def everything() -> Profile:
+    counters = [(kind, 0, 10**9, 10 * S, 10 * S) for kind in (1, 2, 3)] + [(10, ENOENT, 0, 0, 0)]
+    regions = [(0, "<script>alert(1)</script>", 1, 1, S, 0, S), (1, "\x1b[31mred\n", 1, 0, S, 0, S)]
+    parts = {"openmp": (1, 2, 4 * S), "parallel": [(0x10200, 9, 2, 4 * S, 18, 5 * S, 4 * S, 8 * S, 18, S)]}
+    data = extension(counters=counters, regions=regions, faults=(1, 1, 1, 1, 1, S, 0), **parts)
+    return merged(table(0, 2, data, major=3), table(1, 2, b""))
+
+
+def test_the_document_is_valid_and_the_page_and_text_are_clean() -> None:
+    profile = everything()
+    document = profile_document(profile, 0)
+    check(document, "profile-1")
+    rank, other = document["per_rank"]
+    assert rank["counters"]["flops"] is None and rank["openmp"]["lost"] == 2 and other["counters"] is None
+    assert [one["path"][0] for one in document["regions"]] == ["<script>alert(1)</script>"] * 2
+    html = profile_page([profile])
+    for title in ("Regions of the program", "OpenMP", "CPU time and memory"):
+        assert title in html
+    assert "<script>alert" not in html and "&lt;script&gt;alert" in html
+    assert "\x1b[31m" not in profile_text(profile)
+
+
+def test_what_is_missing_is_null_in_parquet(tmp_path) -> None:
+    files = {path.stem: str(path) for path in write_parquet(everything(), tmp_path)}
+    query = "SELECT rank, cycles, flops, major_faults, openmp_wait_s FROM read_parquet(?) ORDER BY rank"
+    assert duckdb.sql(query, params=[files["per_rank"]]).fetchall() == [
+        (0, 1e9, None, 3, 4.0),
+        (1, None, None, 0, None),
+    ]
+    rows = duckdb.sql("SELECT count, wall_s, unended FROM read_parquet(?)", params=[files["regions"]]).fetchall()
+    assert sorted(rows) == [(1, 1.0, 0), (1, 1.0, 1)]

@@ -154,9 +154,9 @@ def _innermost(site: CallSite) -> Frame:
 
 @shape(CallSite)
 class CallSiteJson(TypedDict):
-    """One place that calls one MPI function."""
+    """One place that calls one MPI function; of a diagnosis also one that begins a parallel region of OpenMP."""
 
-    call: Function
+    call: Annotated[str, Keywords(pattern="^(MPIX?_.*)?$"), '"" for a parallel region']
     count: Count
     time_s: NonNegative
     bytes: Count
