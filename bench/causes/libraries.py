@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 import tempfile
@@ -38,12 +39,16 @@ def _builds() -> tempfile.TemporaryDirectory[str]:
 
 
 @functools.cache
-def built(library: Library, source: Path) -> Path:
-    """The program of a source with a library, with debug information; removed when the script ends. Raises Skip."""
+def built(library: Library, source: Path, *flags: str, compiler: str = "") -> Path:
+    """The program of a source with a library, with debug information; removed when the script ends. `compiler` is the
+    one that the library's own calls instead of its usual one. Raises Skip."""
     if shutil.which(library.compiler) is None:
         raise Skip(f"{library.name} is missing ({library.compiler} not found)")
+    if compiler and shutil.which(compiler) is None:
+        raise Skip(f"{compiler} not found")
     program = Path(_builds().name) / f"{source.stem}-{library.compiler}"
-    subprocess.run(
-        [library.compiler, "-O2", "-g", "-w", str(source), "-o", str(program), "-lm", "-lpthread"], check=True
-    )
+    variables = {**os.environ, **({"OMPI_CC": compiler, "MPICH_CC": compiler} if compiler else {})}
+    command = [library.compiler, "-O2", "-g", "-w", *flags, str(source), "-o", str(program), "-lm", "-lpthread"]
+    if subprocess.run(command, env=variables, capture_output=True, check=False).returncode != 0:
+        raise Skip(f"{' '.join(command)} failed")
     return program

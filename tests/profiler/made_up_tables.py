@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from seatrial.profiler.profile_io import SystemCall
+from seatrial.profiler.tables.extension import EXTENSION_B
 from seatrial.profiler.tables.process_table import (
     BINS_OVER_TIME,
     EXACT_SIZES_B,
@@ -116,11 +117,14 @@ class Table:
     system_uses: Mapping[str, tuple[int, float, int]] | None = None
     """Kind -> calls, seconds, bytes; None: not timed."""
     version: int = VERSION
+    extension: bytes = b""
+    """The bytes of the extension; none: the table has no extension."""
 
     def data(self) -> bytes:
         """The whole file."""
         area = -(-(PEERS_AT + PEER_B * (max(self.size, 0) + 1)) // PAGE_B) * PAGE_B
-        at = PAGE_B + MODULES_B
+        extension_at = PAGE_B + MODULES_B if self.extension else 0
+        at = PAGE_B + MODULES_B + (EXTENSION_B if self.extension else 0)
         loaded = 1_000_000
         end = loaded + round(self.wall_s * self.rate) if self.wall_s else 0
         head = HEADER.pack(
@@ -133,11 +137,13 @@ class Table:
             *(*(self.cpu_first or (0,) * 13), *(self.cpu_last or (0,) * 13), self.online, self.quota),
             *(sum(1 << cpu % 64 for cpu in self.cpus if cpu // 64 == word) for word in range(64)),
             *(int(self.system_uses is not None), *self._system_uses()),
+            extension_at,
         )
         data = bytearray(at + self.most_threads * area)
         data[: len(head)] = head
         modules = self.modules.encode()
         data[PAGE_B : PAGE_B + len(modules)] = modules
+        data[extension_at : extension_at + len(self.extension)] = self.extension or b""
         for number, thread in enumerate(self.threads):
             written = _area(thread, self.size)
             data[at + number * area : at + number * area + len(written)] = written

@@ -327,6 +327,21 @@ def profile(
         str | None,
         typer.Option("--trace", metavar="SIZE", help="record every call, up to SIZE per rank, for replay with SimGrid"),
     ] = None,
+    has_counters: Annotated[
+        bool,
+        typer.Option(
+            "--counters", help="count cycles, instructions, cache misses and floating-point operations of each rank"
+        ),
+    ] = False,
+    has_openmp: Annotated[
+        bool,
+        typer.Option(
+            "--openmp", help="record OpenMP regions and waiting threads, if the runtime has OMPT (LLVM, Intel)"
+        ),
+    ] = False,
+    is_include: Annotated[
+        bool, typer.Option("--include", help="print the folder of seatrial_regions.h, which names parts of a program")
+    ] = False,
     tables: Annotated[
         Path | None,
         typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run"),
@@ -339,14 +354,19 @@ def profile(
 
     The program is not modified or rebuilt; the profile is printed on stderr.
     """
-    from seatrial.cli.profile import profile_command
+    from seatrial.cli.profile import print_include_folder, profile_command
 
+    if is_include:
+        print_include_folder()
+        return
     status = profile_command(
         command or (),
         results,
         io_every=io_every,
         wait_every=wait_every,
         trace=trace,
+        has_counters=has_counters,
+        has_openmp=has_openmp,
         tables=tables,
         output=output,
         as_json=output_format is Format.JSON,

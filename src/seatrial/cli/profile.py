@@ -9,6 +9,7 @@ from pathlib import Path
 from seatrial.cli.output import message, print_painted, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.profile import ProfileResult, profile, profile_of_tables
+from seatrial.interface.regions import include_folder
 from seatrial.model.units import parse_bytes, parse_seconds
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text
@@ -23,6 +24,8 @@ def profile_command(
     io_every: str,
     wait_every: int,
     trace: str | None,
+    has_counters: bool,
+    has_openmp: bool,
     tables: Path | None,
     output: Path | None,
     as_json: bool,
@@ -37,7 +40,16 @@ def profile_command(
         found = profile_of_tables(tables)
     else:
         stdout = _STDERR if as_json else None
-        found = profile(command, results=results, io_s=io_s, wait_every=wait_every, trace_B=trace_B, stdout=stdout)
+        found = profile(
+            command,
+            results=results,
+            io_s=io_s,
+            wait_every=wait_every,
+            trace_B=trace_B,
+            has_counters=has_counters,
+            has_openmp=has_openmp,
+            stdout=stdout,
+        )
     if as_json:
         _print_pieces(found.json())
     else:
@@ -46,6 +58,11 @@ def profile_command(
         write_file(output, profile_page(found.profiles))
         message(f"page: {output.resolve()}")
     return 0 if found.is_ok else 3
+
+
+def print_include_folder() -> None:
+    """The folder of `seatrial_regions.h`, for a compiler's -I."""
+    sys.stdout.write(f"{include_folder()}\n")
 
 
 def _print_text(found: ProfileResult) -> None:

@@ -13,12 +13,14 @@ from typing import Any
 from seatrial.analysis.network_tables import network_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
+from seatrial.interface.node_limits import node_limits
 from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.interface.profile_reference import judged_profiles
 from seatrial.launch.attached import Ended
 from seatrial.model.json_shape import filled
 from seatrial.model.secrets import masked_words
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
+from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.merge.merge import empty_profile
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
@@ -70,6 +72,8 @@ def profile(
     io_s: float = IO_EVERY_S,
     wait_every: int = 0,
     trace_B: int = 0,
+    has_counters: bool = False,
+    has_openmp: bool = False,
     stdout: int | None = None,
 ) -> ProfileResult:
     """Run a command, such as `["mpirun", "-n", "8", "./app"]`, and measure where its MPI ranks spend their time.
@@ -77,7 +81,9 @@ def profile(
     The command runs unmodified, with our terminal and standard input; `stdout` is a file descriptor for its output
     instead of ours. Its profile is kept in the results folder. `io_s`: sampling interval of each rank's I/O in seconds
     (0: off). `wait_every`: insert a barrier before every N-th collective, to measure waiting separately (0: off).
-    `trace_B`: record every call, up to this many bytes per rank, for replay with SimGrid (0: off).
+    `trace_B`: record every call, up to this many bytes per rank, for replay with SimGrid (0: off). `has_counters`:
+    count cycles, instructions, cache misses and floating-point operations of each rank; `has_openmp`: record OpenMP
+    regions, if the runtime has OMPT.
 
     Call it from the main thread, since it passes signals on to the command. Raises UsageError if the command cannot be
     started, BuildError if the profiler cannot be built, and StoreError.
@@ -97,11 +103,14 @@ def profile(
             f"{tables} cannot be created: {reason(error)}", "name another folder with --results"
         ) from error
     try:
-        ended = run_profiled(command, tables, ProbeSettings(io_s, wait_every, trace_B), stdout)
+        ended = run_profiled(
+            command, tables, ProbeSettings(io_s, wait_every, trace_B, has_counters, has_openmp), stdout
+        )
     except BaseException:
         _remove_if_empty(tables, folder)
         raise
-    return _result(command, tables, folder, ended, Path(results), is_traced=bool(trace_B))
+    limits = node_limits(Path(results)) if has_counters else None
+    return _result(command, tables, folder, ended, Path(results), limits, is_traced=bool(trace_B))
 
 
 def profile_of_tables(tables: Path) -> ProfileResult:
@@ -130,11 +139,13 @@ def _result(
     folder: Path | None,
     ended: Ended | None,
     results: Path | None,
+    limits: NodeLimits | None = None,
     *,
     is_traced: bool = False,
 ) -> ProfileResult:
-    """Read the tables, export the traces, store everything. `results`: the results folder with the network figures."""
-    made, damaged = profiles_of_tables(tables)
+    """Read the tables, export the traces, store everything. `results`: the results folder with the network figures;
+    `limits` are those of this machine."""
+    made, damaged = profiles_of_tables(tables, limits)
     traced = results if is_traced else None
     if results is not None:
         made = judged_profiles(made, results)

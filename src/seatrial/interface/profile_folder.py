@@ -8,6 +8,7 @@ from pathlib import Path
 from seatrial.errors import ParseError, StoreError
 from seatrial.interface.profile_reference import judged_profiles
 from seatrial.profiler.capture.functions import function_names
+from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.symbols.symbols import Symbols
@@ -18,11 +19,12 @@ from seatrial.store.files import names, opened_folder, reason
 _log = logging.getLogger(__name__)
 
 
-def profiles_of_tables(folder: Path) -> tuple[list[Profile], int]:
-    """The profiles of the tables in a folder, and the number of tables that could not be read, which are logged."""
+def profiles_of_tables(folder: Path, limits: NodeLimits | None = None) -> tuple[list[Profile], int]:
+    """The profiles of the tables in a folder, and the number of tables that could not be read, which are logged.
+    `limits` are those of the machine, if all ranks ran on one that was measured."""
     tables, damaged = _tables(folder)
     resolve = Symbols.of_this_machine().frames
-    return profiles(tables, function_names(), resolve, damaged, _samples(folder)), damaged
+    return profiles(tables, function_names(), resolve, damaged, _samples(folder), limits), damaged
 
 
 def profiles_in(results: Path) -> list[Profile]:

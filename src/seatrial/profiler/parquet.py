@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seatrial.errors import StoreError
-from seatrial.profiler.profile import PairTable, Profile
+from seatrial.profiler.profile import PairTable, Profile, RankTotals
 
 if TYPE_CHECKING:
     import duckdb
@@ -17,8 +18,13 @@ Columns = Mapping[str, "tuple[str, Sequence[Any] | npt.NDArray[Any]]"]
 """Name -> (SQL type, values)."""
 
 
+_MAY_MISS = "DOUBLE?"
+"""A number that may be missing."""
+
+
 def write_parquet(profile: Profile, folder: Path) -> list[Path]:
-    """Write `calls`, `sizes`, `matrix`, `per_rank`, `callsites`, `over_time` and `io`.parquet; return their paths.
+    """Write `calls`, `sizes`, `matrix`, `per_rank`, `callsites`, `over_time`, `io` and
+    `regions`.parquet; return their paths.
 
     Names and units are those of `seatrial.profile/1`. Files are written atomically. Raises StoreError if one cannot be
     written.
@@ -41,13 +47,23 @@ def _write(connection: duckdb.DuckDBPyConnection, columns: Columns, path: Path) 
     import numpy as np
 
     # DuckDB cannot infer the type of an empty object array, so strings are passed as numpy strings.
-    types = {"VARCHAR": np.dtype(np.str_), "DOUBLE": np.dtype(np.float64), "UBIGINT": np.dtype(np.uint64)}
+    types = {
+        "VARCHAR": np.dtype(np.str_),
+        "DOUBLE": np.dtype(np.float64),
+        "UBIGINT": np.dtype(np.uint64),
+        _MAY_MISS: np.dtype(np.float64),  # None becomes NaN here and NULL in the file
+    }
     rows = {
         name: np.asarray([_whole(value) for value in values] if kind == "VARCHAR" else values, types[kind])
         for name, (kind, values) in columns.items()
     }
     connection.register("profile_rows", rows)
-    chosen = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, (kind, _) in columns.items())
+    chosen = ", ".join(
+        f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END AS {name}"
+        if kind == _MAY_MISS
+        else f"CAST({name} AS {kind}) AS {name}"
+        for name, (kind, _) in columns.items()
+    )
     private = path.with_name(f".{path.name}.part")
     target = str(private).replace("'", "''")
     try:
@@ -117,6 +133,55 @@ def _per_rank(profile: Profile) -> Columns:
         recv_bytes=("UBIGINT", lambda one: one.received_B),
         collective_bytes=("UBIGINT", lambda one: one.collective_B),
         state=("VARCHAR", lambda one: one.state.value),
+        **{name: (_MAY_MISS, partial(_of_cpu, attribute)) for name, attribute in _CPU_COLUMNS.items()},
+        **{name: (_MAY_MISS, partial(_of_counters, attribute)) for name, attribute in _COUNTER_COLUMNS.items()},
+        openmp_parallel_s=(_MAY_MISS, lambda one: None if one.openmp is None else one.openmp.parallel_s),
+        openmp_wait_s=(
+            _MAY_MISS,
+            lambda one: None if one.openmp is None else one.openmp.end_wait_s + one.openmp.barrier_s,
+        ),
+    )
+
+
+_CPU_COLUMNS = {
+    "cpu_s": "cpu_s",
+    "run_delay_s": "delay_s",
+    "voluntary_switches": "voluntary",
+    "involuntary_switches": "involuntary",
+    "minor_faults": "minor_faults",
+    "major_faults": "major_faults",
+    "most_resident_bytes": "most_resident_B",
+}
+_COUNTER_COLUMNS = {
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "cache_misses": "cache_misses",
+    "memory_bytes": "memory_B",
+    "flops": "flops",
+}
+
+
+def _of_cpu(attribute: str, rank: RankTotals) -> float | None:
+    return None if rank.cpu is None else getattr(rank.cpu, attribute)
+
+
+def _of_counters(attribute: str, rank: RankTotals) -> float | None:
+    return None if rank.counters is None else getattr(rank.counters, attribute)
+
+
+def _regions(profile: Profile) -> Columns:
+    """One row for each region and rank."""
+    rows = [("/".join(region.path), one) for region in profile.regions for one in region.per_rank]
+    return _picked(
+        rows,
+        region=("VARCHAR", lambda row: row[0]),
+        rank=("UBIGINT", lambda row: row[1].rank),
+        count=("UBIGINT", lambda row: row[1].count),
+        wall_s=("DOUBLE", lambda row: row[1].wall_s),
+        mpi_s=("DOUBLE", lambda row: row[1].mpi_s),
+        cpu_s=("DOUBLE", lambda row: row[1].cpu_s),
+        waiting_s=("DOUBLE", lambda row: row[1].waiting_s),
+        unended=("UBIGINT", lambda row: row[1].unended),
     )
 
 
@@ -171,4 +236,5 @@ _TABLES: Mapping[str, Callable[[Profile], Columns]] = {
     "callsites": _callsites,
     "over_time": _over_time,
     "io": _io,
+    "regions": _regions,
 }

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from seatrial.profiler.call_site import CallSite
+from seatrial.profiler.counters import NodeLimits, RankCounters
 from seatrial.profiler.diagnosis.cause import Diagnosis
+from seatrial.profiler.openmp import ParallelPlace, RankOpenMp
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
+from seatrial.profiler.regions import NO_FAULTS, Region, RegionFaults
 
 
 class Bound(StrEnum):
@@ -224,7 +227,8 @@ class RankTotals:
     """One rank. `sent_B` and `received_B` are point to point; `collective_B` is sent by collectives.
 
     `threads` is the number of threads that called MPI: with several, `mpi_s` is their sum and may exceed `wall_s`.
-    `system` are the calls that enter the kernel, outside MPI; None if they were not timed.
+    `system` are the calls that enter the kernel, outside MPI; None if they were not timed. `counters` and `openmp` are
+    None if not requested.
     """
 
     rank: int
@@ -240,6 +244,8 @@ class RankTotals:
     cpu: RankCpu | None = None
     waits: RankWaits = NO_WAITS
     system: tuple[SystemUse, ...] | None = None
+    counters: RankCounters | None = None
+    openmp: RankOpenMp | None = None
 
     def system_s(self, *kinds: SystemCall) -> float:
         """Seconds in calls of these kinds outside MPI; 0 if they were not timed."""
@@ -319,7 +325,9 @@ class Profile:
     `ranks` is the size of that world, even if tables are missing. `elapsed_s` is the longest wall time of a rank,
     `overhead_s` the time that the profiler itself took, over all ranks. `others` counts further worlds of the same
     command. `io` is None if it was not requested. `nodes` are those with CPU time of all their ranks; `diagnoses` say
-    why time is lost, the largest share first.
+    why time is lost, the largest share first. `regions` are those that the program names, by time, with their `faults`;
+    `parallel` the places of its OpenMP regions, by the time that threads lose there. `limits` are those of its only
+    node, if they were measured.
     """
 
     program: str
@@ -339,6 +347,10 @@ class Profile:
     io: ProfileIo | None = None
     nodes: tuple[NodeCpu, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
+    regions: tuple[Region, ...] = ()
+    faults: RegionFaults = NO_FAULTS
+    parallel: tuple[ParallelPlace, ...] = ()
+    limits: NodeLimits | None = None
 
     @property
     def mpi_share(self) -> float:

@@ -10,6 +10,8 @@ from seatrial.environments.shared_library import build_library, build_program
 from seatrial.profiler.capture.wrappers import wrapper_texts
 
 _SOURCES = Path(__file__).parents[1] / "native"
+INCLUDE = Path(__file__).parents[1] / "include"
+"""The folder of the header that programs include."""
 SHARED_SOURCES = ("io.c", "sparse_copy.c")
 """Compiled into both the library and the collector."""
 _LINK_FLAGS = ("-Wl,--no-as-needed", "-l:libdl.so.2")
@@ -38,6 +40,8 @@ def profiler_variables(
     io_s: float = 0.0,
     wait_every: int = 0,
     trace_B: int = 0,
+    has_counters: bool = False,
+    has_openmp: bool = False,
 ) -> dict[str, str]:
     """The environment variables with which each rank of a program writes its table to `folder`. The library precedes
     other preloaded ones.
@@ -45,7 +49,7 @@ def profiler_variables(
     While the program runs, tables are in `node_folder` (on each node's memory file system; created if necessary). One
     `collector` on each node watches them and samples input and output every `io_s` seconds (0: off). Every
     `wait_every`-th blocking collective gets a barrier before it (0: none). `trace_B` is the largest trace of a rank
-    (0: no trace).
+    (0: no trace). `has_counters`: with hardware counters; `has_openmp`: with OpenMP regions, if the runtime has OMPT.
     """
     others = variables.get("LD_PRELOAD", "")
     chosen = {
@@ -58,5 +62,7 @@ def profiler_variables(
         "SEATRIAL_PROFILE_IO": f"{io_s:g}" if io_s > 0 else "",
         "SEATRIAL_PROFILE_WAIT": str(wait_every) if wait_every > 0 else "",
         "SEATRIAL_PROFILE_TRACE": str(trace_B) if trace_B > 0 else "",
+        "SEATRIAL_PROFILE_COUNTERS": "1" if has_counters else "",
+        "SEATRIAL_PROFILE_OPENMP": "1" if has_openmp else "",
     }
     return {**chosen, **{name: value for name, value in optional.items() if value}}

@@ -22,11 +22,14 @@ from seatrial.profiler.capture.node_folder import NodeFolder, node_folder
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
     """What is recorded besides counts and times. `io_s`: sampling interval of input and output in seconds;
-    `wait_every`: every N-th collective gets a barrier before it; `trace_B`: the largest trace of a rank; 0: off."""
+    `wait_every`: every N-th collective gets a barrier before it; `trace_B`: the largest trace of a rank; 0: off.
+    `has_counters`: hardware counters; `has_openmp`: OpenMP regions."""
 
     io_s: float = 0.0
     wait_every: int = 0
     trace_B: int = 0
+    has_counters: bool = False
+    has_openmp: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ def profiled_variables(
         io_s=settings.io_s,
         wait_every=settings.wait_every,
         trace_B=settings.trace_B,
+        has_counters=settings.has_counters,
+        has_openmp=settings.has_openmp,
     )
 
 

@@ -11,6 +11,7 @@ from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, Cause, Diagnosis, E
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.profiler.diagnosis.input_output import blocked_diagnoses, io_diagnoses
 from seatrial.profiler.diagnosis.late import could_be_late, late
+from seatrial.profiler.diagnosis.node import node_diagnoses
 from seatrial.profiler.diagnosis.ranks import explained_by_computing, uneven
 from seatrial.profiler.merge.bound import wait_kind
 
@@ -25,7 +26,12 @@ _MOST_WAIT_FOR_DELAY = 4
 """While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""
 _DELAYS_COST = 1.5
 """A delay costs a little more than itself: caches are cold, and samples of waiting catch more of it or less."""
-_NO_PLACE = frozenset({Cause.STARTUP, Cause.IO, Cause.METADATA, Cause.BLOCKED})
+_NOT_AT_CALLS = frozenset(
+    {
+        *(Cause.STARTUP, Cause.IO, Cause.METADATA, Cause.BLOCKED),
+        *(Cause.THREAD_IMBALANCE, Cause.PAGING, Cause.MEMORY_BOUND, Cause.COMPUTE_BOUND),
+    }
+)
 """The place of an MPI call is no part of these."""
 
 
@@ -42,7 +48,9 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     blocked = frozenset(one.rank for one in found if one.cause is Cause.BLOCKED_RANK and one.rank is not None)
     found += [*io_diagnoses(profile, serial), *blocked_diagnoses(profile, blocked | serial)]
     found += call_diagnoses(profile, is_delayed=bool(no_cpu))
-    named = [replace(one, site=_site(profile, one)) for one in found if one.share >= LEAST_SHARE]
+    if not no_cpu:
+        found = _with_paging([*found, *node_diagnoses(profile)])
+    named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= LEAST_SHARE]
     named.sort(key=lambda one: (one.cause not in NO_CPU_CAUSES, -one.share))
     return tuple(named) or (_computation(profile),)
 
@@ -76,9 +84,15 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
     return [*found, transfer or _not_known(profile, left_s / profile.wall_s)]
 
 
+def _with_paging(found: list[Diagnosis]) -> list[Diagnosis]:
+    """Without a blocked rank whose blocks are page faults."""
+    paging = {one.rank for one in found if one.cause is Cause.PAGING}
+    return [one for one in found if one.cause is not Cause.BLOCKED_RANK or one.rank not in paging]
+
+
 def _site(profile: Profile, one: Diagnosis) -> CallSite | None:
     """The place with most of the time of the diagnosis's calls; of all calls that wait, if it names none."""
-    if one.cause in NO_CPU_CAUSES or one.cause in _NO_PLACE:
+    if one.cause in NO_CPU_CAUSES or one.cause in _NOT_AT_CALLS:
         return None
     sites = (site for site in profile.callsites if site.frames)  # the longest first
     return next((site for site in sites if (site.call == one.call if one.call else wait_kind(site.call))), None)

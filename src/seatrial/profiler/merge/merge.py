@@ -7,13 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.call_site import Frame
+from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.diagnosis.diagnose import diagnose
 from seatrial.profiler.diagnosis.reference import BETWEEN_HOSTS, ON_ONE_HOST
+from seatrial.profiler.merge.counters import rank_counters
 from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
+from seatrial.profiler.merge.openmp import parallel_places, rank_openmp
 from seatrial.profiler.merge.over_time import over_time
 from seatrial.profiler.merge.pairs import pair_table
 from seatrial.profiler.merge.rank_waits import rank_waits, without_skew
+from seatrial.profiler.merge.regions import merged_regions, region_faults
 from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
 from seatrial.profiler.merge.sites import Resolve, call_sites
 from seatrial.profiler.merge.waiting import measured_waiting
@@ -56,14 +60,16 @@ def profiles(
     resolve: Resolve = no_symbols,
     damaged: int = 0,
     samples: Sequence[IoSamples] = (),
+    limits: NodeLimits | None = None,
 ) -> list[Profile]:
     """One profile for each world among the tables, longest total time first; empty if no process initialized MPI.
 
     `names` are the MPI functions in the order of the table of functions. `resolve` turns addresses into source lines.
     `damaged` is the number of unreadable tables. `samples` are the collectors' samples of ranks and nodes.
+    `limits` are those of the only node, if they were measured.
     """
     found = worlds(tables)
-    made = [_profile(world, names, resolve, len(found) - 1, damaged, samples) for world in found]
+    made = [_profile(world, names, resolve, len(found) - 1, damaged, samples, limits) for world in found]
     return sorted(made, key=lambda one: -one.wall_s)
 
 
@@ -73,7 +79,13 @@ def empty_profile(program: str, damaged: int = 0) -> Profile:
 
 
 def _profile(
-    world: World, names: Sequence[str], resolve: Resolve, others: int, damaged: int, samples: Sequence[IoSamples]
+    world: World,
+    names: Sequence[str],
+    resolve: Resolve,
+    others: int,
+    damaged: int,
+    samples: Sequence[IoSamples],
+    limits: NodeLimits | None,
 ) -> Profile:
     tables = [world[rank] for rank in sorted(world)]
     size = tables[0].size
@@ -101,6 +113,10 @@ def _profile(
         others=others,
         io=io_of(tables, samples),
         nodes=node_cpus(tables),
+        regions=merged_regions(tables, rows, sizes, names),
+        faults=region_faults(tables),
+        parallel=parallel_places(tables, resolve),
+        limits=limits if len({table.host for table in tables}) == 1 else None,
     )
     return replace(profile, diagnoses=diagnose(profile))
 
@@ -135,6 +151,8 @@ def _per_rank(
             cpu=rank_cpu(table),
             waits=waits[k],
             system=table.system_uses,
+            counters=rank_counters(table),
+            openmp=rank_openmp(table),
         )
         for k, table in enumerate(tables)
     ]

@@ -27,7 +27,8 @@ _BITS_OF_BIN = 16
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Columns of equal length (n,), over all processes in order. `process` is the index of the row's process; times are
-    in seconds, `least_s` is the shortest call; `call` counts functions from 1; `site` is an address in the process."""
+    in seconds, `least_s` is the shortest call; `call` counts functions from 1; `site` is an address in the process,
+    `region` the number of the innermost region in its table, 0: none."""
 
     process: Whole
     call: Whole
@@ -37,6 +38,7 @@ class Rows:
     bytes: Whole
     time_s: Real
     least_s: Real
+    region: Whole
 
 
 def all_rows(tables: Sequence[ProcessTable]) -> Rows:
@@ -59,6 +61,9 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
         bytes=slots["bytes"].astype(np.int64),
         time_s=slots["ticks"] / rate,
         least_s=slots["least_ticks"] / rate,
+        region=np.concatenate(
+            [np.zeros(0, np.int64), *(thread.regions for table in tables for thread in table.threads)]
+        ),
     )
 
 

@@ -2,6 +2,8 @@
 
 #include "look_up.h"
 #include "rebind.h"
+#include "region.h"
+#include "stopped.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -59,7 +61,7 @@ static struct seatrial_thread* claim_any(void) {
   return NULL;
 }
 
-static void use(struct seatrial_thread* area) {
+void seatrial_count_into(struct seatrial_thread* area) {
   struct seatrial_thread_state* here = &seatrial_thread_state;
   here->area = area;
   here->slots = area->slots;
@@ -113,7 +115,7 @@ static bool take_area(void) {
     __atomic_fetch_add(&header->lost_calls, 1, __ATOMIC_RELAXED);
     return false;
   }
-  use(area);
+  seatrial_count_into(area);
   release_at_exit(area);
   return true;
 }
@@ -131,9 +133,11 @@ word seatrial_enter_slowly(word site) {
     here->comm_word = here->type_word = ~(word)0;
     here->comm = NULL;
     here->generation = now;
+    if (here->is_stopped != seatrial_is_stopped)
+      seatrial_change_area();
   }
   here->where = SEATRIAL_INSIDE;
-  return here->site != 0 ? here->site : site;
+  return seatrial_in_region(here->site != 0 ? here->site : site);
 }
 
 /* The slot of a key, created if needed; NULL if all slots are taken. */

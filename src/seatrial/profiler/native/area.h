@@ -46,6 +46,8 @@ struct seatrial_thread_state {
   word site;        /* of a call through a Fortran binding, else 0 */
   unsigned bin_shift;
   bool is_refused;
+  bool is_stopped; /* this thread counts into an area that is never read */
+  uint8_t region;  /* the innermost region that this thread is in; 0: none */
 } __attribute__((aligned(64)));
 
 extern _Thread_local struct seatrial_thread_state seatrial_thread_state
@@ -56,11 +58,18 @@ extern _Thread_local struct seatrial_thread_state seatrial_thread_state
 extern uint64_t seatrial_generation SEATRIAL_HIDDEN;
 
 /* Reasons to examine each call. */
-enum seatrial_reason { SEATRIAL_EXAMINES_FOR_TRACE = 1, SEATRIAL_EXAMINES_FOR_WAITING = 2 };
+enum seatrial_reason {
+  SEATRIAL_EXAMINES_FOR_TRACE = 1,
+  SEATRIAL_EXAMINES_FOR_WAITING = 2,
+  SEATRIAL_EXAMINES_FOR_REGIONS = 4
+};
 extern unsigned seatrial_examine_reasons SEATRIAL_HIDDEN;
 extern bool seatrial_examines_calls SEATRIAL_HIDDEN; /* set once this or another thread counts */
 
 void seatrial_release_area(void);
+
+/* Makes this thread count into an area. */
+void seatrial_count_into(struct seatrial_thread* area);
 
 /* Returns the call site to count at and marks the thread as inside a call; 0 if this call is not
  * counted. */

@@ -2,12 +2,15 @@
 
 #include "area.h"
 #include "communicator.h"
+#include "counters.h"
 #include "deliver.h"
 #include "family.h"
 #include "library.h"
 #include "lock.h"
 #include "modules.h"
 #include "next.h"
+#include "ompt.h"
+#include "region.h"
 #include "system_time.h"
 #include "table_open.h"
 #include "trace.h"
@@ -34,6 +37,9 @@ static void begun(void) {
   if (header == NULL)
     return;
   seatrial_time_system_calls();
+  seatrial_open_regions();
+  seatrial_open_openmp();
+  seatrial_start_counters();
   header->initialized_at = seatrial_ticks();
   header->state = SEATRIAL_INITIALIZED;
 }
@@ -80,9 +86,11 @@ void seatrial_opened_session(word address) {
 /* Values that are most accurate at the end: more libraries may have been loaded. */
 static void update_header(struct seatrial_header* header, uint64_t now) {
   header->last_call_at = now;
+  seatrial_close_regions(now);
+  seatrial_read_counters();
   seatrial_sample_cpu();
   seatrial_measure_clock();
-  seatrial_write_modules((char*)header + header->thread_offset - SEATRIAL_MODULE_BYTES);
+  seatrial_write_modules((char*)header + SEATRIAL_PAGE);
 }
 
 static void end(void) {

@@ -3,10 +3,12 @@
 #define SEATRIAL_PROCESS_H
 
 #include "cpu_use.h"
+#include "extension.h"
 #include "io.h"
 #include "table_file.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { SEATRIAL_MOST_THREADS = 256, SEATRIAL_PATH_BYTES = 1280 };
@@ -20,6 +22,14 @@ struct seatrial_process {
 };
 
 extern struct seatrial_process seatrial_process __attribute__((visibility("hidden")));
+
+/* What is recorded beside MPI calls; NULL: nothing is recorded. */
+static inline struct seatrial_extension* seatrial_extension(void) {
+  struct seatrial_header* header = seatrial_process.header;
+  return header == NULL
+             ? NULL
+             : (struct seatrial_extension*)(void*)((char*)header + header->extension_offset);
+}
 
 /* State when the library was loaded. */
 struct seatrial_loaded {

@@ -4,6 +4,7 @@
  *
  *   header                     one page
  *   modules                    MODULE_BYTES: "begin end offset path\n" of mapped code, as text
+ *   extension                  what is recorded beside MPI calls (extension.h)
  *   thread areas               most_threads of them, each a header, slots, and a row of peers
  *
  * A thread area has one writer, the thread that took it (later threads take over areas of
@@ -131,6 +132,7 @@ struct seatrial_header {
   struct seatrial_cpu_right cpu_right; /* when MPI ended */
   uint64_t times_system_calls; /* 1: the following are counted, outside MPI, from MPI_Init on */
   struct seatrial_system_use system_uses[SEATRIAL_SYSTEM_KINDS];
+  uint64_t extension_offset;
 };
 
 enum seatrial_part {

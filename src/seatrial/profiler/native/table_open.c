@@ -97,12 +97,13 @@ static void warn_of_node(int world_rank, const char* node, const char* folder, i
 }
 
 struct extent {
-  uint64_t thread_offset, thread_bytes, bytes;
+  uint64_t extension_offset, thread_offset, thread_bytes, bytes;
 };
 
 static struct extent extent_of(int world_size) {
   struct extent extent;
-  extent.thread_offset = whole_pages(sizeof(struct seatrial_header)) + SEATRIAL_MODULE_BYTES;
+  extent.extension_offset = whole_pages(sizeof(struct seatrial_header)) + SEATRIAL_MODULE_BYTES;
+  extent.thread_offset = extent.extension_offset + SEATRIAL_EXTENSION_BYTES;
   extent.thread_bytes = whole_pages(sizeof(struct seatrial_thread) +
                                     ((uint64_t)world_size + 1) * sizeof(struct seatrial_peer));
   extent.bytes = extent.thread_offset + SEATRIAL_MOST_THREADS * extent.thread_bytes;
@@ -171,6 +172,7 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   header->most_threads = SEATRIAL_MOST_THREADS;
   header->thread_bytes = extent.thread_bytes;
   header->thread_offset = extent.thread_offset;
+  header->extension_offset = extent.extension_offset;
   header->ticks_per_s = seatrial_ticks_per_s();
   header->loaded_at = seatrial_loaded.at;
   header->loaded_at_ns = seatrial_loaded.at_ns;
@@ -182,7 +184,7 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
     header->io_error = seatrial_read_own_io(&header->io_first);
   header->pid_namespace = seatrial_pid_namespace();
   describe(header, host, version);
-  seatrial_write_modules((char*)header + extent.thread_offset - SEATRIAL_MODULE_BYTES);
+  seatrial_write_modules((char*)header + SEATRIAL_PAGE);
   seatrial_process.world_rank = world_rank;
   seatrial_process.world_size = world_size;
   __atomic_store_n(&header->magic, SEATRIAL_MAGIC,

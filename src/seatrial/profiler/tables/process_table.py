@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import ParseError
 from seatrial.profiler.profile_io import SystemCall, SystemUse
+from seatrial.profiler.tables.extension import EXTENSION_B, MOST_REGIONS, Extension, parse_extension
 from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 MAGIC = 0x464F525041534553
 VERSION = 3
 OLD_VERSION = 2
-"""Without the fields after `cpu_right`: these are 0 in its header page."""
+"""Without what follows `cpu_right` in the header, and without the extension."""
 PAGE_B = 4096
 MODULES_B = 64 * 1024
 SLOTS = 4096
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28Q")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQ")
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
     ("call", "<u2"),
@@ -55,6 +56,8 @@ SLOTS_AT = THREAD.size + 8 * BINS_OVER_TIME
 PEERS_AT = SLOTS_AT + SLOT_B * SLOTS
 
 _TOOL = "MPI profile"
+_REGION_SHIFT = 56
+"""The number of a region is in the top byte of a call site."""
 _LARGEST_BIN = EXACT_SIZES_B + (63 - 10) * 8 + 8
 _KINDS_OF_COMMUNICATOR = 4
 _MOST_RANKS = 1 << 24
@@ -147,13 +150,15 @@ class CpuRight(NamedTuple):
 class ThreadTable:
     """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use, of whole calls; `mpi_ticks` (512,)
     is its time in MPI since the process was loaded, in bins of `bin_ticks`. `parts` (k,) are rows with the same fields
-    that split calls with a barrier before them into waiting and transfer; their time is in `slots` too."""
+    that split calls with a barrier before them into waiting and transfer; their time is in `slots` too. `regions`
+    (n,) is the number of the region that each row of `slots` was counted in, 0: none."""
 
     slots: npt.NDArray[np.void]
     without_site: int
     bin_ticks: int
     mpi_ticks: npt.NDArray[np.uint64]
     parts: npt.NDArray[np.void]
+    regions: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +174,8 @@ class ProcessTable:
     None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
     MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it. `system_uses` are the
     calls that enter the kernel since MPI_Init, None if they were not timed. `initialized_s` is the time from loading to
-    the end of MPI_Init, None if that was not reached.
+    the end of MPI_Init, None if that was not reached. `stopped_s` is the time for which the program stopped recording,
+    and is not part of `wall_s`; `extension` is None in tables of an earlier version.
     """
 
     rank: int | None
@@ -199,6 +205,8 @@ class ProcessTable:
     cpu_right: CpuRight | None = None
     system_uses: tuple[SystemUse, ...] | None = None
     initialized_s: float | None = None
+    stopped_s: float = 0.0
+    extension: Extension | None = None
 
 
 ReadPart = Callable[[int, int], bytes]
@@ -300,6 +308,7 @@ class _Header(NamedTuple):
     mask: tuple[int, ...]
     times_system_calls: int
     system_uses: tuple[tuple[int, ...], ...]
+    extension_offset: int
 
 
 _IO_FIELDS = 8
@@ -319,12 +328,10 @@ def _header(data: bytes) -> _Header:
     fields = HEADER.unpack(data)
     taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
     cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
-    mask, times_system_calls, *uses = fields[_MASK_AT:_MASK_END], *fields[_MASK_END:]
+    mask, (times_system_calls, *uses, extension) = fields[_MASK_AT:_MASK_END], fields[_MASK_END:]
     by_kind = tuple(tuple(uses[at : at + _SYSTEM_FIELDS]) for at in range(0, len(uses), _SYSTEM_FIELDS))
-    right = fields[_CPU_END:_MASK_AT]
-    return _Header._make(
-        (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right, mask, times_system_calls, by_kind)
-    )
+    right = (*fields[_CPU_END:_MASK_AT], mask, times_system_calls, by_kind, extension)
+    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right))
 
 
 def _io(fields: tuple[int, ...]) -> IoCounters | None:
@@ -387,6 +394,15 @@ def _initialized_s(head: _Header, rate: float) -> float | None:
     return since / rate if head.initialized_at and since >= 0 else None
 
 
+def _stopped_ticks(extension: Extension | None, head: _Header, end: int) -> int:
+    """For how long the program stopped recording until its end; at most its whole time."""
+    if extension is None or not end:
+        return 0
+    regions = extension.regions
+    last = end - regions.stopped_at if head.loaded_at <= regions.stopped_at <= end else 0
+    return min(regions.stopped_ticks + last, end - head.loaded_at)
+
+
 class _Reader:
     def __init__(self, part: ReadPart, size: int, functions: int) -> None:
         self._part = part
@@ -420,7 +436,9 @@ class _Reader:
         end = max(head.finalized_at, head.last_call_at)
         partners = np.flatnonzero(peers[:, 0] | peers[:, 1] | peers[:, 2] | peers[:, 3])
         span = f"ticks {end} and {head.loaded_at}"
+        extension = self._extension(head)
         _require(end == 0 or end >= head.loaded_at, "the last call is before the start", span)
+        stopped = _stopped_ticks(extension, head, end)
         return ProcessTable(
             rank=head.world_rank if head.world_rank >= 0 else None,
             size=size,
@@ -433,7 +451,7 @@ class _Reader:
             state=State(head.state),
             ticks_per_s=rate,
             loaded_at_s=head.loaded_at_ns / 1e9,
-            wall_s=(end - head.loaded_at) / rate if end else 0.0,
+            wall_s=(end - head.loaded_at - stopped) / rate if end else 0.0,
             own_s=own / rate,
             lost_calls=head.lost_calls,
             unknown_length=head.unknown_length,
@@ -449,7 +467,20 @@ class _Reader:
             cpu_right=_cpu_right(head),
             system_uses=_system_uses(head, rate),
             initialized_s=_initialized_s(head, rate),
+            stopped_s=stopped / rate,
+            extension=extension,
         )
+
+    def _extension(self, head: _Header) -> Extension | None:
+        at = head.extension_offset
+        if head.version == OLD_VERSION or not at:
+            return None
+        is_between = at >= PAGE_B + MODULES_B and at + EXTENSION_B <= head.thread_offset
+        _require(is_between, f"its extension begins at {at}, inside other parts")
+        try:
+            return parse_extension(self._bytes(at, EXTENSION_B, "the extension"))
+        except ValueError as error:
+            raise _DamageError(str(error)) from None
 
     def _check_areas(self, head: _Header) -> None:
         rank, world = head.world_rank, head.world_size
@@ -479,9 +510,14 @@ class _Reader:
         _require(bin_ticks > 0 or not over_time.any(), f"{named} has time bins of width 0")
         if not len(slots) and not without_site:
             return None, peers
+        region = (slots["site"] >> _REGION_SHIFT).astype(np.uint8)
+        slots["site"] &= (1 << _REGION_SHIFT) - 1
+        _require(int(region.max(initial=0)) <= MOST_REGIONS, f"{named} has an invalid region")
         whole = slots["part"] == Part.WHOLE
         parts = slots[~whole]
-        return ThreadTable(slots[whole] if len(parts) else slots, without_site, bin_ticks, over_time, parts), peers
+        if len(parts):
+            slots, region = slots[whole], region[whole]
+        return ThreadTable(slots, without_site, bin_ticks, over_time, parts, region), peers
 
     def _check_slots(self, slots: npt.NDArray[Any], number: int) -> None:
         if not len(slots):

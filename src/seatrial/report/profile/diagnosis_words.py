@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
+from seatrial.report.profile import node_words
 from seatrial.report.profile.outside_words import blocked_words, file_words, io_words
 from seatrial.report.profile.place_words import site_words
 from seatrial.report.profile.rank_words import cpus_words, number_of, rank_words
@@ -33,7 +34,7 @@ def lost_share(diagnoses: Sequence[Diagnosis]) -> str:
 
 
 def _place(one: Diagnosis) -> str:
-    if one.site is None:
+    if one.site is None or one.cause is Cause.THREAD_IMBALANCE:
         return ""
     where = f"{one.site.call} at {site_words(one.site)}"
     return f" Ranks wait mostly in {where}." if one.cause in WAITING_CAUSES else f" Mostly {where}."
@@ -285,6 +286,10 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MESSAGE_RATE: _message_rate,
     Cause.LATENCY: _latency,
     Cause.TRANSFER: _transfer,
+    Cause.THREAD_IMBALANCE: node_words.thread_imbalance,
+    Cause.PAGING: node_words.paging,
+    Cause.MEMORY_BOUND: node_words.memory_bound,
+    Cause.COMPUTE_BOUND: node_words.compute_bound,
     Cause.STARTUP: _startup,
     Cause.COMPUTATION: _computation,
     Cause.NOT_KNOWN: _not_known,
@@ -321,6 +326,10 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MESSAGE_RATE: lambda _: "many short calls",
     Cause.LATENCY: lambda _: "latency-bound",
     Cause.TRANSFER: lambda _: "bandwidth-bound",
+    Cause.THREAD_IMBALANCE: lambda _: "threads that wait for the last one of their team",
+    Cause.PAGING: lambda one: f"page faults of {rank_words(one)}",
+    Cause.MEMORY_BOUND: lambda _: "memory-bound",
+    Cause.COMPUTE_BOUND: lambda _: "compute-bound",
     Cause.STARTUP: lambda _: "MPI startup and shutdown",
     Cause.COMPUTATION: lambda _: "computation",
     Cause.NOT_KNOWN: lambda _: "waiting for other ranks; why is not known",

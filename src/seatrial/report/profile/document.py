@@ -38,6 +38,14 @@ from seatrial.profiler.profile_io import SystemCall, SystemUse
 from seatrial.report.documents.number_rows import number_rows
 from seatrial.report.profile.diagnosis_words import sentence
 from seatrial.report.profile.io_document import IoJson
+from seatrial.report.profile.node_document import (
+    CountersJson,
+    NodeLimitsJson,
+    ParallelJson,
+    RankOpenMpJson,
+    RegionFaultsJson,
+    RegionJson,
+)
 from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.profile.trace_export import TraceExport
 from seatrial.report.profile.words import headline
@@ -160,6 +168,8 @@ class RankJson(TypedDict):
     state: RankState
     cpu: NotRequired[RankCpuJson | None]
     system: NotRequired[Annotated[list[SystemUseJson] | None, "since MPI_Init; null: not timed"]]
+    counters: NotRequired[Annotated[CountersJson | None, "null: not requested"]]
+    openmp: NotRequired[Annotated[RankOpenMpJson | None, "null: not requested"]]
 
 
 def _innermost(site: CallSite) -> Frame:
@@ -168,9 +178,9 @@ def _innermost(site: CallSite) -> Frame:
 
 @shape(CallSite)
 class CallSiteJson(TypedDict):
-    """One place that calls one MPI function."""
+    """One place that calls one MPI function; of a diagnosis also one that begins a parallel region of OpenMP."""
 
-    call: Function
+    call: Annotated[str, Keywords(pattern="^(MPIX?_.*)?$"), '"" for a parallel region']
     count: Count
     time_s: NonNegative
     bytes: Count
@@ -290,6 +300,10 @@ class ProfileJson(TypedDict):
     per_rank: list[RankJson]
     callsites: list[CallSiteJson]
     over_time: NotRequired[OverTimeJson | None]
+    regions: NotRequired[Annotated[list[RegionJson], "that the program names; longest first"]]
+    region_faults: NotRequired[Annotated[RegionFaultsJson, From("faults")]]
+    parallel: NotRequired[Annotated[list[ParallelJson], "OpenMP; the place with most lost time first"]]
+    limits: NotRequired[NodeLimitsJson | None]
     io: NotRequired[IoJson | None]
     overhead_s: Annotated[NonNegative, "what the profiler itself took, over all ranks"]
     overflow: Annotated[Count, From("trust.overflow"), "calls of which not everything is known, for want of room"]

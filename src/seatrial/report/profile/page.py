@@ -18,6 +18,7 @@ from seatrial.report.profile.charts.ranks import rank_charts
 from seatrial.report.profile.charts.sizes import sizes_charts
 from seatrial.report.profile.charts.traffic_matrix import matrix_chart
 from seatrial.report.profile.io_words import IO_RULE, io_lines
+from seatrial.report.profile.node_sections import node_sections
 from seatrial.report.profile.place_words import site_module, site_words
 from seatrial.report.profile.words import (
     BOUND_RULE,
@@ -89,6 +90,7 @@ def _sections(profile: Profile, ident: str) -> list[Section]:
     about = "Whether the ranks share the work evenly."
     line = balance_line(profile)
     sections += _charts("ranks", "Ranks", about, rank_charts(profile, ident), [f"{line}."] if line else [])
+    sections += node_sections(profile)
     about = "Which ranks send to each other, and how much leaves the node."
     sections += _charts("matrix", "Traffic between ranks", about, [matrix_chart(profile, ident)])
     if profile.callsites:

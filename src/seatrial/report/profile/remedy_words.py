@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.role import Role
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Signal
+from seatrial.report.profile import node_words
 from seatrial.report.profile.outside_words import is_explained
 from seatrial.report.profile.rank_words import cpus_words, number_of, rank_words
 
@@ -85,6 +86,10 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         "Send less, or place communicating ranks on one node; "
         f"`seatrial run {benchmark_of(Role.MESSAGE_BANDWIDTH)}` measures the fabric."
     ),
+    Cause.THREAD_IMBALANCE: node_words.thread_imbalance_remedy,
+    Cause.PAGING: node_words.paging_remedy,
+    Cause.MEMORY_BOUND: node_words.memory_bound_remedy,
+    Cause.COMPUTE_BOUND: node_words.compute_bound_remedy,
     Cause.STARTUP: lambda _: "Most of the MPI time is startup: profile a longer run before judging the program.",
     Cause.COMPUTATION: lambda _: (
         "MPI is not the bottleneck: "

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.profiler.profile import Profile, SizeTotals
+from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.io_words import io_lines
+from seatrial.report.profile.memory_words import memory_lines
+from seatrial.report.profile.openmp_words import PLACE_COLUMNS, openmp_lines, place_cells, place_name
 from seatrial.report.profile.place_words import inlined_words, site_words
+from seatrial.report.profile.region_words import REGION_COLUMNS, region_cells, region_lines, region_name
 from seatrial.report.profile.words import (
     BOUND_WORDS,
     balance_line,
@@ -28,6 +32,8 @@ _MOST_CALLS = 12
 _MOST_SIZES = 10
 _MOST_SITES = 10
 _MOST_RANKS = 8
+_MOST_REGIONS = 12
+_MOST_PLACES = 8
 
 
 def profile_text(profile: Profile, style: Style = PLAIN) -> str:
@@ -38,7 +44,8 @@ def profile_text(profile: Profile, style: Style = PLAIN) -> str:
     blocks.append(_trust(profile, style))
     if profile.calls:
         blocks += [_calls(profile, style), _sizes(profile, style), _sites(profile, style)]
-    blocks += [_ranks(profile, style), _traffic(profile), _io(profile, style)]
+    blocks += [_regions(profile, style), _ranks(profile, style), _inside(profile, style), _openmp(profile, style)]
+    blocks += [_traffic(profile), _io(profile, style)]
     blocks.append(_wrapped(style, f"next: {next_experiment(profile)}"))
     return "\n\n".join(block for block in blocks if block)
 
@@ -153,6 +160,35 @@ def _ranks(profile: Profile, style: Style) -> str:
     line = balance_line(profile)
     block = _block("ranks by compute time", rows, len(order) - len(shown), style, "in between")
     return f"{block}\n{_wrapped(style, f'  {clean(line)}.')}" if line else block
+
+
+def _regions(profile: Profile, style: Style) -> str:
+    if not profile.regions:
+        return ""
+    rows = [["region", *map(_lower, REGION_COLUMNS)]]
+    rows += [[clean(region_name(one)), *region_cells(profile, one)] for one in profile.regions[:_MOST_REGIONS]]
+    block = _block("regions by time", rows, len(profile.regions) - _MOST_REGIONS, style)
+    return "\n".join([block, *(_wrapped(style, f"  {clean(line)}.") for line in region_lines(profile))])
+
+
+def _inside(profile: Profile, style: Style) -> str:
+    """Memory and hardware counters of the ranks."""
+    lines = [f"memory: {line}" for line in memory_lines(profile)]
+    lines += [f"counters: {line}" for line in counter_lines(profile)]
+    return "\n".join(_wrapped(style, line) for line in lines)
+
+
+def _openmp(profile: Profile, style: Style) -> str:
+    lines = "\n".join(_wrapped(style, f"openmp: {line}") for line in openmp_lines(profile))
+    if not profile.parallel:
+        return lines
+    rows = [["parallel region at", *map(_lower, PLACE_COLUMNS)]]
+    rows += [[clean(place_name(one)), *place_cells(one)] for one in profile.parallel[:_MOST_PLACES]]
+    return f"{lines}\n{_block('parallel regions by lost time', rows, len(profile.parallel) - _MOST_PLACES, style)}"
+
+
+def _lower(heading: str) -> str:
+    return heading if heading.isupper() else heading.lower()
 
 
 def _traffic(profile: Profile) -> str:

@@ -9,6 +9,7 @@ from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Diagnosis, 
 from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals
 from seatrial.profiler.profile_io import FILE_CALLS
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
+from seatrial.report.profile.region_words import region_faults
 from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.units import count, show, show_percent, show_range
 
@@ -190,6 +191,12 @@ def trust_lines(profile: Profile) -> list[TrustLine]:
         lines.append(TrustLine("Receives", f"{count(trust.unknown_length, 'message')} of unknown length", True))
     if not trust.has_sizes:
         lines.append(TrustLine("Sizes", "unknown MPI library: only times and counts are recorded", True))
+    faults = region_faults(profile)
+    if faults:
+        lines.append(TrustLine("Regions", "; ".join(faults), True))
+    if profile.faults.stopped_s > 0:
+        text = f"MPI_Pcontrol(0) stopped it for {show(profile.faults.stopped_s, 's')}, summed over ranks"
+        lines.append(TrustLine("Recording", text, True))
     sampled, of = profile.measured_calls
     if sampled:
         lines.append(TrustLine("Waiting", f"measured with a barrier before {sampled} of {of} collective calls"))

@@ -1,0 +1,16 @@
+/* The hardware events to count on this processor. */
+#ifndef SEATRIAL_COUNTER_EVENTS_H
+#define SEATRIAL_COUNTER_EVENTS_H
+
+#include <stdint.h>
+
+struct seatrial_event {
+  uint32_t kind;   /* enum seatrial_counter_kind */
+  uint32_t type;   /* of perf_event_attr */
+  uint64_t config; /* of perf_event_attr */
+};
+
+/* Writes at most `most` of them; returns how many. */
+unsigned seatrial_counter_events(struct seatrial_event* events, unsigned most);
+
+#endif

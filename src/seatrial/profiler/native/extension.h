@@ -1,0 +1,104 @@
+/* What a process records beside its MPI calls: hardware counters, regions that the program names,
+ * OpenMP. A part of the table of its own (table_file.h), between the module map and the areas of
+ * the threads. */
+#ifndef SEATRIAL_EXTENSION_H
+#define SEATRIAL_EXTENSION_H
+
+#include <stdint.h>
+
+enum { SEATRIAL_REQUESTED_COUNTERS = 1, SEATRIAL_REQUESTED_OPENMP = 2 };
+
+enum {
+  SEATRIAL_MOST_COUNTERS = 16,
+  SEATRIAL_MOST_REGIONS = 64,
+  SEATRIAL_REGION_NAME_BYTES = 64,
+  SEATRIAL_REGION_DEPTH = 16,
+  SEATRIAL_MOST_PARALLEL = 64,
+  SEATRIAL_EXTENSION_BYTES = 4 * 4096
+};
+
+/* What a hardware counter counts, in user mode. Operations are floating-point operations; the first
+ * five count instructions by the operations that each makes, the last the operations themselves. */
+enum seatrial_counter_kind {
+  SEATRIAL_NO_COUNTER = 0,
+  SEATRIAL_CYCLES = 1,
+  SEATRIAL_INSTRUCTIONS = 2,
+  SEATRIAL_CACHE_MISSES = 3, /* of the last level that the processor's generic event counts */
+  SEATRIAL_LINES_FROM_MEMORY = 4,
+  SEATRIAL_FP_1 = 5, /* instructions that make one operation */
+  SEATRIAL_FP_2 = 6,
+  SEATRIAL_FP_4 = 7,
+  SEATRIAL_FP_8 = 8,
+  SEATRIAL_FP_16 = 9,
+  SEATRIAL_FP_ALL = 10 /* operations, of all widths */
+};
+
+/* Growth from MPI_Init to the end of MPI, of all threads. It counted for `running_ns` of
+ * `enabled_ns`: more events than counters take turns. */
+struct seatrial_counter {
+  uint32_t kind;
+  int32_t error; /* errno, if it could not be opened or read; then the numbers are 0 */
+  uint64_t value;
+  uint64_t enabled_ns;
+  uint64_t running_ns;
+};
+
+/* A region within its enclosing one. Times are sums over the threads that call; `ticks` excludes
+ * the time during which recording was stopped. A region that was begun and not ended counts until
+ * MPI ends. */
+struct seatrial_region {
+  uint32_t is_there; /* written last */
+  uint32_t parent;   /* number of the enclosing region; 0: none. The first region is number 1 */
+  char name[SEATRIAL_REGION_NAME_BYTES];
+  uint64_t begun;
+  uint64_t ended;
+  uint64_t ticks;
+  uint64_t mpi_ticks; /* of these in MPI */
+  uint64_t cpu_ns;    /* of the thread that called */
+};
+
+struct seatrial_regions {
+  uint64_t lost;    /* begun when the table was full, or too deep */
+  uint64_t unbegun; /* ends of regions that this thread had not begun */
+  uint64_t crossed; /* regions that ended because an enclosing one ended */
+  uint64_t early;   /* begun or ended before MPI was initialised, or after it ended */
+  uint64_t stops;   /* MPI_Pcontrol(0) */
+  uint64_t stopped_ticks;
+  uint64_t stopped_at; /* 0: recording */
+  struct seatrial_region list[SEATRIAL_MOST_REGIONS];
+};
+
+/* Parallel regions begun at one place. `arrived` is the number of threads that reached its end:
+ * `busy_ticks` sums the time until they did, `longest_ticks` the time of the last one of each. */
+struct seatrial_parallel {
+  uint64_t site; /* return address; written last */
+  uint64_t count;
+  uint64_t most_threads;
+  uint64_t ticks; /* of the thread that began it */
+  uint64_t arrived;
+  uint64_t busy_ticks;    /* sum over threads, barriers within it included */
+  uint64_t longest_ticks; /* of the last thread */
+  uint64_t last_ticks;    /* the same, times the number of threads */
+  uint64_t barriers;      /* within it, each thread counts */
+  uint64_t barrier_ticks; /* at these, sum over threads */
+};
+
+struct seatrial_openmp {
+  uint64_t runtimes;    /* OpenMP runtimes that reported to this library */
+  uint64_t lost;        /* parallel regions without a row, or begun outside MPI */
+  uint64_t outer_ticks; /* in parallel regions that are not nested, of the thread that began them */
+  struct seatrial_parallel list[SEATRIAL_MOST_PARALLEL];
+};
+
+struct seatrial_extension {
+  uint32_t requested;
+  int32_t paranoid;  /* kernel.perf_event_paranoid; INT32_MIN: unknown */
+  uint64_t has_unit; /* the kernel knows a unit with hardware counters; only if requested */
+  struct seatrial_counter counters[SEATRIAL_MOST_COUNTERS];
+  struct seatrial_regions regions;
+  struct seatrial_openmp openmp;
+};
+
+_Static_assert(sizeof(struct seatrial_extension) <= SEATRIAL_EXTENSION_BYTES, "it has these pages");
+
+#endif

@@ -1,0 +1,190 @@
+"""What a process's table holds beside its MPI calls: hardware counters, regions that the program names, OpenMP.
+
+The format is defined in `profiler/native/extension.h`. A table may come from anywhere: every number is checked or
+bounded here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+EXTENSION_B = 4 * 4096
+MOST_COUNTERS = 16
+MOST_REGIONS = 64
+MOST_PARALLEL = 64
+
+HEAD = struct.Struct("<IiQ")
+COUNTER = struct.Struct("<IiQQQ")
+REGIONS = struct.Struct("<7Q")
+REGION = struct.Struct("<II64s5Q")
+OPENMP = struct.Struct("<3Q")
+PARALLEL = struct.Struct("<10Q")
+REGIONS_AT = HEAD.size + MOST_COUNTERS * COUNTER.size
+OPENMP_AT = REGIONS_AT + REGIONS.size + MOST_REGIONS * REGION.size
+
+_COUNTERS_REQUESTED, _OPENMP_REQUESTED = 1, 2
+_UNKNOWN_LEVEL = -(1 << 31)
+
+
+class CounterKind(IntEnum):
+    """What a hardware counter counts, in user mode; FP_n: instructions of n floating-point operations each."""
+
+    CYCLES = 1
+    INSTRUCTIONS = 2
+    CACHE_MISSES = 3
+    LINES_FROM_MEMORY = 4
+    FP_1 = 5
+    FP_2 = 6
+    FP_4 = 7
+    FP_8 = 8
+    FP_16 = 9
+    FP_ALL = 10
+
+
+class Counter(NamedTuple):
+    """One counter from MPI_Init to the end of MPI, all threads. It counted for `running_ns` of `enabled_ns`: if there
+    are more events than counters, they take turns. `error` is the errno if it could not be opened or read."""
+
+    kind: CounterKind
+    error: int
+    value: int
+    enabled_ns: int
+    running_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The counters of a process. `paranoid` is kernel.perf_event_paranoid, None if unknown; `has_unit`: whether the
+    kernel knows a unit with hardware counters."""
+
+    paranoid: int | None
+    has_unit: bool
+    list: tuple[Counter, ...]
+
+
+class RegionRow(NamedTuple):
+    """One region: `parent` is the place of the enclosing one in the table, None: none. Times are sums over threads;
+    `ticks` is from begin to end without the time that recording was stopped, `mpi_ticks` the part of it in MPI,
+    `cpu_ns` the CPU time of the calling threads."""
+
+    parent: int | None
+    name: str
+    begun: int
+    ended: int
+    ticks: int
+    mpi_ticks: int
+    cpu_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """The regions of a process: number k of a row is `rows[k - 1]`. `lost`: begun without a row; `unbegun`: ended, but
+    not begun; `crossed`: ended by an enclosing region; `early`: before MPI_Init or after MPI_Finalize. `stopped_ticks`:
+    not recorded because of MPI_Pcontrol(0); `stopped_at`: since then, until the end; 0: recording at the end."""
+
+    lost: int
+    unbegun: int
+    crossed: int
+    early: int
+    stops: int
+    stopped_ticks: int
+    stopped_at: int
+    rows: tuple[RegionRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelRow:
+    """The parallel regions begun at one place (`site` is a return address). `ticks` is the time of the thread that
+    began them. `arrived` threads reached their ends: after `busy_ticks` together; `longest_ticks` sums the time of the
+    last one, `last_ticks` that times the number of threads. `barriers` and `barrier_ticks`: within them, over
+    threads."""
+
+    site: int
+    count: int
+    most_threads: int
+    ticks: int
+    arrived: int
+    busy_ticks: int
+    longest_ticks: int
+    last_ticks: int
+    barriers: int
+    barrier_ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMp:
+    """OpenMP in a process. `runtimes` reported to the profiler; `lost`: parallel regions without a row, or outside MPI;
+    `outer_ticks`: the time in regions that are not nested."""
+
+    runtimes: int
+    lost: int
+    outer_ticks: int
+    rows: tuple[ParallelRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """None where it was not requested."""
+
+    counters: Counters | None
+    regions: Regions
+    openmp: OpenMp | None
+
+
+def parse_extension(data: bytes) -> Extension:
+    """The extension in these EXTENSION_B bytes. Raises ValueError with the reason for inconsistent ones."""
+    requested, paranoid, has_unit = HEAD.unpack_from(data)
+    return Extension(
+        counters=_counters(data, paranoid, bool(has_unit)) if requested & _COUNTERS_REQUESTED else None,
+        regions=_regions(data),
+        openmp=_openmp(data) if requested & _OPENMP_REQUESTED else None,
+    )
+
+
+def _counters(data: bytes, paranoid: int, has_unit: bool) -> Counters:
+    found = []
+    for kind, *numbers in _rows(COUNTER, data, HEAD.size, MOST_COUNTERS):
+        if kind == 0:
+            break
+        if kind > max(CounterKind):
+            raise ValueError(f"unknown kind of counter: {kind}")
+        counter = Counter(CounterKind(kind), *numbers)
+        if counter.running_ns > counter.enabled_ns:
+            raise ValueError(f"a counter ran for {counter.running_ns} of {counter.enabled_ns} ns")
+        found.append(counter)
+    return Counters(None if paranoid == _UNKNOWN_LEVEL else paranoid, has_unit, tuple(found))
+
+
+def _regions(data: bytes) -> Regions:
+    lost, unbegun, crossed, early, stops, stopped, stopped_at = REGIONS.unpack_from(data, REGIONS_AT)
+    rows: list[RegionRow] = []
+    for is_there, parent, name, begun, ended, *ticks in _rows(REGION, data, REGIONS_AT + REGIONS.size, MOST_REGIONS):
+        if not is_there:
+            break
+        if parent > len(rows):
+            raise ValueError(f"region {len(rows) + 1} is in region {parent}, which comes later")
+        if ended > begun:
+            raise ValueError(f"region {len(rows) + 1} was begun {begun} times and ended {ended} times")
+        text = name.split(b"\0", 1)[0].decode("utf-8", "replace")
+        rows.append(RegionRow(parent - 1 if parent else None, text, begun, ended, *ticks))
+    return Regions(lost, unbegun, crossed, early, stops, stopped, stopped_at, tuple(rows))
+
+
+def _openmp(data: bytes) -> OpenMp:
+    runtimes, lost, outer = OPENMP.unpack_from(data, OPENMP_AT)
+    rows = []
+    for fields in _rows(PARALLEL, data, OPENMP_AT + OPENMP.size, MOST_PARALLEL):
+        row = ParallelRow(*fields)
+        if not row.site:
+            break
+        if row.count:
+            rows.append(row)
+    return OpenMp(runtimes, lost, outer, tuple(rows))
+
+
+def _rows(of: struct.Struct, data: bytes, at: int, count: int) -> Iterator[tuple[Any, ...]]:
+    return of.iter_unpack(data[at : at + count * of.size])
