@@ -80,7 +80,8 @@ static void update_header(struct seatrial_header* header, uint64_t now) {
   header->last_call_at = now;
   seatrial_sample_cpu();
   seatrial_measure_clock();
-  seatrial_write_modules((char*)header + header->thread_offset - SEATRIAL_MODULE_BYTES);
+  seatrial_write_modules((char*)header + header->thread_offset - header->places_bytes -
+                         SEATRIAL_MODULE_BYTES);
 }
 
 static void end(void) {

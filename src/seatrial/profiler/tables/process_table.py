@@ -1,21 +1,23 @@
 """The reader of the table file that the MPI profiler writes for one process.
 
-The format is defined in `profiler/native/table_file.h`; version and magic are checked. A table may be read while its
-process is still running: a row is valid once its call is not 0.
+The format is defined in `profiler/native/table_file.h`; version and magic are checked. Version 2 has neither a number of
+rows (it was SLOTS) nor places. A table may be read while its process is still running: a row is valid once its call is
+not 0.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.profiler.tables.places import Place, parse_places
 from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
@@ -23,14 +25,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAGIC = 0x464F525041534553
-VERSION = 2
+VERSION = 3
+_READ_VERSIONS = (2, VERSION)
 PAGE_B = 4096
 MODULES_B = 64 * 1024
 SLOTS = 4096
+MOST_SLOTS = 1 << 18
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64QIIQQQ")
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
     ("call", "<u2"),
@@ -55,6 +59,7 @@ _TOOL = "MPI profile"
 _LARGEST_BIN = EXACT_SIZES_B + (63 - 10) * 8 + 8
 _KINDS_OF_COMMUNICATOR = 4
 _MOST_RANKS = 1 << 24
+_MOST_PLACES_B = 1 << 26
 _SLACK_B = 1 << 16
 """Largest padding of a thread area, which begins on a page of any size."""
 
@@ -164,7 +169,9 @@ class ProcessTable:
 
     `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
     None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
-    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it.
+    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it. `places` are the call
+    sites that are more than an address, by the number that rows have in its place; `lost_places` counts calls whose place
+    did not fit.
     """
 
     rank: int | None
@@ -192,6 +199,8 @@ class ProcessTable:
     io_error: int = 0
     cpu_use: CpuUse | None = None
     cpu_right: CpuRight | None = None
+    places: Mapping[int, Place] = field(default_factory=dict)
+    lost_places: int = 0
 
 
 ReadPart = Callable[[int, int], bytes]
@@ -291,6 +300,11 @@ class _Header(NamedTuple):
     online: int
     quota: float
     mask: tuple[int, ...]
+    rows: int
+    path_frames: int
+    places_bytes: int
+    places_used: int
+    lost_places: int
 
 
 _IO_FIELDS = 8
@@ -301,14 +315,17 @@ _CPU_AT = _IO_END + 4
 _CPU_END = _CPU_AT + 2 * _CPU_FIELDS
 _UNREPORTED = (1 << 64) - 1
 _MOST_ONLINE = 1 << 20
+_PLACE_FIELDS = 5
 
 
 def _header(data: bytes) -> _Header:
     fields = HEADER.unpack(data)
     taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
     cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
-    online, quota, *mask = fields[_CPU_END:]
-    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, online, quota, tuple(mask)))
+    online, quota, *mask = fields[_CPU_END:-_PLACE_FIELDS]
+    rows, *places = fields[-_PLACE_FIELDS:]
+    known = (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, online, quota, tuple(mask))
+    return _Header._make((*known, rows or SLOTS, *places))
 
 
 def _io(fields: tuple[int, ...]) -> IoCounters | None:
@@ -370,7 +387,8 @@ class _Reader:
         head = _header(data)
         _require(head.magic == MAGIC, "not a table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
         _require(
-            head.version == VERSION, f"the table has version {head.version}; this seatrial reads version {VERSION}"
+            head.version in _READ_VERSIONS,
+            f"the table has version {head.version}; this seatrial reads versions up to {VERSION}",
         )
         is_known = head.state <= max(State) and head.family <= max(Family)
         _require(is_known, f"invalid state {head.state} or family {head.family}")
@@ -381,7 +399,7 @@ class _Reader:
         size = max(head.world_size, 0)
         areas, rows = [], []
         for number in range(head.threads):
-            area, row = self._area(head.thread_offset + number * head.thread_bytes, number, size)
+            area, row = self._area(head.thread_offset + number * head.thread_bytes, number, size, head.rows)
             if area is not None:
                 areas.append(area)
                 rows.append(row)
@@ -416,6 +434,8 @@ class _Reader:
             io_error=head.io_error,
             cpu_use=_cpu_use(head.cpu_first, head.cpu_last),
             cpu_right=_cpu_right(head),
+            places=self._places(head),
+            lost_places=head.lost_places,
         )
 
     def _check_areas(self, head: _Header) -> None:
@@ -423,25 +443,35 @@ class _Reader:
         most, area_b = head.most_threads, head.thread_bytes
         _require(most > 0 and head.threads <= most, f"it claims {head.threads} threads in {most} areas")
         _require(world <= _MOST_RANKS and -1 <= rank < max(world, 0), f"it claims to be rank {rank} of {world}")
-        least = PEERS_AT + PEER_B * (max(world, 0) + 1)
+        rows = head.rows
+        _require(SLOTS <= rows <= MOST_SLOTS and not rows & rows - 1, f"it claims {rows} rows in each area")
+        least = SLOTS_AT + SLOT_B * rows + PEER_B * (max(world, 0) + 1)
         _require(least <= area_b < least + _SLACK_B, f"a thread's area has {area_b} bytes; {least} are required")
         at = head.thread_offset
-        _require(at >= PAGE_B + MODULES_B, f"the first area begins at {at}, inside the module map")
+        places = head.places_bytes
+        _require(places <= _MOST_PLACES_B and head.places_used <= places, f"it claims {places} bytes of places")
+        _require(at >= PAGE_B + MODULES_B + places, f"the first area begins at {at}, inside the module map or the places")
         whole = at + head.threads * area_b
         _require(self._size >= whole, f"the file is truncated: {self._size} of {whole} bytes")
 
-    def _area(self, at: int, number: int, size: int) -> tuple[ThreadTable | None, npt.NDArray[np.uint64]]:
+    def _places(self, head: _Header) -> dict[int, Place]:
+        data = self._bytes(head.thread_offset - head.places_bytes, head.places_used, "the places")
+        found = parse_places(data)
+        _require(found is not None, "invalid record among the places")
+        return found or {}
+
+    def _area(self, at: int, number: int, size: int, count: int) -> tuple[ThreadTable | None, npt.NDArray[np.uint64]]:
         """One thread's area, None if the thread made no call; and its peers (size + 1, 4)."""
         import numpy as np
 
         named = f"area {number}"
         head = self._bytes(at, SLOTS_AT, named)
         taken, used, without_site, bin_ticks = THREAD.unpack(head[: THREAD.size])
-        _require(taken <= 1 and used <= SLOTS, f"{named} claims {used} rows of at most {SLOTS}", f"taken {taken}")
-        rows = np.frombuffer(self._bytes(at + SLOTS_AT, SLOT_B * SLOTS, named), np.dtype(SLOT))
+        _require(taken <= 1 and used <= count, f"{named} claims {used} rows of at most {count}", f"taken {taken}")
+        rows = np.frombuffer(self._bytes(at + SLOTS_AT, SLOT_B * count, named), np.dtype(SLOT))
         slots = rows[(rows["call"] != 0) & (rows["count"] != 0)]
         self._check_slots(slots, number)
-        peers = np.frombuffer(self._bytes(at + PEERS_AT, PEER_B * (size + 1), named), "<u8").reshape(-1, 4)
+        peers = np.frombuffer(self._bytes(at + SLOTS_AT + SLOT_B * count, PEER_B * (size + 1), named), "<u8").reshape(-1, 4)
         over_time = np.frombuffer(head, "<u8", BINS_OVER_TIME, THREAD.size)
         _require(bin_ticks > 0 or not over_time.any(), f"{named} has time bins of width 0")
         if not len(slots) and not without_site:
