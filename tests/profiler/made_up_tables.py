@@ -16,8 +16,8 @@ from seatrial.profiler.tables.process_table import (
     MODULES_B,
     PAGE_B,
     PEER_B,
-    PEERS_AT,
     SLOT,
+    SLOT_B,
     SLOTS,
     SLOTS_AT,
     THREAD,
@@ -112,15 +112,21 @@ class Table:
     cpus: Sequence[int] = ()
     online: int = 0
     quota: float = 0.0
+    rows: int = SLOTS
+    places: bytes = b""
+    lost_places: int = 0
+    version: int = VERSION
 
     def data(self) -> bytes:
         """The whole file."""
-        area = -(-(PEERS_AT + PEER_B * (max(self.size, 0) + 1)) // PAGE_B) * PAGE_B
-        at = PAGE_B + MODULES_B
+        room = SLOTS_AT + SLOT_B * self.rows + PEER_B * (max(self.size, 0) + 1)
+        area = -(-room // PAGE_B) * PAGE_B
+        places_b = -(-len(self.places) // PAGE_B) * PAGE_B
+        at = PAGE_B + MODULES_B + places_b
         loaded = 1_000_000
         end = loaded + round(self.wall_s * self.rate) if self.wall_s else 0
         head = HEADER.pack(
-            *(MAGIC, VERSION, self.state, self.family, self.rank, self.size, self.pid, self.most_threads),
+            *(MAGIC, self.version, self.state, self.family, self.rank, self.size, self.pid, self.most_threads),
             *(len(self.threads), area, at, self.rate, loaded, loaded, end if self.state == 2 else 0, end),
             *(round(self.loaded_at_s * 1e9), self.own_ticks, self.lost, self.unknown_length),
             *(self.host.encode(), self.program.encode(), self.library.encode()),
@@ -128,13 +134,15 @@ class Table:
             *(*(self.io_first or (0,) * 8), *(self.io_last or (0,) * 8), self.io_error, 0, 0, self.job.encode()),
             *(*(self.cpu_first or (0,) * 13), *(self.cpu_last or (0,) * 13), self.online, self.quota),
             *(sum(1 << cpu % 64 for cpu in self.cpus if cpu // 64 == word) for word in range(64)),
+            *((0,) * 5 if self.version == 2 else (self.rows, 0, places_b, len(self.places), self.lost_places)),
         )
         data = bytearray(at + self.most_threads * area)
         data[: len(head)] = head
         modules = self.modules.encode()
         data[PAGE_B : PAGE_B + len(modules)] = modules
+        data[PAGE_B + MODULES_B : PAGE_B + MODULES_B + len(self.places)] = self.places
         for number, thread in enumerate(self.threads):
-            written = _area(thread, self.size)
+            written = _area(thread, self.size, self.rows)
             data[at + number * area : at + number * area + len(written)] = written
         return bytes(data)
 
@@ -143,12 +151,12 @@ class Table:
         return replace(self, **changes)
 
 
-def _area(thread: Thread, size: int) -> bytes:
+def _area(thread: Thread, size: int, rows: int) -> bytes:
     bins = np.zeros(BINS_OVER_TIME, "<u8")
     bins[: len(thread.over_time)] = [round(spent * RATE) for spent in thread.over_time]
-    slots = np.zeros(SLOTS, np.dtype(SLOT))
+    slots = np.zeros(rows, np.dtype(SLOT))
     for number, call in enumerate(thread.calls):
-        slots[(number * 2654435761 + 17) % SLOTS] = call.row()  # scattered, as hashing does
+        slots[(number * 2654435761 + 17) % rows] = call.row()  # scattered, as hashing does
     peers = np.zeros((size + 1, 4), "<u8")
     for rank, row in thread.peers.items():
         peers[rank] = row

@@ -327,6 +327,18 @@ def profile(
         str | None,
         typer.Option("--trace", metavar="SIZE", help="record every call, up to SIZE per rank, for replay with SimGrid"),
     ] = None,
+    paths: Annotated[
+        int,
+        typer.Option(
+            "--paths",
+            metavar="N",
+            help="record the N innermost calls that led to each call of MPI, for about COST per call; 0: off",
+        ),
+    ] = 0,
+    rows: Annotated[
+        int,
+        typer.Option("--rows", metavar="N", help="rows of each thread's table of calls, 64 B each; a power of two"),
+    ] = 4096,
     tables: Annotated[
         Path | None,
         typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run"),
@@ -347,6 +359,8 @@ def profile(
         io_every=io_every,
         wait_every=wait_every,
         trace=trace,
+        paths=paths,
+        rows=rows,
         tables=tables,
         output=output,
         as_json=output_format is Format.JSON,

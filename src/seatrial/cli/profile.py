@@ -23,6 +23,8 @@ def profile_command(
     io_every: str,
     wait_every: int,
     trace: str | None,
+    paths: int,
+    rows: int,
     tables: Path | None,
     output: Path | None,
     as_json: bool,
@@ -37,7 +39,16 @@ def profile_command(
         found = profile_of_tables(tables)
     else:
         stdout = _STDERR if as_json else None
-        found = profile(command, results=results, io_s=io_s, wait_every=wait_every, trace_B=trace_B, stdout=stdout)
+        found = profile(
+            command,
+            results=results,
+            io_s=io_s,
+            wait_every=wait_every,
+            trace_B=trace_B,
+            paths=paths,
+            rows=rows,
+            stdout=stdout,
+        )
     if as_json:
         _print_pieces(found.json())
     else:

@@ -38,6 +38,8 @@ def profiler_variables(
     io_s: float = 0.0,
     wait_every: int = 0,
     trace_B: int = 0,
+    path_frames: int = 0,
+    rows: int = 0,
 ) -> dict[str, str]:
     """The environment variables with which each rank of a program writes its table to `folder`. The library precedes
     other preloaded ones.
@@ -45,7 +47,8 @@ def profiler_variables(
     While the program runs, tables are in `node_folder` (on each node's memory file system; created if necessary). One
     `collector` on each node watches them and samples input and output every `io_s` seconds (0: off). Every
     `wait_every`-th blocking collective gets a barrier before it (0: none). `trace_B` is the largest trace of a rank
-    (0: no trace).
+    (0: no trace). `path_frames` is the number of calls that a call path has (0: none), `rows` that of the rows of each
+    thread's table (0: as many as usual).
     """
     others = variables.get("LD_PRELOAD", "")
     chosen = {
@@ -58,5 +61,7 @@ def profiler_variables(
         "SEATRIAL_PROFILE_IO": f"{io_s:g}" if io_s > 0 else "",
         "SEATRIAL_PROFILE_WAIT": str(wait_every) if wait_every > 0 else "",
         "SEATRIAL_PROFILE_TRACE": str(trace_B) if trace_B > 0 else "",
+        "SEATRIAL_PROFILE_PATHS": str(path_frames) if path_frames > 0 else "",
+        "SEATRIAL_PROFILE_ROWS": str(rows) if rows > 0 else "",
     }
     return {**chosen, **{name: value for name, value in optional.items() if value}}

@@ -2,10 +2,10 @@
  * wrapper where dlsym would give them the function that the wrapper calls.
  *
  * The names dlsym and dlvsym are in the way from the start; entries of offset tables could be
- * redirected only after an object was loaded. RTLD_NEXT and RTLD_DEFAULT depend on the caller, whose
- * return address the loader reads: the next dlsym is therefore not called but jumped to, and sees
- * the program as its caller. dlopen and dlmopen are passed on in the same way; they are watched for
- * what cannot be profiled. */
+ * redirected only after an object was loaded. RTLD_NEXT and RTLD_DEFAULT depend on the caller,
+ * whose return address the loader reads: the next dlsym is therefore not called but jumped to, and
+ * sees the program as its caller. dlopen and dlmopen are passed on in the same way; they are
+ * watched for what cannot be profiled. */
 #include "dlsym.h"
 
 #include "loader.h"
@@ -42,8 +42,7 @@ __attribute__((used)) void* seatrial_instead_of(void* handle, const char* name) 
   const seatrial_function there = (seatrial_function)seatrial_dlsym(handle, name);
   if (there == NULL || there == found->wrapper)
     return NULL;
-  const seatrial_function known =
-      __atomic_load_n(&seatrial_found[found->number], __ATOMIC_RELAXED);
+  const seatrial_function known = __atomic_load_n(&seatrial_found[found->number], __ATOMIC_RELAXED);
   const seatrial_function next = known != NULL ? known : seatrial_look_up(name);
   return there == next ? (void*)found->wrapper : NULL;
 }
@@ -72,8 +71,8 @@ __attribute__((used)) void seatrial_before_dlmopen(Lmid_t space, const char* fil
           "\tcall " before "\n"                                                                    \
           "\tpop %rdx\n\t.cfi_adjust_cfa_offset -8\n"                                              \
           "\tpop %rsi\n\t.cfi_adjust_cfa_offset -8\n"                                              \
-          "\tpop %rdi\n\t.cfi_adjust_cfa_offset -8\n" then                                         \
-          "\n.cfi_endproc\n.size " name ", . - " name "\n")
+          "\tpop %rdi\n\t.cfi_adjust_cfa_offset -8\n" then "\n.cfi_endproc\n.size " name           \
+          ", . - " name "\n")
 
 #define SEATRIAL_UNLESS_REPLACED "\ttest %rax, %rax\n\tje 1f\n\tret\n1:"
 

@@ -39,8 +39,8 @@ static bool is_definition(const struct tables* tables, uint32_t number, const ch
          strcmp(tables->strings + symbol->st_name, name) == 0;
 }
 
-/* The table has, after four numbers, a Bloom filter, the first symbol of each bucket, and the hashes
- * of the symbols, the last of each bucket with its lowest bit set (binutils, elflink.c). */
+/* The table has, after four numbers, a Bloom filter, the first symbol of each bucket, and the
+ * hashes of the symbols, the last of each bucket with its lowest bit set (binutils, elflink.c). */
 static uint32_t find_by_gnu_hash(const struct tables* tables, const char* name) {
   uint32_t hash = 5381;
   for (const char* at = name; *at != '\0'; at++)

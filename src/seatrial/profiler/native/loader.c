@@ -64,8 +64,8 @@ void seatrial_find_loader(void) {
   dl_iterate_phdr(search_object, &search);
   for (int i = 0; i < FUNCTIONS; i++)
     of_c_library[i] = search.own[i] != NULL ? search.own[i] : search.next[i];
-  seatrial_next_loader = (struct seatrial_loader){search.next[0], search.next[1], search.next[2],
-                                                  search.next[3]};
+  seatrial_next_loader =
+      (struct seatrial_loader){search.next[0], search.next[1], search.next[2], search.next[3]};
   __atomic_store_n(&is_found, true, __ATOMIC_RELEASE);
 }
 

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* `file` was loaded in a way that excludes preloaded libraries: `how` names the function or flag. */
+/* `file` was loaded in a way that excludes preloaded libraries: `how` names the function or flag.
+ */
 void seatrial_saw_loading(const char* file, const char* how);
 
 /* Whether objects were loaded into another namespace of the loader. */

@@ -92,15 +92,14 @@ static bool write_place(const struct place* place, uint64_t key) {
   size_t length = 0;
   unsigned written = 0;
   for (; written < place->python_count; written++) {
-    const size_t one = seatrial_describe_python(&place->python[written], text + length,
-                                                sizeof text - length);
+    const size_t one =
+        seatrial_describe_python(&place->python[written], text + length, sizeof text - length);
     if (one == 0)
       break;
     length += one;
   }
-  struct seatrial_place head = {.key = key,
-                                .addresses = (uint16_t)place->count,
-                                .python_frames = (uint16_t)written};
+  struct seatrial_place head = {
+      .key = key, .addresses = (uint16_t)place->count, .python_frames = (uint16_t)written};
   const size_t addresses = place->count * sizeof place->addresses[0];
   head.bytes = (uint32_t)((sizeof head + addresses + length + 7) / 8 * 8);
   char* record = space_for(head.bytes);

@@ -21,8 +21,8 @@ struct layout {
 };
 
 static const struct layout layouts[] = {
-    {9, 24, -1, 32, 24, 104, -1, -1, 104, 112, 1},  {10, 24, -1, 32, 24, 96, -1, -1, 104, 112, 2},
-    {11, 56, 8, 32, 48, 56, 69, 184, 112, 128, 1},  {12, 56, 0, 0, 8, 56, 70, 192, 112, 128, 1},
+    {9, 24, -1, 32, 24, 104, -1, -1, 104, 112, 1}, {10, 24, -1, 32, 24, 96, -1, -1, 104, 112, 2},
+    {11, 56, 8, 32, 48, 56, 69, 184, 112, 128, 1}, {12, 56, 0, 0, 8, 56, 70, 192, 112, 128, 1},
     {13, 72, -1, 0, 8, 56, 70, 200, 112, 128, 1},
 };
 
@@ -44,11 +44,16 @@ static struct {
 static enum { UNCHECKED, AGREES, DIFFERS } state;
 
 static bool look_up(void) {
-  static const char* const names[] = {
-      "PyGILState_GetThisThreadState", "PyThreadState_GetUnchecked", "Py_IsInitialized",
-      "PyThreadState_GetFrame",        "PyFrame_GetCode",            "PyFrame_GetLineNumber",
-      "PyCode_Addr2Line",              "PyUnicode_GetLength",        "PyUnicode_ReadChar",
-      "Py_DecRef"};
+  static const char* const names[] = {"PyGILState_GetThisThreadState",
+                                      "PyThreadState_GetUnchecked",
+                                      "Py_IsInitialized",
+                                      "PyThreadState_GetFrame",
+                                      "PyFrame_GetCode",
+                                      "PyFrame_GetLineNumber",
+                                      "PyCode_Addr2Line",
+                                      "PyUnicode_GetLength",
+                                      "PyUnicode_ReadChar",
+                                      "Py_DecRef"};
   seatrial_function found[sizeof names / sizeof names[0]];
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     found[i] = seatrial_look_up(names[i]);

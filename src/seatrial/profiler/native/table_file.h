@@ -20,7 +20,7 @@ enum {
   SEATRIAL_VERSION = 3,
   SEATRIAL_PAGE = 4096,
   SEATRIAL_MODULE_BYTES = 64 * 1024,
-  SEATRIAL_SLOTS = 4096,       /* per thread, if no other number is requested; a power of two */
+  SEATRIAL_SLOTS = 4096, /* per thread, if no other number is requested; a power of two */
   SEATRIAL_MOST_SLOTS = 1 << 18,
   SEATRIAL_EXACT_SIZES = 1024, /* bytes: each size up to this has its own bin */
   SEATRIAL_BINS_OVER_TIME = 512
@@ -140,10 +140,11 @@ enum seatrial_part {
 
 /* One kind of call: `call` is its number in the table of functions plus 1, `bin` the class of
  * its bytes (of one message on average, if the call completed several), `site` the caller's address
- * (0: dropped because the table was nearly full) or the key of a place, `comm` the kind of communicator: 0 none, 1 world,
- * 2 self, 3 another. As the table fills further, the bin becomes that of the next lower power of
- * two, and finally bin and communicator become 0; `count` and `bytes` stay exact. Partial rows are
- * stored beside those of whole calls, whose time includes theirs, and have no site. */
+ * (0: dropped because the table was nearly full) or the key of a place, `comm` the kind of
+ * communicator: 0 none, 1 world, 2 self, 3 another. As the table fills further, the bin becomes
+ * that of the next lower power of two, and finally bin and communicator become 0; `count` and
+ * `bytes` stay exact. Partial rows are stored beside those of whole calls, whose time includes
+ * theirs, and have no site. */
 struct seatrial_slot {
   uint16_t call;
   uint8_t comm;

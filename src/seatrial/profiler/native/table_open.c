@@ -132,8 +132,7 @@ static void* map_in_folder(const char* folder, const char* other, const char* ho
   if (file < 0)
     return NULL;
   void* mapped = MAP_FAILED;
-  if (ftruncate(file, (off_t)extent->bytes) == 0 &&
-      seatrial_reserve(0, extent->places_offset) &&
+  if (ftruncate(file, (off_t)extent->bytes) == 0 && seatrial_reserve(0, extent->places_offset) &&
       seatrial_reserve(extent->thread_offset, extent->thread_bytes))
     mapped = mmap(NULL, extent->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   const int reason = errno;

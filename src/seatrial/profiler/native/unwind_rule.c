@@ -109,8 +109,8 @@ static int search_object(struct dl_phdr_info* info, size_t size, void* data) {
   if (!is_here)
     return 0;
   if (header != NULL)
-    search->entry = entry_in((const uint8_t*)(info->dlpi_addr + header->p_vaddr), header->p_memsz,
-                             search->pc);
+    search->entry =
+        entry_in((const uint8_t*)(info->dlpi_addr + header->p_vaddr), header->p_memsz, search->pc);
   return 1;
 }
 

@@ -51,9 +51,7 @@ def _frames(text: bytes, count: int) -> tuple[Frame, ...] | None:
         line, _, function = head.partition(b" ")
         if not line.lstrip(b"-").isdigit() or len(line) > _MOST_DIGITS:
             return None
-        found.append(
-            Frame(function.decode("utf-8", "replace"), file.decode("utf-8", "replace"), max(0, int(line)))
-        )
+        found.append(Frame(function.decode("utf-8", "replace"), file.decode("utf-8", "replace"), max(0, int(line))))
     return tuple(found)
 
 

@@ -1,8 +1,8 @@
 """The reader of the table file that the MPI profiler writes for one process.
 
-The format is defined in `profiler/native/table_file.h`; version and magic are checked. Version 2 has neither a number of
-rows (it was SLOTS) nor places. A table may be read while its process is still running: a row is valid once its call is
-not 0.
+The format is defined in `profiler/native/table_file.h`; version and magic are checked. Version 2 has neither a number
+of rows (it was SLOTS) nor places. A table may be read while its process is still running: a row is valid once its call
+is not 0.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ PAGE_B = 4096
 MODULES_B = 64 * 1024
 SLOTS = 4096
 MOST_SLOTS = 1 << 18
+MOST_PATH_FRAMES = 32
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
@@ -170,8 +171,8 @@ class ProcessTable:
     `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
     None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
     MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it. `places` are the call
-    sites that are more than an address, by the number that rows have in its place; `lost_places` counts calls whose place
-    did not fit.
+    sites that are more than an address, by the number that rows have in its place; `lost_places` counts calls whose
+    place did not fit.
     """
 
     rank: int | None
@@ -450,7 +451,9 @@ class _Reader:
         at = head.thread_offset
         places = head.places_bytes
         _require(places <= _MOST_PLACES_B and head.places_used <= places, f"it claims {places} bytes of places")
-        _require(at >= PAGE_B + MODULES_B + places, f"the first area begins at {at}, inside the module map or the places")
+        _require(
+            at >= PAGE_B + MODULES_B + places, f"the first area begins at {at}, inside the module map or the places"
+        )
         whole = at + head.threads * area_b
         _require(self._size >= whole, f"the file is truncated: {self._size} of {whole} bytes")
 
@@ -471,7 +474,9 @@ class _Reader:
         rows = np.frombuffer(self._bytes(at + SLOTS_AT, SLOT_B * count, named), np.dtype(SLOT))
         slots = rows[(rows["call"] != 0) & (rows["count"] != 0)]
         self._check_slots(slots, number)
-        peers = np.frombuffer(self._bytes(at + SLOTS_AT + SLOT_B * count, PEER_B * (size + 1), named), "<u8").reshape(-1, 4)
+        peers = np.frombuffer(self._bytes(at + SLOTS_AT + SLOT_B * count, PEER_B * (size + 1), named), "<u8").reshape(
+            -1, 4
+        )
         over_time = np.frombuffer(head, "<u8", BINS_OVER_TIME, THREAD.size)
         _require(bin_ticks > 0 or not over_time.any(), f"{named} has time bins of width 0")
         if not len(slots) and not without_site:
