@@ -17,6 +17,7 @@ _FOR_OTHERS = re.compile(
     r"|MPI\..*\.so|_ctypes\..*\.so|_cffi_backend\..*\.so|(_?h5py|defs|h5\w*)\.(cpython|abi3).*\.so|PETSc\..*\.so"
 )
 """Files of libraries and language bindings that call MPI for the code that calls them."""
+_C_LIBRARY = re.compile(r"libc(\.so\.6|-2\.\d+\.so)")
 _INTERPRETER = re.compile(r"(lib)?python3[.\d]*[a-z]*(\.so.*)?|pypy3.*")
 
 
@@ -56,7 +57,20 @@ def _path(place: Place, table: ProcessTable, mapped: Sequence[Module]) -> tuple[
             del native[is_interpreter.index(True, 1) :]
         if len(place.addresses) == 1 and is_for_others(native[0].module):
             native = []
+    else:
+        _drop_start(native)
     return (*native, *python)
+
+
+def _drop_start(path: list[Caller]) -> None:
+    """Drop what calls `main`: functions of the C library, and `_start` of the program."""
+    is_c = [_C_LIBRARY.fullmatch(PurePosixPath(one.module).name) is not None for one in path]
+    end = len(path) if is_c[-1] else len(path) - 1
+    first = end
+    while first > 1 and is_c[first - 1]:
+        first -= 1
+    if first < end:
+        del path[first:]
 
 
 def _located(address: int, table: ProcessTable, mapped: Sequence[Module]) -> Caller:
