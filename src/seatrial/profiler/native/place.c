@@ -136,7 +136,7 @@ static bool add(const struct place* place, uint64_t key) {
 static word refine(word site) {
   struct place place;
   place.addresses[0] = site;
-  place.count = frames == 0 ? 1 : seatrial_call_path(site, place.addresses, frames);
+  place.count = frames <= 1 ? 1 : seatrial_call_path(site, place.addresses, frames);
   place.python_count = seatrial_python_frames(place.python, frames == 0 ? 1 : frames);
   if (seatrial_process.header == NULL || (place.count == 1 && place.python_count == 0))
     return site;

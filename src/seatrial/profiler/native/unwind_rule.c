@@ -166,8 +166,7 @@ static bool read_common(const uint8_t* entry, struct common* common) {
   return reader.at <= reader.end;
 }
 
-/* `is_kept` and `is_known`: the return address is right below the CFA, and rbp is at `rbp` or
- * unchanged. */
+/* `is_known`: the places of rbp and of the return address can be told. */
 struct state {
   int64_t base; /* register of the CFA; -1: an expression */
   int64_t cfa;
