@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from causes import comparisons, machines, nodes, profiles, repeats
+from causes import comparisons, machines, nodes, places, profiles, repeats
 from causes.case import Bench, Case, Load, Said, Skip, Verdict
 from causes.loads import spinners
 from common import live_machine, provenance, ready, write
 
-CASES = (*profiles.CASES, *nodes.CASES, *repeats.CASES, *comparisons.CASES, *machines.CASES)
+CASES = (*profiles.CASES, *places.CASES, *nodes.CASES, *repeats.CASES, *comparisons.CASES, *machines.CASES)
 SUBJECTS = tuple(dict.fromkeys(case.subject for case in CASES))
 
 

@@ -127,3 +127,17 @@ def test_terminal_and_document_tell_it() -> None:
     assert "Where the difference comes from: apps.lammps" in text and "\x1b" not in text
     (where,) = compare_document([compared])["where"]
     assert where["parts"][0]["what"] == "MPI_Allreduce" and where["n_repeats"] == [6, 6]
+
+
+def test_the_c_variant_of_a_function_is_the_same_call() -> None:
+    """mpi4py calls MPI_Allreduce_c where the library has it, and a program in C calls MPI_Allreduce."""
+    baseline = [profile(1.0 + e, 5.0 - e) for e in NOISE]
+    candidate = [profile(2.0 + e, 5.0 - e) for e in NOISE]
+    for one in candidate:
+        large = [[f"{call}_c", *rest] for call, *rest in one["calls"]]
+        one["calls"] = [*large, ["MPI_Allreduce", 8, 10, 80, 0.5]]
+    found = of([{"mpi": one} for one in baseline], [{"mpi": one} for one in candidate])
+    assert found is not None
+    (part,) = (one for one in found.parts if one.what.startswith("MPI_Allreduce"))
+    assert part.what == "MPI_Allreduce" and part.baseline_count == 1000
+    assert part.candidate_count == 1005 and part.difference_s == pytest.approx(1.25)

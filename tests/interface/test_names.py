@@ -21,7 +21,8 @@ SIGNATURES = {
     "site=None, system=None, wait_s=None, ignore_lock_of=(), progress=None)",
     "results": "(folder='seatrial-results')",
     "compare": "(*sides, along=None, margin=0.02)",
-    "profile": "(command, *, results='seatrial-results', io_s=0.2, wait_every=0, trace_B=0, stdout=None)",
+    "profile": "(command, *, results='seatrial-results', io_s=0.2, wait_every=0, trace_B=0, paths=0, rows=4096, "
+    "has_counters=False, has_openmp=False, stdout=None)",
 }
 FIELDS = {
     "RunResult": {"experiments", "environments", "choices", "study", "problem"},

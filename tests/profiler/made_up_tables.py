@@ -18,8 +18,8 @@ from seatrial.profiler.tables.process_table import (
     MODULES_B,
     PAGE_B,
     PEER_B,
-    PEERS_AT,
     SLOT,
+    SLOT_B,
     SLOTS,
     SLOTS_AT,
     THREAD,
@@ -116,15 +116,21 @@ class Table:
     quota: float = 0.0
     system_uses: Mapping[str, tuple[int, float, int]] | None = None
     """Kind -> calls, seconds, bytes; None: not timed."""
+    rows: int = SLOTS
+    places: bytes = b""
+    lost_places: int = 0
     version: int = VERSION
     extension: bytes = b""
     """The bytes of the extension; none: the table has no extension."""
 
     def data(self) -> bytes:
         """The whole file."""
-        area = -(-(PEERS_AT + PEER_B * (max(self.size, 0) + 1)) // PAGE_B) * PAGE_B
+        room = SLOTS_AT + SLOT_B * self.rows + PEER_B * (max(self.size, 0) + 1)
+        area = -(-room // PAGE_B) * PAGE_B
         extension_at = PAGE_B + MODULES_B if self.extension else 0
-        at = PAGE_B + MODULES_B + (EXTENSION_B if self.extension else 0)
+        places_at = PAGE_B + MODULES_B + (EXTENSION_B if self.extension else 0)
+        places_b = -(-len(self.places) // PAGE_B) * PAGE_B
+        at = places_at + places_b
         loaded = 1_000_000
         end = loaded + round(self.wall_s * self.rate) if self.wall_s else 0
         head = HEADER.pack(
@@ -138,14 +144,16 @@ class Table:
             *(sum(1 << cpu % 64 for cpu in self.cpus if cpu // 64 == word) for word in range(64)),
             *(int(self.system_uses is not None), *self._system_uses()),
             extension_at,
+            *((0,) * 5 if self.version == 2 else (self.rows, 0, places_b, len(self.places), self.lost_places)),
         )
         data = bytearray(at + self.most_threads * area)
         data[: len(head)] = head
         modules = self.modules.encode()
         data[PAGE_B : PAGE_B + len(modules)] = modules
         data[extension_at : extension_at + len(self.extension)] = self.extension or b""
+        data[places_at : places_at + len(self.places)] = self.places
         for number, thread in enumerate(self.threads):
-            written = _area(thread, self.size)
+            written = _area(thread, self.size, self.rows)
             data[at + number * area : at + number * area + len(written)] = written
         return bytes(data)
 
@@ -159,12 +167,12 @@ class Table:
         return replace(self, **changes)
 
 
-def _area(thread: Thread, size: int) -> bytes:
+def _area(thread: Thread, size: int, rows: int) -> bytes:
     bins = np.zeros(BINS_OVER_TIME, "<u8")
     bins[: len(thread.over_time)] = [round(spent * RATE) for spent in thread.over_time]
-    slots = np.zeros(SLOTS, np.dtype(SLOT))
+    slots = np.zeros(rows, np.dtype(SLOT))
     for number, call in enumerate(thread.calls):
-        slots[(number * 2654435761 + 17) % SLOTS] = call.row()  # scattered, as hashing does
+        slots[(number * 2654435761 + 17) % rows] = call.row()  # scattered, as hashing does
     peers = np.zeros((size + 1, 4), "<u8")
     for rank, row in thread.peers.items():
         peers[rank] = row

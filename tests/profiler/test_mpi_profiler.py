@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -378,7 +379,8 @@ def test_nothing_is_newer_than_glibc_2_17_and_nothing_else_is_needed(need: Calla
     assert {"MPI_Send", "PMPI_Send", "mpi_send_", "mpi_send_f08ts_"} <= exported
     assert not {"MPI_Send_c", "MPI_Session_init", "MPI_Initialized", "MPI_Get_version", "PMPI_Send_c"} & exported
     others = {"ompt_start_tool", "seatrial_profiler_region_begin", "seatrial_profiler_region_end"}
-    assert all(re.match(r"P?MPI_|mpi_", name) or name in others for name in exported)
+    of_loader = {"dlsym", "dlvsym", "dlopen", "dlmopen"} if platform.machine() == "x86_64" else set()
+    assert {name for name in exported if not re.match(r"P?MPI_|mpi_", name)} == others | of_loader
     headers = subprocess.run([objdump, "-p", profiler()], check=True, capture_output=True, text=True).stdout
     needed = set(re.findall(r"NEEDED\s+(\S+)", headers))
     assert all(re.match(r"lib(c|dl)\.so|ld-linux", name) for name in needed)

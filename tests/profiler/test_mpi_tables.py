@@ -15,8 +15,10 @@ from profiler.made_up_tables import NAMES, Call, Table, Thread, size_bin
 
 import seatrial
 from seatrial.errors import ParseError
+from seatrial.profiler.tables.places import PLACE
 from seatrial.profiler.tables.process_table import (
     HEADER,
+    SLOTS_AT,
     VERSION,
     Family,
     Module,
@@ -156,8 +158,8 @@ def test_the_form_is_that_of_the_header(tmp_path) -> None:
         f'#include "{FORMAT}"\n#include <stddef.h>\n#include <stdio.h>\n'
         "int main(void) {\n"
         '  printf("%zu %zu %zu %zu %zu ", sizeof(struct seatrial_header), sizeof(struct seatrial_slot),\n'
-        "         sizeof(struct seatrial_peer), offsetof(struct seatrial_thread, slots),\n"
-        "         sizeof(struct seatrial_thread));\n"
+        "         sizeof(struct seatrial_peer), sizeof(struct seatrial_thread),\n"
+        "         sizeof(struct seatrial_place));\n"
         '  printf("%zu %u\\n", offsetof(struct seatrial_header, host), (unsigned)SEATRIAL_VERSION);\n'
         "  for (unsigned long long n = 0; n < 70000; n = n < 2000 ? n + 1 : n + 997)\n"
         '    printf("%llu %u %llu\\n", n, seatrial_bin(n), (unsigned long long)seatrial_bin_floor(seatrial_bin(n)));\n'
@@ -165,7 +167,7 @@ def test_the_form_is_that_of_the_header(tmp_path) -> None:
     )
     subprocess.run([compiler, "-Wall", "-Wextra", "-Werror", "-o", tmp_path / "form", source], check=True)
     first, *lines = subprocess.run([tmp_path / "form"], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert first.split() == [str(n) for n in (HEADER.size, 64, 32, 4120, 4120 + 64 * 4096, 128, VERSION)]
+    assert first.split() == [str(n) for n in (HEADER.size, 64, 32, SLOTS_AT, PLACE.size, 128, VERSION)]
     for line in lines:
         size, number, floor = map(int, line.split())
         assert size_bin(size) == number and bin_floor(number) in (floor, floor + 1) and bin_floor(number) <= size

@@ -95,13 +95,22 @@ def _repeats(side: SideExperiment) -> _Profiles:
         ranks = profile["tables"]
         if not profile["complete"] or not ranks or ranks != profile["ranks"]:
             continue
-        parts: _Repeat = {(call, size): (s / ranks, n / ranks) for call, size, n, _, s in profile["calls"]}
+        parts: _Repeat = {}
+        for call, size, n, _, s in profile["calls"]:
+            key = (_without_c(call), size)
+            time_s, calls = parts.get(key, (0.0, 0.0))
+            parts[key] = (time_s + s / ranks, calls + n / ranks)
         parts[_WHOLE] = (profile["wall_s"] / ranks, 0.0)
         parts[COMPUTING, None] = (max(0.0, profile["wall_s"] - profile["mpi_s"]) / ranks, 0.0)
         found.append(parts)
         summaries.append(profile)
         blocks.append(str(record.seen.get("block") or ""))
     return _Profiles(found, blocks, len(records) - len(found), summaries)
+
+
+def _without_c(call: str) -> str:
+    """The function whose `_c` variant this is: a program may call one with one library and the other with another."""
+    return call.removesuffix("_c")
 
 
 def _pairs(baseline: _Profiles, candidate: _Profiles) -> list[tuple[_Repeat, _Repeat]]:

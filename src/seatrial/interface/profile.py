@@ -24,6 +24,7 @@ from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.merge.merge import empty_profile
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
+from seatrial.profiler.tables.process_table import MOST_PATH_FRAMES, MOST_SLOTS, SLOTS
 from seatrial.report.profile.document import TraceJson, profile_document, profile_json
 from seatrial.report.profile.trace_export import TraceExport, write_trace
 from seatrial.store.contents import read_contents
@@ -72,6 +73,8 @@ def profile(
     io_s: float = IO_EVERY_S,
     wait_every: int = 0,
     trace_B: int = 0,
+    paths: int = 0,
+    rows: int = SLOTS,
     has_counters: bool = False,
     has_openmp: bool = False,
     stdout: int | None = None,
@@ -81,15 +84,20 @@ def profile(
     The command runs unmodified, with our terminal and standard input; `stdout` is a file descriptor for its output
     instead of ours. Its profile is kept in the results folder. `io_s`: sampling interval of each rank's I/O in seconds
     (0: off). `wait_every`: insert a barrier before every N-th collective, to measure waiting separately (0: off).
-    `trace_B`: record every call, up to this many bytes per rank, for replay with SimGrid (0: off). `has_counters`:
-    count cycles, instructions, cache misses and floating-point operations of each rank; `has_openmp`: record OpenMP
-    regions, if the runtime has OMPT.
+    `trace_B`: record every call, up to this many bytes per rank, for replay with SimGrid (0: off). `paths`: calls of
+    the call path that is recorded with each call site (0: the call site alone). `rows`: of the table of each thread, a
+    power of two. `has_counters`: count cycles, instructions, cache misses and floating-point operations of each rank;
+    `has_openmp`: record OpenMP regions, if the runtime has OMPT.
 
     Call it from the main thread, since it passes signals on to the command. Raises UsageError if the command cannot be
     started, BuildError if the profiler cannot be built, and StoreError.
     """
     if 0 < trace_B < LEAST_TRACE_B:
         raise UsageError(f"--trace allows only {trace_B} B per rank", "give 64KiB or more, such as 64MiB")
+    if not 0 <= paths <= MOST_PATH_FRAMES:
+        raise UsageError(f"--paths cannot record {paths} calls", f"give 0 (off) to {MOST_PATH_FRAMES}")
+    if not SLOTS <= rows <= MOST_SLOTS or rows & rows - 1:
+        raise UsageError(f"--rows cannot be {rows}", f"give a power of two from {SLOTS} to {MOST_SLOTS}")
     if not command:
         raise UsageError("no command given", "for example: seatrial profile -- mpirun -n 8 ./app")
     started_s = time.time()
@@ -103,9 +111,8 @@ def profile(
             f"{tables} cannot be created: {reason(error)}", "name another folder with --results"
         ) from error
     try:
-        ended = run_profiled(
-            command, tables, ProbeSettings(io_s, wait_every, trace_B, has_counters, has_openmp), stdout
-        )
+        settings = ProbeSettings(io_s, wait_every, trace_B, paths, rows, has_counters, has_openmp)
+        ended = run_profiled(command, tables, settings, stdout)
     except BaseException:
         _remove_if_empty(tables, folder)
         raise
@@ -150,8 +157,10 @@ def _result(
     if results is not None:
         made = judged_profiles(made, results)
     status = None if ended is None else ended.exit_status
-    state, reason = _outcome(command, made, damaged, status)
+    state, reason = _outcome(command, made, damaged, status, tables)
     if folder is not None and not made and not damaged:
+        for note in tables.glob("*.note"):
+            note.unlink(missing_ok=True)
         _remove_if_empty(tables, folder)
         folder = None
     more: dict[str, Any] = {"folder": None if folder is None else str(folder)}
@@ -188,7 +197,9 @@ def _trace(tables: Path, folder: Path, results: Path, made: Sequence[Profile]) -
     return None
 
 
-def _outcome(command: Sequence[str], made: Sequence[Profile], damaged: int, status: int | None) -> tuple[str, str]:
+def _outcome(
+    command: Sequence[str], made: Sequence[Profile], damaged: int, status: int | None, tables: Path
+) -> tuple[str, str]:
     """(state, reason) of the command."""
     if status:
         return "failed", f"the command ended with exit status {status}"
@@ -196,7 +207,7 @@ def _outcome(command: Sequence[str], made: Sequence[Profile], damaged: int, stat
         return "ok", ""
     if damaged:
         return "failed", "no table could be read"
-    return "unsupported", why_nothing(command, os.environ)
+    return "unsupported", why_nothing(command, os.environ, tables)
 
 
 def _keep(result: ProfileResult, folder: Path, tables: Path) -> None:

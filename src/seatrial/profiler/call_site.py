@@ -15,11 +15,25 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """One call on the way to a call of MPI: the return address, as `offset` in the file `module`, or a line of Python,
+    which has only `frames`. These go from the innermost (perhaps inlined) function outwards; empty if no symbol is
+    known."""
+
+    module: str = ""
+    offset: int = 0
+    frames: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CallSite:
     """One place that calls one MPI function. `offset` is the return address in the file `module`.
 
     `frames` go from the innermost (perhaps inlined) function outwards; empty if no symbol is known. `ranks` is the
-    number of ranks that called from here. `module` is "" if the address is in no mapped file, or was dropped.
+    number of ranks that called from here. `module` is "" if the place is a line of Python, if the address is in no
+    mapped file, or if it was dropped. `path` are the calls that led here, innermost first, including the call site;
+    empty if only that is known. If the innermost ones are in libraries that call MPI for others, the place is the first
+    one outside of them.
     """
 
     call: str
@@ -30,3 +44,4 @@ class CallSite:
     bytes: int
     ranks: int
     frames: tuple[Frame, ...] = ()
+    path: tuple[Caller, ...] = ()

@@ -292,13 +292,15 @@ class Trust:
 
     `families` are the MPI families that the ranks use; `has_sizes` is False if one of them is unknown: then only times
     and counts are recorded. `without_site` counts calls whose call site was dropped because the table was full,
-    `lost_calls` calls in no table, `unknown_length` received messages of unknown length. `unmatched_B` is the
-    difference between the bytes sent and received, summed over pairs; `damaged` the number of unreadable tables.
+    `without_path` those whose path or line of Python was, `lost_calls` calls in no table, `unknown_length` received
+    messages of unknown length. `unmatched_B` is the difference between the bytes sent and received, summed over pairs;
+    `damaged` the number of unreadable tables.
     """
 
     missing: tuple[int, ...] = ()
     unfinished: tuple[int, ...] = ()
     without_site: int = 0
+    without_path: int = 0
     lost_calls: int = 0
     unknown_length: int = 0
     unmatched_B: int = 0
@@ -315,7 +317,7 @@ class Trust:
     @property
     def overflow(self) -> int:
         """Calls recorded incompletely because a table was full."""
-        return self.without_site + self.lost_calls
+        return self.without_site + self.without_path + self.lost_calls
 
 
 @dataclass(frozen=True, slots=True)

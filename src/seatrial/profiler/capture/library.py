@@ -40,6 +40,8 @@ def profiler_variables(
     io_s: float = 0.0,
     wait_every: int = 0,
     trace_B: int = 0,
+    path_frames: int = 0,
+    rows: int = 0,
     has_counters: bool = False,
     has_openmp: bool = False,
 ) -> dict[str, str]:
@@ -49,7 +51,9 @@ def profiler_variables(
     While the program runs, tables are in `node_folder` (on each node's memory file system; created if necessary). One
     `collector` on each node watches them and samples input and output every `io_s` seconds (0: off). Every
     `wait_every`-th blocking collective gets a barrier before it (0: none). `trace_B` is the largest trace of a rank
-    (0: no trace). `has_counters`: with hardware counters; `has_openmp`: with OpenMP regions, if the runtime has OMPT.
+    (0: no trace). `path_frames` is the number of calls that a call path has (0: none), `rows` that of the rows of each
+    thread's table (0: as many as usual). `has_counters`: with hardware counters; `has_openmp`: with OpenMP regions, if
+    the runtime has OMPT.
     """
     others = variables.get("LD_PRELOAD", "")
     chosen = {
@@ -62,6 +66,8 @@ def profiler_variables(
         "SEATRIAL_PROFILE_IO": f"{io_s:g}" if io_s > 0 else "",
         "SEATRIAL_PROFILE_WAIT": str(wait_every) if wait_every > 0 else "",
         "SEATRIAL_PROFILE_TRACE": str(trace_B) if trace_B > 0 else "",
+        "SEATRIAL_PROFILE_PATHS": str(path_frames) if path_frames > 0 else "",
+        "SEATRIAL_PROFILE_ROWS": str(rows) if rows > 0 else "",
         "SEATRIAL_PROFILE_COUNTERS": "1" if has_counters else "",
         "SEATRIAL_PROFILE_OPENMP": "1" if has_openmp else "",
     }

@@ -17,17 +17,21 @@ from seatrial.launch.attached import Ended, run_attached
 from seatrial.launch.forwarded import forwarded, is_launcher
 from seatrial.profiler.capture.library import build_collector, build_profiler, profiler_variables
 from seatrial.profiler.capture.node_folder import NodeFolder, node_folder
+from seatrial.store.files import opened_file
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
     """What is recorded besides counts and times. `io_s`: sampling interval of input and output in seconds;
-    `wait_every`: every N-th collective gets a barrier before it; `trace_B`: the largest trace of a rank; 0: off.
-    `has_counters`: hardware counters; `has_openmp`: OpenMP regions."""
+    `wait_every`: every N-th collective gets a barrier before it; `trace_B`: the largest trace of a rank; `path_frames`:
+    calls of a call path; 0: off. `rows`: of each thread's table; 0: as many as usual. `has_counters`: hardware
+    counters; `has_openmp`: OpenMP regions."""
 
     io_s: float = 0.0
     wait_every: int = 0
     trace_B: int = 0
+    path_frames: int = 0
+    rows: int = 0
     has_counters: bool = False
     has_openmp: bool = False
 
@@ -91,6 +95,8 @@ def profiled_variables(
         io_s=settings.io_s,
         wait_every=settings.wait_every,
         trace_B=settings.trace_B,
+        path_frames=settings.path_frames,
+        rows=settings.rows,
         has_counters=settings.has_counters,
         has_openmp=settings.has_openmp,
     )
@@ -108,8 +114,11 @@ def _for_all_ranks(command: Sequence[str], added: Mapping[str, str], variables: 
     return forwarded(command, added) if is_openmpi else list(command)
 
 
-def why_nothing(command: Sequence[str], variables: Mapping[str, str]) -> str:
-    """Why a command may have left no table, judged from its program files."""
+def why_nothing(command: Sequence[str], variables: Mapping[str, str], tables: Path) -> str:
+    """Why a command may have left no table: what the profiler noted beside the `tables`, else judged from the program
+    files."""
+    if (noted := read_note(tables)) is not None:
+        return noted
     refused = [
         f"{program.name}: {why}"
         for program in programs_among(command, variables)
@@ -117,6 +126,27 @@ def why_nothing(command: Sequence[str], variables: Mapping[str, str]) -> str:
     ]
     seen = "no process of this command called MPI_Init under the profiler"
     return f"{seen} ({'; '.join(refused)}: no library can be preloaded)" if refused else seen
+
+
+_NOTES = {
+    "dlmopen": "it loaded MPI with dlmopen ({}): a preloaded library does not see calls in another namespace",
+    "RTLD_DEEPBIND": "it loaded {} with the flag RTLD_DEEPBIND: its calls go past a preloaded library",
+}
+_MOST_NOTE_B = 1200
+
+
+def read_note(tables: Path) -> str | None:
+    """Why a process that loaded MPI is not profiled, as the profiler noted it (profiler/native/loading.c); None if it
+    noted nothing."""
+    for path in sorted(tables.glob("*.note")):
+        try:
+            with opened_file(tables, path.name) as file:
+                how, _, loaded = file.read(_MOST_NOTE_B).decode("utf-8", "replace").strip().partition(" ")
+        except OSError:
+            continue
+        if how in _NOTES:
+            return f"MPI_Init was not called under the profiler; {_NOTES[how].format(loaded)}"
+    return None
 
 
 def profile_name(started_s: float) -> str:

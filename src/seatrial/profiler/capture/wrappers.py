@@ -48,7 +48,7 @@ _NOT_WRAPPED = frozenset({"MPI_Pcontrol", "MPI_Get_version", "MPI_Get_library_ve
 their time does not count."""
 
 _LOOKED_UP = frozenset({"MPI_Initialized", "MPI_Finalized"})
-"""Programs look these up with dlsym to find out whether an MPI library is loaded."""
+"""Programs look these up with dlsym to find out whether an MPI library is loaded, and which."""
 
 
 def wrapped() -> tuple[tuple[int, Function], ...]:
@@ -121,6 +121,7 @@ def _tables() -> list[str]:
         "\nconst char* const seatrial_names[] = {" + ", ".join(f'"{name}"' for name in names) + "};",
         f"seatrial_function seatrial_found[{len(names)}];\n",
         *_unnamed(),
+        *_by_name(),
     ]
 
 
@@ -144,6 +145,27 @@ def _unnamed() -> list[str]:
     rows = [f'  {{"{name}", (seatrial_function)seatrial_unnamed_{name}}},' for name in names]
     count = f"const unsigned seatrial_unnamed_count = {len(names)};"
     return [*declared, "const struct seatrial_unnamed seatrial_unnamed[] = {", *rows, "};", count]
+
+
+def _by_name() -> list[str]:
+    """The table of the wrappers for programs that look functions up (profiler/native/dlsym.h), by name."""
+    numbers = {
+        name: (2 * place + layer, function)
+        for place, (_, function) in enumerate(wrapped())
+        if function.name not in _LOOKED_UP
+        for layer, name in enumerate((function.name, f"P{function.name}"))
+    }
+    declared = [
+        f"word {name}({_declared(['word'] * len(function.parameters))});"
+        for name, (_, function) in numbers.items()
+        if has_name(function)
+    ]
+    rows = [
+        f'  {{"{name}", (seatrial_function){"" if has_name(function) else "seatrial_unnamed_"}{name}, {number}}},'
+        for name, (number, function) in sorted(numbers.items())
+    ]
+    count = f"const unsigned seatrial_by_name_count = {len(rows)};"
+    return [*declared, "const struct seatrial_by_name seatrial_by_name[] = {", *rows, "};", count]
 
 
 def _declared(words: list[str]) -> str:

@@ -91,11 +91,18 @@ def _with_paging(found: list[Diagnosis]) -> list[Diagnosis]:
 
 
 def _site(profile: Profile, one: Diagnosis) -> CallSite | None:
-    """The place with most of the time of the diagnosis's calls; of all calls that wait, if it names none."""
+    """The place with most of the time of the diagnosis's calls, by whatever path; of all calls that wait, if it names
+    none."""
     if one.cause in NO_CPU_CAUSES or one.cause in _NOT_AT_CALLS:
         return None
-    sites = (site for site in profile.callsites if site.frames)  # the longest first
-    return next((site for site in sites if (site.call == one.call if one.call else wait_kind(site.call))), None)
+    time_s: dict[tuple[object, ...], float] = {}
+    longest: dict[tuple[object, ...], CallSite] = {}
+    for site in profile.callsites:  # the longest first
+        if site.frames and (site.call == one.call if one.call else wait_kind(site.call)):
+            place = (site.call, site.module, site.offset, site.frames)
+            time_s[place] = time_s.get(place, 0.0) + site.time_s
+            longest.setdefault(place, site)
+    return longest[max(time_s, key=time_s.__getitem__)] if time_s else None
 
 
 def _not_known(profile: Profile, waiting: float) -> Diagnosis:

@@ -170,6 +170,7 @@ def _trust(tables: Sequence[ProcessTable], size: int) -> Trust:
         missing=tuple(rank for rank in range(size) if rank not in present),
         unfinished=tuple(table.rank or 0 for table in tables if table.state is not State.FINALIZED),
         without_site=sum(thread.without_site for table in tables for thread in table.threads),
+        without_path=sum(table.lost_places for table in tables),
         lost_calls=sum(table.lost_calls for table in tables),
         unknown_length=sum(table.unknown_length for table in tables),
         families=tuple(sorted(_FAMILIES[family] for family in families)),

@@ -1,4 +1,5 @@
-"""The call sites of MPI over all ranks. Addresses are first mapped to (file, offset), which agrees across ranks."""
+"""The call sites of MPI over all ranks. Addresses are first mapped to (file, offset), which agrees across ranks; places
+that are more than an address to (a file of no name, number of the path)."""
 
 from __future__ import annotations
 
@@ -6,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.profiler.call_site import CallSite, Frame
+from seatrial.profiler.call_site import Caller, CallSite, Frame
+from seatrial.profiler.merge.places import Paths, shown_of
 from seatrial.profiler.merge.rows import Rows
+from seatrial.profiler.tables.places import PLACE_BIT
 from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:
@@ -18,7 +21,7 @@ Resolve = Callable[[str, Sequence[int]], Mapping[int, tuple[Frame, ...]]]
 """(file, return addresses as offsets in it) -> the frames of the known addresses."""
 
 _MOST_RESOLVED = 1000
-_NOWHERE = 0
+_NOWHERE, _PATH = 0, 1
 _BITS_OF_FILE = 32
 
 
@@ -28,7 +31,7 @@ def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str],
 
     if not len(rows.call):
         return []
-    files, module, offset = _places(tables, rows)
+    files, paths, module, offset = _places(tables, rows)
     # The sort is stable: the rows of a process stay together.
     order = np.lexsort((offset, rows.call << _BITS_OF_FILE | module))
     call, module, offset, process = rows.call[order], module[order], offset[order], rows.process[order]
@@ -40,7 +43,7 @@ def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str],
     sums = [np.add.reduceat(column[order], first) for column in (rows.count, rows.time_s, rows.bytes)]
     ranks = np.add.reduceat(other_rank.astype(np.int64), first)
     found = [
-        CallSite(names[c - 1], files[m], at, count, time_s, total, n)
+        _call_site(names[c - 1], files[m], at, paths.found[at] if m == _PATH else (), count, time_s, total, n)
         for c, m, at, count, time_s, total, n in zip(
             call[first].tolist(),
             module[first].tolist(),
@@ -54,13 +57,25 @@ def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str],
     return _resolved(found, resolve)
 
 
+def _call_site(
+    call: str, module: str, offset: int, path: tuple[Caller, ...], count: int, time_s: float, total: int, ranks: int
+) -> CallSite:
+    if not path:
+        return CallSite(call, module, offset, count, time_s, total, ranks)
+    shown = path[shown_of(path)]
+    whole = path if len(path) > 1 else ()
+    return CallSite(call, shown.module, shown.offset, count, time_s, total, ranks, shown.frames, whole)
+
+
 def _places(
     tables: Sequence[ProcessTable], rows: Rows
-) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(files, index of the file of each row, offset in it); file 0 is "", for addresses in no mapped file."""
+) -> tuple[list[str], Paths, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(files, paths, index of the file of each row, offset in it). File 0 is "", for addresses in no mapped file; file
+    1 stands for the paths, with the number of the path as offset."""
     import numpy as np
 
-    numbers: dict[str, int] = {"": _NOWHERE}
+    numbers: dict[str | None, int] = {"": _NOWHERE, None: _PATH}
+    paths = Paths()
     module: npt.NDArray[np.int64] = np.zeros(len(rows.call), np.int64)
     offset: npt.NDArray[np.int64] = np.zeros(len(rows.call), np.int64)
     ends = np.searchsorted(rows.process, np.arange(len(tables) + 1))
@@ -77,14 +92,26 @@ def _places(
         is_in = (place >= 0) & (site < stops[place])
         module[start:end] = np.where(is_in, which[place], _NOWHERE)
         offset[start:end] = np.where(is_in, (site - begins[place]).astype(np.int64) + offsets[place], 0)
-    return list(numbers), module, offset
+        for key in np.unique(site[site >= np.uint64(PLACE_BIT)]).tolist():
+            if key in table.places:
+                is_there = np.flatnonzero(site == np.uint64(key)) + start
+                module[is_there], offset[is_there] = _PATH, paths.number_of(table.places[key], table, mapped)
+    return [name or "" for name in numbers], paths, module, offset
 
 
 def _resolved(sites: list[CallSite], resolve: Resolve) -> list[CallSite]:
     wanted: dict[str, set[int]] = {}
     for site in sites[:_MOST_RESOLVED]:
-        if site.module:
-            wanted.setdefault(site.module, set()).add(site.offset)
+        for module, offset in ((site.module, site.offset), *((one.module, one.offset) for one in site.path)):
+            if module:
+                wanted.setdefault(module, set()).add(offset)
     known = {module: resolve(module, sorted(offsets)) for module, offsets in wanted.items()}
-    named = [replace(site, frames=known.get(site.module, {}).get(site.offset, ())) for site in sites[:_MOST_RESOLVED]]
+
+    def frames(one: CallSite | Caller) -> tuple[Frame, ...]:
+        return known.get(one.module, {}).get(one.offset, ()) if one.module else one.frames
+
+    named = [
+        replace(site, frames=frames(site), path=tuple(replace(one, frames=frames(one)) for one in site.path))
+        for site in sites[:_MOST_RESOLVED]
+    ]
     return named + sites[_MOST_RESOLVED:]

@@ -11,16 +11,30 @@
 enum {
   FIRST_BIN_SHIFT = 22, /* a few milliseconds; the bins widen as the run gets longer */
   TIDY_TICKS = 1 << 17,
-  NO_SITES = SEATRIAL_SLOTS / 8 * 7,      /* slots in use beyond which call sites are dropped, */
-  COARSE_BINS = SEATRIAL_SLOTS / 16 * 15, /* then sizes are recorded by their power of two, */
-  NO_BINS = SEATRIAL_SLOTS / 64 * 63,     /* then neither size nor communicator is recorded */
+  CANDIDATES = 32, /* rows of which the one with the least time gives way to a new call site */
   OWN_CALLS = 1024
 };
+
+/* Slots in use beyond which call sites give way to each other, */
+static uint32_t no_sites(uint32_t rows) {
+  return rows / 8 * 7;
+}
+
+/* then sizes are recorded by their power of two, */
+static uint32_t coarse_bins(uint32_t rows) {
+  return rows / 16 * 15;
+}
+
+/* then neither size nor communicator is recorded. */
+static uint32_t no_bins(uint32_t rows) {
+  return rows / 64 * 63;
+}
 
 _Thread_local struct seatrial_thread_state seatrial_thread_state;
 uint64_t seatrial_generation = 1;
 bool seatrial_examines_calls;
 unsigned seatrial_examine_reasons;
+word (*seatrial_refine_site)(word site);
 
 /* Absorbs counts for which no slot was free; it is never read. */
 static _Thread_local struct seatrial_slot discarded;
@@ -64,8 +78,9 @@ static struct seatrial_thread* claim_any(void) {
 void seatrial_count_into(struct seatrial_thread* area) {
   struct seatrial_thread_state* here = &seatrial_thread_state;
   here->area = area;
-  here->slots = area->slots;
-  here->peers = (struct seatrial_peer*)(area + 1);
+  here->rows = seatrial_process.header->rows;
+  here->slots = seatrial_slots_of(area);
+  here->peers = (struct seatrial_peer*)(here->slots + here->rows);
   here->loaded_at = seatrial_process.header->loaded_at;
   here->until = here->tidy_at = 0;
   if (area->bin_ticks == 0)
@@ -137,28 +152,47 @@ word seatrial_enter_slowly(word site) {
       seatrial_change_area();
   }
   here->where = SEATRIAL_INSIDE;
-  return seatrial_in_region(here->site != 0 ? here->site : site);
+  site = here->site != 0 ? here->site : site;
+  if (!SEATRIAL_LIKELY(seatrial_refine_site == NULL))
+    site = seatrial_refine_site(site);
+  return seatrial_in_region(site);
 }
 
-/* The slot of a key, created if needed; NULL if all slots are taken. */
+static void make_slot(struct seatrial_slot* slot, uint64_t head, uint64_t site) {
+  slot->site = site;
+  slot->least_ticks = UINT64_MAX;
+  __atomic_store_n((uint64_t*)(void*)slot, head, __ATOMIC_RELEASE);
+}
+
+/* The `n`-th slot to probe for a key. More than SEATRIAL_SLOTS rows are probed from another place
+ * than the first one, spread over all of them. */
+static struct seatrial_slot* probed(uint32_t n, uint64_t head, uint64_t site) {
+  const struct seatrial_thread_state* here = &seatrial_thread_state;
+  const uint32_t first = seatrial_place_of(head, site);
+  if (here->rows == SEATRIAL_SLOTS || n == 0)
+    return &here->slots[(first + n) % SEATRIAL_SLOTS];
+  const uint32_t spread = (uint32_t)(seatrial_hash_of(head, site) >> 32);
+  return &here->slots[(spread + n) % here->rows];
+}
+
+/* The slot of a key, created in the first free slot if it may be; NULL if there is none. Slots
+ * never become free again, but their keys change: a free slot does not end the search within the
+ * first `at_least` slots. */
 static struct seatrial_slot* slot_of(struct seatrial_thread* area, uint64_t head, uint64_t site,
-                                     bool may_make) {
-  uint32_t place = seatrial_place_of(head, site);
-  for (uint32_t tried = 0; tried < SEATRIAL_SLOTS; tried++) {
-    struct seatrial_slot* slot = &area->slots[place];
+                                     bool may_make, uint32_t at_least) {
+  const uint32_t rows = seatrial_thread_state.rows;
+  for (uint32_t tried = 0; tried < rows; tried++) {
+    struct seatrial_slot* slot = probed(tried, head, site);
     const uint64_t there = seatrial_head_of(slot);
     if (there == head && slot->site == site)
       return slot;
-    if (there == 0) {
-      if (!may_make)
-        return NULL;
-      slot->site = site;
-      slot->least_ticks = UINT64_MAX;
-      __atomic_store_n((uint64_t*)(void*)slot, head, __ATOMIC_RELEASE);
-      area->used++;
-      return slot;
-    }
-    place = (place + 1) % SEATRIAL_SLOTS;
+    if (there != 0 || (!may_make && tried < at_least))
+      continue;
+    if (!may_make)
+      return NULL;
+    make_slot(slot, head, site);
+    area->used++;
+    return slot;
   }
   return NULL;
 }
@@ -175,24 +209,65 @@ static bool is_part(uint64_t head) {
   return (head >> 24 & 0xff) != 0;
 }
 
-/* Falls back to coarser keys as the table fills up: count and bytes stay exact. */
+/* The row without a call site; as the table fills up, its key gets coarser: count and bytes stay
+ * exact. */
 static struct seatrial_slot* find_coarser(struct seatrial_thread* area, uint64_t head) {
-  if (!is_part(head))
-    area->without_site++;
-  struct seatrial_slot* slot = slot_of(area, head, 0, area->used < COARSE_BINS);
+  const uint32_t rows = seatrial_thread_state.rows;
+  struct seatrial_slot* slot = slot_of(area, head, 0, area->used < coarse_bins(rows), 0);
   if (slot == NULL)
-    slot = slot_of(area, coarse(head), 0, area->used < NO_BINS);
+    slot = slot_of(area, coarse(head), 0, area->used < no_bins(rows), 0);
   if (slot == NULL)
-    slot = slot_of(area, head & 0xff00ffffu, 0, true);
+    slot = slot_of(area, head & 0xff00ffffu, 0, true, 0);
+  return slot;
+}
+
+/* The call site with the least time among the first slots of a new key; NULL if there is none. */
+static struct seatrial_slot* coldest(uint64_t head, uint64_t site) {
+  struct seatrial_slot* found = NULL;
+  for (uint32_t n = 0; n < CANDIDATES; n++) {
+    struct seatrial_slot* slot = probed(n, head, site);
+    if (slot->site != 0 && (found == NULL || slot->ticks < found->ticks))
+      found = slot;
+  }
+  return found;
+}
+
+/* Gives the row of a rarely called site to a new one, after adding it to the row without a site.
+ * Thus sites with most of the time have rows at the end, not those that came first (as in: A.
+ * Metwally, D. Agrawal, A. El Abbadi, "Efficient computation of frequent and top-k elements in data
+ * streams", ICDT 2005). NULL if no row can be given. */
+static struct seatrial_slot* replace_coldest(struct seatrial_thread* area, uint64_t head,
+                                             uint64_t site) {
+  struct seatrial_slot* slot = coldest(head, site);
+  struct seatrial_slot* rest = slot == NULL ? NULL : find_coarser(area, seatrial_head_of(slot));
+  if (rest == NULL)
+    return NULL;
+  rest->count += slot->count;
+  rest->bytes += slot->bytes;
+  rest->ticks += slot->ticks;
+  if (slot->least_ticks < rest->least_ticks)
+    rest->least_ticks = slot->least_ticks;
+  if (slot->most_ticks > rest->most_ticks)
+    rest->most_ticks = slot->most_ticks;
+  area->without_site += slot->count;
+  slot->count = 0; /* a row without calls is ignored by readers */
+  slot->bytes = slot->ticks = slot->most_ticks = 0;
+  make_slot(slot, head, site);
   return slot;
 }
 
 struct seatrial_slot* seatrial_find_slot(uint64_t head, uint64_t site) {
   struct seatrial_thread_state* here = &seatrial_thread_state;
   struct seatrial_thread* area = here->area;
-  struct seatrial_slot* slot = slot_of(area, head, site, area->used < NO_SITES);
-  if (slot == NULL)
+  const bool is_full = area->used >= no_sites(here->rows);
+  struct seatrial_slot* slot = slot_of(area, head, site, !is_full, site != 0 ? CANDIDATES : 0);
+  if (slot == NULL && site != 0)
+    slot = replace_coldest(area, head, site);
+  if (slot == NULL) {
+    if (site != 0)
+      area->without_site++;
     slot = find_coarser(area, head);
+  }
   if (slot == NULL) {
     if (!is_part(head))
       __atomic_fetch_add(&seatrial_process.header->lost_calls, 1, __ATOMIC_RELAXED);
@@ -262,7 +337,8 @@ void seatrial_add_time(uint64_t begin, uint64_t end) {
 
 /* The process has no file yet: this is recorded in memory that is discarded. */
 double seatrial_own_ticks(void) {
-  const size_t bytes = sizeof(struct seatrial_thread) + sizeof(struct seatrial_peer);
+  const size_t bytes = sizeof(struct seatrial_thread) +
+                       SEATRIAL_SLOTS * sizeof(struct seatrial_slot) + sizeof(struct seatrial_peer);
   void* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     return 0;
@@ -270,7 +346,8 @@ double seatrial_own_ticks(void) {
   struct seatrial_thread* area = memory;
   seatrial_thread_state = (struct seatrial_thread_state){.where = SEATRIAL_OUTSIDE,
                                                          .outside = SEATRIAL_OUTSIDE,
-                                                         .slots = area->slots,
+                                                         .slots = seatrial_slots_of(area),
+                                                         .rows = SEATRIAL_SLOTS,
                                                          .until = UINT64_MAX,
                                                          .bin = area->over_time,
                                                          .generation = seatrial_generation,

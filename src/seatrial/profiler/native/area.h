@@ -45,6 +45,7 @@ struct seatrial_thread_state {
   uint64_t tidy_at; /* ticks: when the header is next updated */
   word site;        /* of a call through a Fortran binding, else 0 */
   unsigned bin_shift;
+  uint32_t rows;
   bool is_refused;
   bool is_stopped; /* this thread counts into an area that is never read */
   uint8_t region;  /* the innermost region that this thread is in; 0: none */
@@ -61,10 +62,18 @@ extern uint64_t seatrial_generation SEATRIAL_HIDDEN;
 enum seatrial_reason {
   SEATRIAL_EXAMINES_FOR_TRACE = 1,
   SEATRIAL_EXAMINES_FOR_WAITING = 2,
-  SEATRIAL_EXAMINES_FOR_REGIONS = 4
+  SEATRIAL_EXAMINES_FOR_REGIONS = 4,
+  SEATRIAL_EXAMINES_FOR_PLACES = 8
 };
 extern unsigned seatrial_examine_reasons SEATRIAL_HIDDEN;
 extern bool seatrial_examines_calls SEATRIAL_HIDDEN; /* set once this or another thread counts */
+
+/* What replaces the address of a call site, if calls are examined for places. */
+extern word (*seatrial_refine_site)(word site) SEATRIAL_HIDDEN;
+
+static inline struct seatrial_slot* seatrial_slots_of(const struct seatrial_thread* area) {
+  return (struct seatrial_slot*)(area + 1);
+}
 
 void seatrial_release_area(void);
 
@@ -108,12 +117,16 @@ static inline uint64_t seatrial_head_of(const struct seatrial_slot* slot) {
   return head;
 }
 
-/* The first slot to probe for a key. The low bits of the site, in which nearby sites differ, are
- * rotated to where the head has none; one multiplication spreads them (Fibonacci hashing: D. E.
- * Knuth, The Art of Computer Programming, volume 3, section 6.4). */
+/* The low bits of the site, in which nearby sites differ, are rotated to where the head has none;
+ * one multiplication spreads them (Fibonacci hashing: D. E. Knuth, The Art of Computer Programming,
+ * volume 3, section 6.4). */
+static inline uint64_t seatrial_hash_of(uint64_t head, uint64_t site) {
+  return (head ^ (site << 43 | site >> 21)) * 0x9e3779b97f4a7c15ull;
+}
+
+/* The first slot to probe for a key: one of the first SEATRIAL_SLOTS, however many there are. */
 static inline uint32_t seatrial_place_of(uint64_t head, uint64_t site) {
-  const uint64_t key = head ^ (site << 43 | site >> 21);
-  return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 52) % SEATRIAL_SLOTS;
+  return (uint32_t)(seatrial_hash_of(head, site) >> 52) % SEATRIAL_SLOTS;
 }
 
 static SEATRIAL_INLINE void seatrial_add_to_slot(struct seatrial_slot* slot, uint64_t bytes,

@@ -30,8 +30,8 @@ static uint64_t calls(void) {
   const struct seatrial_header* header = seatrial_process.header;
   uint64_t sum = header->lost_calls;
   for (uint32_t i = 0; i < header->threads; i++)
-    for (unsigned k = 0; k < SEATRIAL_SLOTS; k++)
-      sum += area(i)->slots[k].count;
+    for (unsigned k = 0; k < header->rows; k++)
+      sum += ((const struct seatrial_slot*)(area(i) + 1))[k].count;
   return sum;
 }
 

@@ -1,6 +1,6 @@
 #include "look_up.h"
 
-#include "old_glibc.h"
+#include "loader.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -9,10 +9,9 @@
 
 extern const char __ehdr_start __attribute__((visibility("hidden")));
 
-/* The next definition in the loader's search order. dlsym resolves RTLD_NEXT relative to its
- * caller: this library. */
+/* The next definition in the loader's search order, behind this library. */
 static void* next_in_order(const char* name) {
-  return dlsym(RTLD_NEXT, name);
+  return seatrial_dlsym(RTLD_NEXT, name);
 }
 
 struct search {
@@ -33,10 +32,10 @@ static int search_object(struct dl_phdr_info* info, size_t size, void* data) {
   }
   if (info->dlpi_name == NULL || info->dlpi_name[0] == '\0')
     return 0;
-  void* object = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  void* object = seatrial_dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
   if (object == NULL)
     return 0;
-  search->found = dlsym(object, search->name);
+  search->found = seatrial_dlsym(object, search->name);
   return search->found != NULL;
 }
 
@@ -48,7 +47,7 @@ static void* in_any_object(const char* name) {
 
 /* The program may hold a copy relocation of the object, which is then the one in use. */
 void* seatrial_look_up_data(const char* name) {
-  void* found = dlsym(RTLD_DEFAULT, name);
+  void* found = seatrial_dlsym(RTLD_DEFAULT, name);
   return found != NULL ? found : in_any_object(name);
 }
 

@@ -1,6 +1,7 @@
 #include "rebind.h"
 
-#include "old_glibc.h"
+#include "elf_symbols.h"
+#include "loader.h"
 #include "process.h"
 #include "system_time.h"
 
@@ -46,9 +47,8 @@ static const struct seatrial_unnamed* unnamed_of(const char* name) {
   return bsearch(name, seatrial_unnamed, seatrial_unnamed_count, sizeof *seatrial_unnamed, compare);
 }
 
-/* Most loaders relocate these to addresses; some leave them relative to the object. */
 static uintptr_t address(const struct object* object, ElfW(Addr) value) {
-  return value < object->base ? object->base + value : value;
+  return seatrial_dynamic_address(object->base, value);
 }
 
 static bool read_dynamic(struct object* object, const ElfW(Dyn) * entry) {
@@ -128,7 +128,7 @@ static void rebind_to(const struct object* object, const ElfW(Rela) * relocation
     return;
   if (ELF64_R_TYPE(relocation->r_info) == CALLED && bound != next &&
       is_within(object, bound)) { /* lazily bound: not resolved yet */
-    const uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, name);
+    const uintptr_t first = (uintptr_t)seatrial_dlsym(RTLD_DEFAULT, name);
     bound = first == 0 || is_within(object, first) ? next : first;
   }
   if (next != 0 && bound == next)

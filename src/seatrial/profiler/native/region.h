@@ -1,12 +1,10 @@
 /* Regions that the program names (include/seatrial_regions.h, MPI_Pcontrol): count, time, MPI time
  * and CPU time of each. Calls of MPI are counted by region as well: the number of the innermost
- * region is in the top byte of a row's call site, which no address uses. */
+ * region is in bits of a row's call site that neither addresses nor places use. */
 #ifndef SEATRIAL_REGION_H
 #define SEATRIAL_REGION_H
 
 #include "area.h"
-
-enum { SEATRIAL_REGION_SHIFT = 56 };
 
 /* The call site of a row, marked with the region that this thread is in. */
 static inline word seatrial_in_region(word site) {

@@ -5,6 +5,7 @@
  *   header                     one page
  *   modules                    MODULE_BYTES: "begin end offset path\n" of mapped code, as text
  *   extension                  what is recorded beside MPI calls (extension.h)
+ *   places                     places_bytes: struct seatrial_place, one after another; may be none
  *   thread areas               most_threads of them, each a header, slots, and a row of peers
  *
  * A thread area has one writer, the thread that took it (later threads take over areas of
@@ -20,7 +21,8 @@ enum {
   SEATRIAL_VERSION = 3, /* 2: without what follows cpu_right */
   SEATRIAL_PAGE = 4096,
   SEATRIAL_MODULE_BYTES = 64 * 1024,
-  SEATRIAL_SLOTS = 4096,       /* per thread; a power of two */
+  SEATRIAL_SLOTS = 4096, /* per thread, if no other number is requested; a power of two */
+  SEATRIAL_MOST_SLOTS = 1 << 18,
   SEATRIAL_EXACT_SIZES = 1024, /* bytes: each size up to this has its own bin */
   SEATRIAL_BINS_OVER_TIME = 512
 };
@@ -133,6 +135,28 @@ struct seatrial_header {
   uint64_t times_system_calls; /* 1: the following are counted, outside MPI, from MPI_Init on */
   struct seatrial_system_use system_uses[SEATRIAL_SYSTEM_KINDS];
   uint64_t extension_offset;
+  uint32_t rows;         /* slots of each thread */
+  uint32_t path_frames;  /* requested length of call paths */
+  uint64_t places_bytes; /* 0: call sites are addresses only */
+  uint64_t places_used;  /* bytes; grows once a place is complete */
+  uint64_t lost_places;  /* calls whose place did not fit */
+};
+
+/* A call site that is more than an address: the addresses of the calls that led to it, innermost
+ * first, and the lines of the Python frames that did. A slot refers to it by `key`, whose highest
+ * bit, which no address has, is set. */
+#define SEATRIAL_PLACE_BIT (1ull << 63)
+/* The bits of a call site for the number of a region (region.h). */
+#define SEATRIAL_REGION_SHIFT 56
+#define SEATRIAL_REGION_BITS (0x7full << SEATRIAL_REGION_SHIFT)
+enum { SEATRIAL_MOST_FRAMES = 32, SEATRIAL_PYTHON_TEXT = 512 };
+struct seatrial_place {
+  uint64_t key;
+  uint32_t bytes; /* of this record, a multiple of 8 */
+  uint16_t addresses;
+  uint16_t python_frames;
+  /* followed by uint64_t[addresses], the first of which is the call site, then, for each Python
+   * frame, "line function\0file\0" */
 };
 
 enum seatrial_part {
@@ -143,10 +167,11 @@ enum seatrial_part {
 
 /* One kind of call: `call` is its number in the table of functions plus 1, `bin` the class of
  * its bytes (of one message on average, if the call completed several), `site` the caller's address
- * (0: dropped because the table was nearly full), `comm` the kind of communicator: 0 none, 1 world,
- * 2 self, 3 another. As the table fills further, the bin becomes that of the next lower power of
- * two, and finally bin and communicator become 0; `count` and `bytes` stay exact. Partial rows are
- * stored beside those of whole calls, whose time includes theirs, and have no site. */
+ * (0: dropped because the table was nearly full) or the key of a place, `comm` the kind of
+ * communicator: 0 none, 1 world, 2 self, 3 another. As the table fills further, the bin becomes
+ * that of the next lower power of two, and finally bin and communicator become 0; `count` and
+ * `bytes` stay exact. Partial rows are stored beside those of whole calls, whose time includes
+ * theirs, and have no site. */
 struct seatrial_slot {
   uint16_t call;
   uint8_t comm;
@@ -176,8 +201,7 @@ struct seatrial_thread {
   uint64_t without_site; /* calls whose site was dropped */
   uint64_t bin_ticks;    /* width of a bin over time; doubled when the bins run out */
   uint64_t over_time[SEATRIAL_BINS_OVER_TIME]; /* ticks in MPI since loaded_at, bin by bin */
-  struct seatrial_slot slots[SEATRIAL_SLOTS];
-  /* followed by world_size + 1 struct seatrial_peer */
+  /* followed by struct seatrial_slot[rows], then world_size + 1 struct seatrial_peer */
 };
 
 /* The bin of a number of bytes: the number itself up to EXACT_SIZES, then one bin for each

@@ -6,6 +6,7 @@
 #include "modules.h"
 #include "node_folder.h"
 #include "pid_namespace.h"
+#include "place.h"
 #include "process.h"
 #include "trace.h"
 
@@ -97,14 +98,28 @@ static void warn_of_node(int world_rank, const char* node, const char* folder, i
 }
 
 struct extent {
-  uint64_t extension_offset, thread_offset, thread_bytes, bytes;
+  uint64_t extension_offset, places_offset, thread_offset, thread_bytes, bytes;
+  uint32_t rows;
 };
+
+/* A power of two from SEATRIAL_SLOTS on. */
+static uint32_t wanted_rows(void) {
+  const char* text = getenv("SEATRIAL_PROFILE_ROWS");
+  const long wanted = text == NULL ? 0 : strtol(text, NULL, 10);
+  uint32_t rows = SEATRIAL_SLOTS;
+  while (rows < SEATRIAL_MOST_SLOTS && (long)rows < wanted)
+    rows *= 2;
+  return rows;
+}
 
 static struct extent extent_of(int world_size) {
   struct extent extent;
+  extent.rows = wanted_rows();
   extent.extension_offset = whole_pages(sizeof(struct seatrial_header)) + SEATRIAL_MODULE_BYTES;
-  extent.thread_offset = extent.extension_offset + SEATRIAL_EXTENSION_BYTES;
+  extent.places_offset = extent.extension_offset + SEATRIAL_EXTENSION_BYTES;
+  extent.thread_offset = extent.places_offset + seatrial_wanted_places();
   extent.thread_bytes = whole_pages(sizeof(struct seatrial_thread) +
+                                    (uint64_t)extent.rows * sizeof(struct seatrial_slot) +
                                     ((uint64_t)world_size + 1) * sizeof(struct seatrial_peer));
   extent.bytes = extent.thread_offset + SEATRIAL_MOST_THREADS * extent.thread_bytes;
   return extent;
@@ -118,8 +133,8 @@ static void* map_in_folder(const char* folder, const char* other, const char* ho
   if (file < 0)
     return NULL;
   void* mapped = MAP_FAILED;
-  if (ftruncate(file, (off_t)extent->bytes) == 0 &&
-      seatrial_reserve(0, extent->thread_offset + extent->thread_bytes))
+  if (ftruncate(file, (off_t)extent->bytes) == 0 && seatrial_reserve(0, extent->places_offset) &&
+      seatrial_reserve(extent->thread_offset, extent->thread_bytes))
     mapped = mmap(NULL, extent->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   const int reason = errno;
   close(file);
@@ -173,6 +188,9 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   header->thread_bytes = extent.thread_bytes;
   header->thread_offset = extent.thread_offset;
   header->extension_offset = extent.extension_offset;
+  header->rows = extent.rows;
+  header->places_bytes = extent.thread_offset - extent.places_offset;
+  header->path_frames = seatrial_wanted_frames();
   header->ticks_per_s = seatrial_ticks_per_s();
   header->loaded_at = seatrial_loaded.at;
   header->loaded_at_ns = seatrial_loaded.at_ns;
@@ -190,6 +208,7 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   __atomic_store_n(&header->magic, SEATRIAL_MAGIC,
                    __ATOMIC_RELEASE); /* last: marks the header as complete */
   seatrial_process.header = header;
+  header->own_ticks += seatrial_begin_places();
   if (seatrial_process.final_path[0] != '\0')
     seatrial_start_collector(host);
 }

@@ -10,6 +10,7 @@
 #include "area.h"
 #include "collective.h"
 #include "deliver.h"
+#include "dlsym.h"
 #include "lifetime.h"
 #include "message.h"
 #include "next.h"

@@ -1,15 +1,16 @@
 """The reader of the table file that the MPI profiler writes for one process.
 
-The format is defined in `profiler/native/table_file.h`; version and magic are checked. A table may be read while its
-process is still running: a row is valid once its call is not 0.
+The format is defined in `profiler/native/table_file.h`; version and magic are checked. Version 2 has neither a number
+of rows (it was SLOTS) nor places. A table may be read while its process is still running: a row is valid once its call
+is not 0.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from math import isfinite
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from seatrial.errors import ParseError
 from seatrial.profiler.profile_io import SystemCall, SystemUse
 from seatrial.profiler.tables.extension import EXTENSION_B, MOST_REGIONS, Extension, parse_extension
+from seatrial.profiler.tables.places import Place, parse_places
 from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
@@ -31,10 +33,12 @@ OLD_VERSION = 2
 PAGE_B = 4096
 MODULES_B = 64 * 1024
 SLOTS = 4096
+MOST_SLOTS = 1 << 18
+MOST_PATH_FRAMES = 32
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQ")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQIIQQQ")
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
     ("call", "<u2"),
@@ -57,10 +61,12 @@ PEERS_AT = SLOTS_AT + SLOT_B * SLOTS
 
 _TOOL = "MPI profile"
 _REGION_SHIFT = 56
-"""The number of a region is in the top byte of a call site."""
+_REGION_BITS = 0x7F
+"""The number of a region is in these bits of a call site; the bit above them marks a place."""
 _LARGEST_BIN = EXACT_SIZES_B + (63 - 10) * 8 + 8
 _KINDS_OF_COMMUNICATOR = 4
 _MOST_RANKS = 1 << 24
+_MOST_PLACES_B = 1 << 26
 _SLACK_B = 1 << 16
 """Largest padding of a thread area, which begins on a page of any size."""
 
@@ -175,7 +181,9 @@ class ProcessTable:
     MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it. `system_uses` are the
     calls that enter the kernel since MPI_Init, None if they were not timed. `initialized_s` is the time from loading to
     the end of MPI_Init, None if that was not reached. `stopped_s` is the time for which the program stopped recording,
-    and is not part of `wall_s`; `extension` is None in tables of an earlier version.
+    and is not part of `wall_s`; `extension` is None in tables of an earlier version. `places` are the call sites that
+    are more than an address, by the number that rows have in its place; `lost_places` counts calls whose place did not
+    fit.
     """
 
     rank: int | None
@@ -207,6 +215,8 @@ class ProcessTable:
     initialized_s: float | None = None
     stopped_s: float = 0.0
     extension: Extension | None = None
+    places: Mapping[int, Place] = field(default_factory=dict)
+    lost_places: int = 0
 
 
 ReadPart = Callable[[int, int], bytes]
@@ -309,6 +319,11 @@ class _Header(NamedTuple):
     times_system_calls: int
     system_uses: tuple[tuple[int, ...], ...]
     extension_offset: int
+    rows: int
+    path_frames: int
+    places_bytes: int
+    places_used: int
+    lost_places: int
 
 
 _IO_FIELDS = 8
@@ -320,7 +335,7 @@ _CPU_END = _CPU_AT + 2 * _CPU_FIELDS
 _MASK_AT = _CPU_END + 2
 _MASK_END = _MASK_AT + 64
 _SYSTEM_FIELDS = 3
-_UNREPORTED = (1 << 64) - 1
+_UNREPORTED = _ALL_BITS = (1 << 64) - 1
 _MOST_ONLINE = 1 << 20
 
 
@@ -328,10 +343,12 @@ def _header(data: bytes) -> _Header:
     fields = HEADER.unpack(data)
     taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
     cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
-    mask, (times_system_calls, *uses, extension) = fields[_MASK_AT:_MASK_END], fields[_MASK_END:]
+    mask, rest = fields[_MASK_AT:_MASK_END], fields[_MASK_END:]
+    times_system_calls, *uses, extension, rows, frames, room, used, lost = rest
     by_kind = tuple(tuple(uses[at : at + _SYSTEM_FIELDS]) for at in range(0, len(uses), _SYSTEM_FIELDS))
     right = (*fields[_CPU_END:_MASK_AT], mask, times_system_calls, by_kind, extension)
-    return _Header._make((*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right))
+    known = (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right)
+    return _Header._make((*known, rows or SLOTS, frames, room, used, lost))
 
 
 def _io(fields: tuple[int, ...]) -> IoCounters | None:
@@ -428,7 +445,7 @@ class _Reader:
         size = max(head.world_size, 0)
         areas, rows = [], []
         for number in range(head.threads):
-            area, row = self._area(head.thread_offset + number * head.thread_bytes, number, size)
+            area, row = self._area(head.thread_offset + number * head.thread_bytes, number, size, head.rows)
             if area is not None:
                 areas.append(area)
                 rows.append(row)
@@ -469,13 +486,15 @@ class _Reader:
             initialized_s=_initialized_s(head, rate),
             stopped_s=stopped / rate,
             extension=extension,
+            places=self._places(head),
+            lost_places=head.lost_places,
         )
 
     def _extension(self, head: _Header) -> Extension | None:
         at = head.extension_offset
         if head.version == OLD_VERSION or not at:
             return None
-        is_between = at >= PAGE_B + MODULES_B and at + EXTENSION_B <= head.thread_offset
+        is_between = at >= PAGE_B + MODULES_B and at + EXTENSION_B <= head.thread_offset - head.places_bytes
         _require(is_between, f"its extension begins at {at}, inside other parts")
         try:
             return parse_extension(self._bytes(at, EXTENSION_B, "the extension"))
@@ -487,31 +506,45 @@ class _Reader:
         most, area_b = head.most_threads, head.thread_bytes
         _require(most > 0 and head.threads <= most, f"it claims {head.threads} threads in {most} areas")
         _require(world <= _MOST_RANKS and -1 <= rank < max(world, 0), f"it claims to be rank {rank} of {world}")
-        least = PEERS_AT + PEER_B * (max(world, 0) + 1)
+        rows = head.rows
+        _require(SLOTS <= rows <= MOST_SLOTS and not rows & rows - 1, f"it claims {rows} rows in each area")
+        least = SLOTS_AT + SLOT_B * rows + PEER_B * (max(world, 0) + 1)
         _require(least <= area_b < least + _SLACK_B, f"a thread's area has {area_b} bytes; {least} are required")
         at = head.thread_offset
-        _require(at >= PAGE_B + MODULES_B, f"the first area begins at {at}, inside the module map")
+        places = head.places_bytes
+        _require(places <= _MOST_PLACES_B and head.places_used <= places, f"it claims {places} bytes of places")
+        _require(
+            at >= PAGE_B + MODULES_B + places, f"the first area begins at {at}, inside the module map or the places"
+        )
         whole = at + head.threads * area_b
         _require(self._size >= whole, f"the file is truncated: {self._size} of {whole} bytes")
 
-    def _area(self, at: int, number: int, size: int) -> tuple[ThreadTable | None, npt.NDArray[np.uint64]]:
+    def _places(self, head: _Header) -> dict[int, Place]:
+        data = self._bytes(head.thread_offset - head.places_bytes, head.places_used, "the places")
+        found = parse_places(data)
+        _require(found is not None, "invalid record among the places")
+        return found or {}
+
+    def _area(self, at: int, number: int, size: int, count: int) -> tuple[ThreadTable | None, npt.NDArray[np.uint64]]:
         """One thread's area, None if the thread made no call; and its peers (size + 1, 4)."""
         import numpy as np
 
         named = f"area {number}"
         head = self._bytes(at, SLOTS_AT, named)
         taken, used, without_site, bin_ticks = THREAD.unpack(head[: THREAD.size])
-        _require(taken <= 1 and used <= SLOTS, f"{named} claims {used} rows of at most {SLOTS}", f"taken {taken}")
-        rows = np.frombuffer(self._bytes(at + SLOTS_AT, SLOT_B * SLOTS, named), np.dtype(SLOT))
+        _require(taken <= 1 and used <= count, f"{named} claims {used} rows of at most {count}", f"taken {taken}")
+        rows = np.frombuffer(self._bytes(at + SLOTS_AT, SLOT_B * count, named), np.dtype(SLOT))
         slots = rows[(rows["call"] != 0) & (rows["count"] != 0)]
         self._check_slots(slots, number)
-        peers = np.frombuffer(self._bytes(at + PEERS_AT, PEER_B * (size + 1), named), "<u8").reshape(-1, 4)
+        peers = np.frombuffer(self._bytes(at + SLOTS_AT + SLOT_B * count, PEER_B * (size + 1), named), "<u8").reshape(
+            -1, 4
+        )
         over_time = np.frombuffer(head, "<u8", BINS_OVER_TIME, THREAD.size)
         _require(bin_ticks > 0 or not over_time.any(), f"{named} has time bins of width 0")
         if not len(slots) and not without_site:
             return None, peers
-        region = (slots["site"] >> _REGION_SHIFT).astype(np.uint8)
-        slots["site"] &= (1 << _REGION_SHIFT) - 1
+        region = (slots["site"] >> _REGION_SHIFT & _REGION_BITS).astype(np.uint8)
+        slots["site"] &= np.uint64(~(_REGION_BITS << _REGION_SHIFT) & _ALL_BITS)
         _require(int(region.max(initial=0)) <= MOST_REGIONS, f"{named} has an invalid region")
         whole = slots["part"] == Part.WHOLE
         parts = slots[~whole]

@@ -18,7 +18,7 @@ from seatrial.model.json_shape import (
     filled,
     shape,
 )
-from seatrial.profiler.call_site import CallSite, Frame
+from seatrial.profiler.call_site import Caller, CallSite, Frame
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile import (
     Bound,
@@ -172,8 +172,22 @@ class RankJson(TypedDict):
     openmp: NotRequired[Annotated[RankOpenMpJson | None, "null: not requested"]]
 
 
-def _innermost(site: CallSite) -> Frame:
+def _innermost(site: CallSite | Caller) -> Frame:
     return site.frames[0] if site.frames else Frame("")
+
+
+@shape(Caller)
+class CallerJson(TypedDict):
+    """One call on the way to a call of MPI; a line of Python has no module."""
+
+    module: Annotated[str | None, From(lambda one: one.module or None)]
+    offset: Annotated[
+        int | None, From(lambda one: one.offset if one.module else None), "of the return address in the file"
+    ]
+    function: Annotated[str | None, From(lambda one: one.frames[0].function if one.frames else None)]
+    file: Annotated[str | None, From(lambda one: _innermost(one).file or None)]
+    line: Annotated[int | None, From(lambda one: _innermost(one).line or None)]
+    inlined_in: Annotated[list[str], From(lambda one: [frame.function for frame in one.frames[1:]])]
 
 
 @shape(CallSite)
@@ -193,6 +207,7 @@ class CallSiteJson(TypedDict):
     file: Annotated[str | None, From(lambda site: _innermost(site).file or None)]
     line: Annotated[int | None, From(lambda site: _innermost(site).line or None)]
     inlined_in: Annotated[list[str], From(lambda site: [frame.function for frame in site.frames[1:]])]
+    path: NotRequired[Annotated[list[CallerJson], "the calls that led here, innermost first; empty if not recorded"]]
 
 
 @shape(OverTime)
@@ -213,6 +228,7 @@ class TrustJson(TypedDict):
     missing_ranks: Annotated[list[Count], From("missing")]
     unfinished_ranks: Annotated[list[Count], From("unfinished")]
     calls_without_site: Annotated[Count, From("without_site")]
+    calls_without_path: NotRequired[Annotated[Count, From("without_path"), "or without their line of Python"]]
     lost_calls: Count
     untold_receives: Annotated[Count, From("unknown_length")]
     unmatched_bytes: Annotated[Count, From("unmatched_B")]

@@ -19,7 +19,7 @@ from seatrial.report.profile.charts.sizes import sizes_charts
 from seatrial.report.profile.charts.traffic_matrix import matrix_chart
 from seatrial.report.profile.io_words import IO_RULE, io_lines
 from seatrial.report.profile.node_sections import node_sections
-from seatrial.report.profile.place_words import site_module, site_words
+from seatrial.report.profile.place_words import path_words, site_module, site_words
 from seatrial.report.profile.words import (
     BOUND_RULE,
     WAITING_RULE,
@@ -150,9 +150,11 @@ def _io(profile: Profile, io: ProfileIo, ident: str) -> list[Section]:
 def _sites(profile: Profile) -> Section:
     numeric = ("Of wall", "Time", "Calls", "Bytes", "Ranks")
     columns = [Column("Called at"), Column("Call"), *(Column(name, numeric=True) for name in numeric)]
-    columns += [Column("Inlined in"), Column("Program or library")]
+    sites = profile.callsites[:_MOST_SITES]
+    has_paths = any(one.path for one in sites)
+    columns += [Column("Inlined in"), Column("Program or library"), *[Column("Path")] * has_paths]
     rows = []
-    for one in profile.callsites[:_MOST_SITES]:
+    for one in sites:
         share = one.time_s / profile.wall_s if profile.wall_s > 0 else 0.0
         rows.append(
             [
@@ -165,6 +167,7 @@ def _sites(profile: Profile) -> Section:
                 Cell(str(one.ranks), one.ranks),
                 Cell(", ".join(frame.function for frame in one.frames[1:]) or NO_VALUE),
                 Cell(f"{site_module(one)}+{one.offset:#x}" if one.module else NO_VALUE),
+                *[Cell(path_words(one) or NO_VALUE)] * has_paths,
             ]
         )
     about = "The places that call MPI, by time. Line numbers require debug information (-g) in the program."

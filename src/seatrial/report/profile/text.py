@@ -9,7 +9,7 @@ from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.io_words import io_lines
 from seatrial.report.profile.memory_words import memory_lines
 from seatrial.report.profile.openmp_words import PLACE_COLUMNS, openmp_lines, place_cells, place_name
-from seatrial.report.profile.place_words import inlined_words, site_words
+from seatrial.report.profile.place_words import inlined_words, path_words, site_words
 from seatrial.report.profile.region_words import REGION_COLUMNS, region_cells, region_lines, region_name
 from seatrial.report.profile.words import (
     BOUND_WORDS,
@@ -144,7 +144,10 @@ def _sites(profile: Profile, style: Style) -> str:
     for one in profile.callsites[:_MOST_SITES]:
         cells = [clean(site_words(one)), one.call, _of_wall(profile, one.time_s), str(one.count), str(one.ranks)]
         rows.append([*cells, clean(inlined_words(one))])
-    return _block("call sites by time", rows, len(profile.callsites) - _MOST_SITES, style)
+    block = _block("call sites by time", rows, len(profile.callsites) - _MOST_SITES, style)
+    paths = [(one, path_words(one)) for one in profile.callsites[:_MOST_SITES]]
+    lines = [_wrapped(style, clean(f"  {one.call} at {site_words(one)}: {path}")) for one, path in paths if path]
+    return "\n".join([block, style.paint("paths", "heading"), *lines]) if lines else block
 
 
 def _ranks(profile: Profile, style: Style) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Diagnosis, Sureness
-from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals
+from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals, Trust
 from seatrial.profiler.profile_io import FILE_CALLS
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
 from seatrial.report.profile.region_words import region_faults
@@ -181,10 +181,7 @@ def trust_lines(profile: Profile) -> list[TrustLine]:
             TrustLine("Scope", f"{count(profile.others, 'other MPI program')} of the same command not included", True)
         )
     if trust.overflow:
-        text = (
-            f"{trust.without_site} calls without call site, {trust.lost_calls} not recorded, because a table was full"
-        )
-        lines.append(TrustLine("Overflow", text, True))
+        lines.append(TrustLine("Overflow", _overflow(trust), True))
     if trust.unmatched_B:
         lines.append(TrustLine("Messages", f"senders and receivers differ by {show(trust.unmatched_B, 'B')}", True))
     if trust.unknown_length:
@@ -213,6 +210,14 @@ def trust_lines(profile: Profile) -> list[TrustLine]:
     lines.append(TrustLine("Overhead", own, share > 0.01))
     lines.append(TrustLine("MPI library", "; ".join(trust.libraries) or ", ".join(trust.families) or "not reported"))
     return sorted(lines, key=lambda line: not line.is_weak)
+
+
+def _overflow(trust: Trust) -> str:
+    parts = [f"{trust.without_site} calls without call site"] if trust.without_site or trust.lost_calls else []
+    parts += [f"{trust.without_path} without their path or line of Python"] if trust.without_path else []
+    parts += [f"{trust.lost_calls} not recorded"] if trust.without_site or trust.lost_calls else []
+    more = "; --rows 65536 has space for more of them" if trust.without_site else ""
+    return f"{', '.join(parts)}, because a table was full{more}"
 
 
 def _complete(profile: Profile) -> TrustLine:
