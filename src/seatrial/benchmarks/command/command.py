@@ -40,7 +40,11 @@ def _program(params: Params) -> Sequence[str]:
 
 
 def _arguments(params: Params) -> list[str]:
-    words = _words(params)
+    return arguments_of(_words(params))
+
+
+def arguments_of(words: Sequence[str]) -> list[str]:
+    """The arguments that make the program start this command."""
     named = [argument for number, word in enumerate(words) for argument in (f"--word-{number}", word)]
     return ["--words", str(len(words)), *named]
 
