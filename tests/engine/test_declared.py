@@ -75,10 +75,16 @@ def test_figures_checks_and_reuse(folder: Path) -> None:
     assert not run("mine.yaml", repeats=1).experiments[0].reused
 
 
-@pytest.mark.parametrize(("size", "state", "word"), [(13, State.INVALID, "clean"), (99, State.INVALID, "exit_status")])
-def test_failed_checks(folder: Path, size: int, state: State, word: str) -> None:
-    (one,) = run("mine.yaml", set={"size": size}, repeats=1).experiments
-    assert one.outcome.state is state and one.outcome.check == word
+def test_failed_checks_and_exit_statuses(folder: Path) -> None:
+    (one,) = run("mine.yaml", set={"size": 13}, repeats=1).experiments
+    assert one.outcome.state is State.INVALID and one.outcome.check == "clean"
+    (one,) = run("mine.yaml", set={"size": 99}, repeats=1).experiments
+    assert one.outcome.state is State.FAILED and "exit status 3" in one.outcome.reason
+    (folder / "mine.yaml").write_text((folder / "mine.yaml").read_text() + "  exit_status: 3\n")
+    (one,) = run("mine.yaml", set={"size": 99}, repeats=1).experiments
+    assert one.outcome.is_ok
+    (one,) = run("mine.yaml", repeats=1).experiments
+    assert one.outcome.state is State.FAILED and "exit status 0 instead of 3" in one.outcome.evidence
 
 
 def test_a_missing_figure_is_a_failure_that_says_which(folder: Path) -> None:
@@ -93,7 +99,7 @@ def test_results_can_be_read_without_the_declaration(folder: Path) -> None:
     run("mine.yaml", repeats=1)
     (folder / "mine.yaml").unlink()
     with_declared()
-    assert "local.mine" not in registry()
+    assert not registry()["local.mine"].program.can_run
     (one,) = results(folder / "seatrial-results").experiments
     assert {figure.name: figure.median for figure in one.figures}["rate"] == 10e9
 

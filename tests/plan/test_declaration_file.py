@@ -81,7 +81,7 @@ def test_the_identity_changes_with_what_is_read_but_not_with_the_question() -> N
         ("benchmark: {}\n", 1, ["name is missing"]),
         (HEAD + "  figurs: []\n", 6, ["did you mean figures?"]),
         (HEAD.replace("name: a", "name: a b"), 2, ["name", "letters, digits"]),
-        (HEAD.replace("{n}", "{m}"), 4, ["unknown parameter 'm'", "did you mean n?"]),
+        (HEAD.replace("{n}", "{m}"), 4, ["unknown parameter 'm'", "known: n"]),
         (HEAD.replace("'{n}'", "'{n'"), 4, ["never closed"]),
         (HEAD.replace("n: 1", "cpus: 1"), 5, ["cpus has a meaning of its own"]),
         (HEAD.replace("n: 1", "n: 1.5"), 5, ["an integer"]),
