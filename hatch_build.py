@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class SchemaHook(BuildHookInterface):
-    """Adds `seatrial/plan/schemas/{study,site}-1.json` and `seatrial/report/schemas/DOCUMENT-VERSION.json` to a wheel.
+    """Adds `seatrial/plan/schemas/{study,site,benchmark}-1.json` and `seatrial/report/schemas/DOCUMENT-VERSION.json` to a wheel.
     A checkout needs none: it has the models."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -22,11 +22,16 @@ class SchemaHook(BuildHookInterface):
         if version == "editable":
             return
         sys.path.insert(0, str(Path(self.root) / "src"))
+        from seatrial.plan.declaration_schema import declaration_schema
         from seatrial.plan.site_schema import site_schema
         from seatrial.plan.study_schema import study_schema
         from seatrial.report.schemas import DOCUMENTS, schema
 
-        schemas = {"plan/schemas/study-1": study_schema(), "plan/schemas/site-1": site_schema()}
+        schemas = {
+            "plan/schemas/study-1": study_schema(),
+            "plan/schemas/site-1": site_schema(),
+            "plan/schemas/benchmark-1": declaration_schema(),
+        }
         schemas |= {f"report/schemas/{name}": schema(name) for name in DOCUMENTS}
         folder = Path(tempfile.mkdtemp(prefix="seatrial-schemas-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -15,6 +15,7 @@ import pytest
 from seatrial.benchmarks import registry
 from seatrial.errors import UsageError
 from seatrial.plan.axis_values import can_be_studied
+from seatrial.plan.declaration_schema import declaration_schema
 from seatrial.plan.site_schema import site_schema
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_schema import ACCEPTED, study_schema
@@ -91,6 +92,7 @@ def test_a_wheel_has_the_schemas(published: dict[str, Any], tmp_path: Path) -> N
     with zipfile.ZipFile(wheel) as archive:
         assert json.loads(archive.read("seatrial/plan/schemas/study-1.json")) == published
         assert json.loads(archive.read("seatrial/plan/schemas/site-1.json")) == site_schema()
+        assert json.loads(archive.read("seatrial/plan/schemas/benchmark-1.json")) == declaration_schema()
         for name in DOCUMENTS:
             assert json.loads(archive.read(f"seatrial/report/schemas/{name}.json")) == schema(name)
 
@@ -122,7 +124,13 @@ def test_the_schema_has_names_and_descriptions_for_editors(published: dict[str, 
 def test_every_mapping_is_closed(published: dict[str, Any]) -> None:
     assert published["additionalProperties"] is False
     assert all(model["additionalProperties"] is False for model in published["$defs"].values())
-    assert published["properties"]["axes"]["anyOf"][0]["additionalProperties"] is False
+
+
+def test_a_study_of_a_declared_benchmark_may_have_any_axis(validator: jsonschema.Draft202012Validator) -> None:
+    own = {"study": "s", "question": "q", "benchmarks": {"local.solver": {"size": 3}}, "axes": {"mesh": [1, 2]}}
+    validator.validate(own)
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate({**own, "benchmarks": {"memory.stream": {}}})
 
 
 def test_every_key_has_a_description() -> None:

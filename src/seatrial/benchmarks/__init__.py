@@ -1,36 +1,99 @@
-"""The benchmarks: every module of this package that defines a `BENCHMARK`, or a family of them in `BENCHMARKS`. There
-is no other list."""
+"""The benchmarks: every module of this package that defines a `BENCHMARK`, or a family of them in `BENCHMARKS`; those
+of other packages with the entry point `seatrial.benchmarks`; and those that users declare in files."""
 
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from types import ModuleType
 
-from seatrial.errors import UnknownNameError
+from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark import Benchmark, Figure
+from seatrial.model.declaration import FOLDER, PREFIX
 from seatrial.model.role import Role
+
+_ENTRY_POINTS = "seatrial.benchmarks"
+_log = logging.getLogger(__name__)
+
+
+class _Declared:
+    """The benchmarks that users declare: `files`, from declaration files; `stored`, from results folders, which cannot
+    be run."""
+
+    files: Mapping[str, Benchmark] = {}
+    stored: Mapping[str, Benchmark] = {}
+
+
+def registry() -> Mapping[str, Benchmark]:
+    """Name -> declaration of all benchmarks, sorted by name."""
+    return _all()
 
 
 @cache
-def registry() -> dict[str, Benchmark]:
-    """Name -> declaration of all benchmarks, sorted by name."""
+def _all() -> Mapping[str, Benchmark]:
+    return dict(sorted({**_Declared.stored, **_Declared.files, **_packaged()}.items()))
+
+
+@cache
+def _packaged() -> Mapping[str, Benchmark]:
+    """Those of this package and of installed packages."""
     found: dict[str, Benchmark] = {}
     for module_info in pkgutil.walk_packages(__path__, prefix=f"{__name__}."):
-        if module_info.ispkg:
+        if not module_info.ispkg:
+            found |= {one.name: one for one in _in_module(importlib.import_module(module_info.name))}
+    return {**_of_other_packages(found), **found}
+
+
+def _in_module(module: ModuleType) -> Iterator[Benchmark]:
+    for benchmark in (getattr(module, "BENCHMARK", None), *getattr(module, "BENCHMARKS", ())):
+        if isinstance(benchmark, Benchmark):
+            yield benchmark
+
+
+def _of_other_packages(ours: Mapping[str, Benchmark]) -> dict[str, Benchmark]:
+    """The benchmarks of installed packages: each entry point names a module with a BENCHMARK or BENCHMARKS. One that
+    fails to load, or takes the name of another benchmark, is reported and left out."""
+    from importlib.metadata import entry_points
+
+    found: dict[str, Benchmark] = {}
+    for entry in entry_points(group=_ENTRY_POINTS):
+        try:
+            benchmarks = list(_in_module(entry.load()))
+        except Exception as error:  # whatever another package's module raises
+            _log.warning("the benchmarks of %s cannot be loaded: %r", entry.value, error)
             continue
-        module = importlib.import_module(module_info.name)
-        for benchmark in (getattr(module, "BENCHMARK", None), *getattr(module, "BENCHMARKS", ())):
-            if isinstance(benchmark, Benchmark):
+        for benchmark in benchmarks:
+            if benchmark.name in ours or benchmark.name in found:
+                _log.warning("%s: the benchmark %s exists already; it is left out", entry.value, benchmark.name)
+            else:
                 found[benchmark.name] = benchmark
-    return dict(sorted(found.items()))
+    return found
+
+
+def declare(benchmarks: Iterable[Benchmark]) -> None:
+    """Make these the benchmarks that are declared in files, in place of earlier ones."""
+    _Declared.files = {benchmark.name: benchmark for benchmark in benchmarks}
+    _all.cache_clear()
+
+
+def know_stored(benchmarks: Iterable[Benchmark]) -> None:
+    """Add benchmarks whose declarations were stored with results."""
+    _Declared.stored = {**_Declared.stored, **{benchmark.name: benchmark for benchmark in benchmarks}}
+    _all.cache_clear()
 
 
 def benchmark_named(name: str) -> Benchmark:
     """The benchmark of that name; UnknownNameError names the nearest."""
     benchmarks = registry()
     if name not in benchmarks:
-        raise UnknownNameError("benchmark", name, benchmarks)
+        unknown = UnknownNameError("benchmark", name, benchmarks)
+        if name.startswith(PREFIX) and not any(near.startswith(PREFIX) for near in unknown.nearest):
+            todo = f"give its declaration file, or put that in ./{FOLDER} or a folder of the site file"
+            raise UsageError(unknown.message, todo)
+        raise unknown
     return benchmarks[name]
 
 
@@ -43,4 +106,4 @@ def declared_figure(benchmark: str, figure: str) -> Figure | None:
 @cache
 def benchmark_of(role: Role) -> str:
     """The name of the first benchmark with a figure of this role."""
-    return next(name for name, found in registry().items() if any(figure.role is role for figure in found.figures))
+    return next(name for name, found in _packaged().items() if any(figure.role is role for figure in found.figures))

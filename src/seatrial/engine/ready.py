@@ -65,6 +65,10 @@ class Runnable(ABC):
     def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
         """The content of that file. Raises ProtocolError, OSError."""
 
+    def timed(self, record: ProgramRecord, wall_s: float) -> ProgramRecord:
+        """The same record, with the time from the start of the program to its end, if its figures need that."""
+        return record
+
     def mismatch(self, machine: Machine, record: ProgramRecord) -> Outcome | None:
         """Why the wrong program ran; None if it was the right one, or does not report that."""
         return None

@@ -195,7 +195,7 @@ def recover_repeat(
 
 def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Path) -> tuple[Outcome, ProgramRecord]:
     try:
-        program = _program_record(ready, directory)
+        program = ready.program.timed(_program_record(ready, directory), completed.wall_s)
     except FileNotFoundError:
         program = ProgramRecord()
     except (OSError, ProtocolError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,17 +44,23 @@ class Installed:
 
 def find_installed(program: External) -> Installed:
     """The program by its name on PATH. Raises NotInstalledError, or BuildError if its version command fails."""
-    found = shutil.which(program.name)
+    return find_command(program.name, program.install, program.version)
+
+
+def find_command(name: str, install: str, ask_version: Sequence[str] = ()) -> Installed:
+    """A program by its path or its name on PATH. `install`: how to get it; `ask_version`: the arguments that make it
+    print its version. Raises as `find_installed`."""
+    found = shutil.which(name)
     if found is None:
-        raise NotInstalledError(f"{program.name} is not on PATH", program.install)
+        raise NotInstalledError(f"{name}: not found" if "/" in name else f"{name} is not on PATH", install)
     path = Path(found)
     version = ""
-    if program.version:
-        answer = ask([found, *program.version])
+    if ask_version:
+        answer = ask([found, *ask_version])
         lines = (line.strip(" \t:-()") for line in (answer.stdout.strip() or answer.stderr).splitlines())
         version = next(filter(None, lines), "")[:200]  # GROMACS puts `:-)` around its name
     try:
         digest = hashlib.sha256(path.resolve().read_bytes()).hexdigest()
     except OSError as error:
         raise BuildError(f"{found} cannot be read: {error.strerror or error}") from error
-    return Installed(path, version or program.name, digest)
+    return Installed(path, version or Path(name).name, digest)

@@ -11,6 +11,7 @@ from seatrial.engine.building import BuiltAhead, build_helpers, build_points
 from seatrial.engine.environments import Environments
 from seatrial.environments.mpi_wheels import install_wheel
 from seatrial.errors import BuildError
+from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
 from seatrial.machine.live import discover_live
@@ -43,6 +44,7 @@ def build(
     time. Raises UsageError before anything is built.
     """
     with at_site(site, system):
+        targets = with_declared(targets)
         study = only_study(targets, settings)
         for name in mpi_wheels:
             announce(f"installing {name} from PyPI")

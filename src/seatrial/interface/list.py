@@ -15,6 +15,7 @@ from seatrial.environments.compiler import find_compilers
 from seatrial.environments.mpi import discover_mpis, need_of_runtime
 from seatrial.environments.site import site_environments
 from seatrial.errors import BuildError
+from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.machine.live import discover_live
 from seatrial.model.benchmark import Benchmark
@@ -36,6 +37,7 @@ class Listing:
 def list_benchmarks(*, site: Path | None = None, system: str | None = None) -> Listing:
     """List the benchmarks. Raises UsageError for an invalid site file or $CXX."""
     with at_site(site, system):
+        with_declared()
         machine = discover_live()
         try:
             environment: Environment | BuildError = native_environment(machine)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from seatrial.engine.linked_programs import linked_programs
 from seatrial.engine.planned import planned_experiments
+from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import read_study_file
 from seatrial.machine.live import discover_live
@@ -20,6 +21,7 @@ from seatrial.plan.study_points import plan_study, refuse_unfit, same_sides
 def plan(study: Path, *, site: Path | None = None, system: str | None = None) -> PlannedStudy:
     """The experiments of a study file on this machine. Raises UsageError for an invalid study."""
     with at_site(site, system):
+        with_declared()
         return planned_study(read_study_file(study), discover_live())
 
 

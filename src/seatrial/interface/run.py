@@ -17,6 +17,7 @@ from seatrial.engine.host_lock import HostLock, users_named
 from seatrial.engine.ready import Refused
 from seatrial.engine.trial import TrialRun, run_study, run_trial
 from seatrial.errors import StoreError, UsageError
+from seatrial.interface.declared import with_declared
 from seatrial.interface.settings import Settings, values_of
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
@@ -64,7 +65,8 @@ def run(
     ignore_lock_of: Sequence[str] = (),
     progress: Listener | None = None,
 ) -> RunResult:
-    """Measure benchmarks by name, one study file, or (without targets) the standard trial, and record the results.
+    """Measure benchmarks (names or declaration files), one study, or without targets the standard trial, and record the
+    results.
 
     `set` maps a parameter, or an axis of the environment ("environment.mpi"), to its value; a list of values makes one
     experiment for each. `budget_s` is the time for all experiments together (default: 20 s each; for a study, the
@@ -85,6 +87,7 @@ def run(
     listener, lock = progress or Silent(), HostLock(wait_s, users_named(ignore_lock_of))
     names = [str(target) for target in targets]
     with at_site(site, system), _folder(results) as path:
+        names = with_declared(names)
         study = only_study(names, set or ())
         machine = discover_live()
 

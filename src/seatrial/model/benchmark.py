@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from seatrial.errors import UnknownNameError
+from seatrial.model.declaration import Declaration
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, Params, Value
@@ -214,6 +215,25 @@ class External(Program):
     def may_start_mpi(self) -> bool:
         """Unknown, so assumed."""
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredCommand(Native):
+    """A program that a user declares in a file, without ranks: started and timed by the program of `command`.
+
+    `declaration` has its figures and checks, `folder` its files.
+    """
+
+    declaration: Declaration = field(kw_only=True)
+    folder: Path = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredRanks(External):
+    """The same with MPI ranks: started by an MPI launcher."""
+
+    declaration: Declaration = field(kw_only=True)
+    folder: Path = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

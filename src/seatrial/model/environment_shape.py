@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
+from seatrial.model.declaration import StoredDeclarationJson
+
 
 class _MpiJson(TypedDict):
     variables: NotRequired[dict[str, str | None] | None]
@@ -20,3 +22,4 @@ class EnvironmentJson(TypedDict):
     compiler: NotRequired[dict[str, object]]
     target: NotRequired[dict[str, object]]
     mpi: NotRequired[_MpiJson | None]
+    declaration: NotRequired[StoredDeclarationJson]

@@ -62,11 +62,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site file. `file` is its name for messages, "" if there is none."""
+    """A site file. `benchmarks` are folders with declaration files; `file` is its name for messages, "" if there is
+    none."""
 
     environments: tuple[SiteEnvironment, ...] = ()
     systems: tuple[System, ...] = ()
     file: str = ""
+    benchmarks: tuple[Path, ...] = ()
 
     def place(self, text: str) -> Place:
         """The place NAME[:PARTITION]; the first partition if none is given.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.model.site import Partition, Site, SiteEnvironment, System
 from seatrial.plan.environment_axes import COMPILER, FLAGS, environment_value
+from seatrial.plan.model_faults import Accepted, validated
 from seatrial.plan.study_yaml import MAX_BYTES, Document, Node, error_at, read_yaml
 from seatrial.plan.study_yaml import Path as Place
 
@@ -60,82 +59,29 @@ def read_site(data: bytes, file: str) -> Site:
         raise error_at(file, None, "larger than 1 MiB: not a site file", "give the site's YAML file")
     if _ONLY_COMMENTS.fullmatch(data.removeprefix(b"\xef\xbb\xbf")):
         return Site(file=file)
+    from seatrial.plan.site_schema import SiteModel
+
     document = read_yaml(data, file)
-    _check_shape(document)
+    validated(document, SiteModel, _words())
     environments = tuple(_environments(document))
     known = [environment.name for environment in environments]
     systems = tuple(
         System(name, tuple(_partitions(document, ("systems", name, "partitions"), known)))
         for name in _names(document, ("systems",))
     )
-    return Site(environments, systems, file)
+    listed = document.node(("benchmarks",))
+    folders = [_path(document, ("benchmarks", k)) for k in range(len(listed.items if listed is not None else ()))]
+    return Site(environments, systems, file, tuple(folders))
 
 
-def _check_shape(document: Document) -> None:
-    """Raises UsageError for the first place in the file that does not match the models."""
-    from pydantic import ValidationError
+def _words() -> Accepted:
+    from seatrial.plan.site_schema import ACCEPTED, NAMED
 
-    from seatrial.plan.site_schema import SiteModel
-
-    try:
-        SiteModel.model_validate(document.root.plain())
-        return
-    except ValidationError as error:
-        faults = [_fault(document, fault) for fault in error.errors(include_url=False)]
-    raise min(faults, key=lambda found: found[0])[1]
-
-
-def _fault(document: Document, fault: Any) -> tuple[tuple[int, int], UsageError]:
-    """((line, minus depth), the message) of one error that pydantic reported."""
-    path: Place = ()
-    for step in fault["loc"]:  # other steps are names of union members
-        if document.node((*path, step)) is not None:
-            path = (*path, step)
-    line = document.line(path)
-    if fault["type"] == "missing":
-        missing = str(fault["loc"][-1])
-        seen, todo = f"the key {missing} is missing", f"{missing} takes {_accepted((*path, missing))}"
-        return (line, -len(path)), document.refuse(path, seen, todo, line)
-    if fault["type"] == "extra_forbidden":
-        parent, last = document.node(path[:-1]), str(path[-1])
-        line = parent.key_lines.get(last, line) if parent is not None else line
-        keys = _keys(path[:-1])
-        nearest = difflib.get_close_matches(last[:100], keys, n=1, cutoff=0.5)
-        todo = f"did you mean {nearest[0]}?" if nearest else f"keys: {', '.join(keys)}"
-        return (line, -len(path)), document.refuse(path, "unknown key", todo, line)
-    node = document.node(path) or document.root
-    is_empty = node.value in (None, "", [], {})
-    seen = "it is empty" if is_empty else f"it cannot be {node.shown()}"
-    return (line, -len(path)), document.refuse(path, seen, f"it takes {_accepted(path)}", line)
-
-
-def _general(path: Place) -> tuple[str, ...]:
-    """A path with "*" in place of names and positions that the user chooses."""
-    from seatrial.plan.site_schema import NAMED
-
-    steps: list[str] = []
-    for step in path:
-        is_chosen = isinstance(step, int) or (bool(steps) and steps[-1] in NAMED)
-        steps.append("*" if is_chosen else str(step))
-    return tuple(steps)
+    return Accepted(ACCEPTED, NAMED)
 
 
 def _accepted(path: Place) -> str:
-    from seatrial.plan.site_schema import ACCEPTED
-
-    place = _general(path)
-    while ".".join(place) not in ACCEPTED:
-        place = place[:-1]
-    return ACCEPTED[".".join(place)]
-
-
-def _keys(path: Place) -> list[str]:
-    """The known keys of a mapping."""
-    from seatrial.plan.site_schema import ACCEPTED
-
-    lead = "".join(f"{step}." for step in _general(path))
-    inner = [name.removeprefix(lead) for name in ACCEPTED if name and name.startswith(lead)]
-    return [name for name in inner if "." not in name and name != "*"]
+    return _words().of(path)
 
 
 def _environments(document: Document) -> Iterator[SiteEnvironment]:

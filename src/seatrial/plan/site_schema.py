@@ -21,7 +21,9 @@ _VARIABLE = "[A-Z_][A-Z0-9_]{0,127}"
 _PATH = "^[~/].*$"
 
 ACCEPTED = {
-    "": "a mapping: environments, systems",
+    "": "a mapping: environments, systems, benchmarks",
+    "benchmarks": "a list of folders with declaration files of benchmarks",
+    "benchmarks.*": "the path of a folder: begins with / or ~/",
     "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
     "environments.*": "a mapping with any of mpi, family, launcher, compiler, flags, variables",
     "environments.*.mpi": "the prefix of an MPI library, or the path of its compiler wrapper: begins with / or ~/",
@@ -100,6 +102,7 @@ class SiteModel(_Closed):
         dict[_Name, EnvironmentModel | None] | None, _described("environments", max_length=1000)
     ] = None
     systems: Annotated[dict[_Name, SystemModel] | None, _described("systems", max_length=1000)] = None
+    benchmarks: Annotated[list[_Name] | None, _described("benchmarks", max_length=100)] = None
 
 
 def site_schema() -> dict[str, Any]:

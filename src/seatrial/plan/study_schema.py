@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.declaration import PREFIX
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
 from seatrial.model.role import Role
@@ -94,6 +95,9 @@ _SHARE_SCHEMA = {
 _BUDGET_SCHEMA = {"pattern": r"^ *[0-9.]+(e[+-]?[0-9]+)? *(ns|us|µs|ms|s|sec|min|h|d) *$", "examples": ["5min", "90s"]}
 
 
+_DECLARED = f"^{PREFIX.replace('.', '[.]')}"
+
+
 def _described(place: str) -> Any:
     return Field(description=ACCEPTED[place])
 
@@ -169,21 +173,39 @@ def study_schema() -> dict[str, Any]:
         for entry in model["properties"].values():
             entry.pop("title", None)
     schema["$defs"]["CompareModel"]["properties"]["baseline"].pop("default")  # null is a value: an unset variable
-    benchmarks = [benchmark for benchmark in registry().values() if can_be_studied(benchmark)]
+    benchmarks = [b for b in registry().values() if can_be_studied(b) and not b.name.startswith(PREFIX)]
     places = schema["properties"]
     places["benchmarks"] = {
         "description": ACCEPTED["benchmarks"],
         "type": "object",
         "minProperties": 1,
         "properties": {benchmark.name: _benchmark(benchmark) for benchmark in benchmarks},
+        "patternProperties": {
+            _DECLARED: {
+                "description": "a benchmark that a file declares, with its parameters",
+                "type": ["object", "null"],
+            }
+        },
         "additionalProperties": False,
     }
-    places["axes"]["anyOf"][0] |= _axes(benchmarks)
-    places["axes"]["anyOf"][0].pop("additionalProperties")
-    places["axes"]["anyOf"][0]["additionalProperties"] = False
+    axes = places["axes"]["anyOf"][0]
+    axes |= _axes(benchmarks)
+    axes["additionalProperties"] = _axis(
+        "a parameter of a benchmark that a file declares", {"type": ["string", "number", "boolean"]}
+    )
+    schema["allOf"] = [_only_known_axes(axes)]
     places["probes"]["anyOf"][0]["uniqueItems"] = True
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "seatrial study, version 1"}
     return head | schema
+
+
+def _only_known_axes(axes: dict[str, Any]) -> dict[str, Any]:
+    """Axes with other names than these only in studies of declared benchmarks, whose parameters are not known here."""
+    known = [{"enum": list(axes["properties"])}, *({"pattern": pattern} for pattern in axes["patternProperties"])]
+    return {
+        "if": {"properties": {"benchmarks": {"propertyNames": {"not": {"pattern": _DECLARED}}}}},
+        "then": {"properties": {"axes": {"propertyNames": {"anyOf": known}}}},
+    }
 
 
 def _benchmark(benchmark: Benchmark) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from seatrial.benchmarks.declared import know_declarations
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.environment_shape import EnvironmentJson
 from seatrial.model.experiment import Experiment
@@ -51,6 +52,7 @@ def read_contents(folder: ResultsFolder) -> Contents:
         except StoreError as error:
             damaged.append(f"{error.message}: {count(len(repeats), 'repeat')} ignored")
     environments, machines = _environments(folder, experiments, damaged), _machines(folder, experiments, damaged)
+    know_declarations(environments.values())
     for key, experiment in list(experiments.items()):
         for kind, known, needed in (
             ("machines", machines, experiment.machine),

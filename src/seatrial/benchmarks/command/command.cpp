@@ -34,6 +34,7 @@ using namespace seatrial;
 struct Settings {
   std::string record;
   std::vector<std::string> words;
+  int expected = 0; // exit status
 };
 
 // Reads an argument list: `--words 2 --word-0 sleep --word-1 3`.
@@ -41,7 +42,9 @@ struct Settings {
   static std::vector<std::string> names; // the arguments keep references to the names
   const auto count = arguments.number<std::size_t>("--words", 0, 1, 1 << 16);
   names.reserve(count);
-  Settings settings{.record = std::string(arguments.required("--record")), .words = {}};
+  Settings settings{.record = std::string(arguments.required("--record")),
+                    .words = {},
+                    .expected = arguments.number<int>("--expect", 0, 0, 255)};
   for (std::size_t i = 0; i < count; ++i) {
     names.push_back("--word-" + std::to_string(i));
     settings.words.emplace_back(arguments.required(names.back()));
@@ -264,8 +267,13 @@ void measure(Program& program, const Settings& settings) {
   const auto end = child.run([&](pid_t process) { watch.follow(process); });
   watch.stop();
   write_now(settings, notes(settings, *path, watch, end, in_seconds(start)));
-  if (const auto failure_text = end.failure_text(); !failure_text.empty())
+  const bool has_exited = WIFEXITED(end.status);
+  const bool is_expected = has_exited && WEXITSTATUS(end.status) == settings.expected;
+  if (const auto failure_text = end.failure_text(); !is_expected && !failure_text.empty())
     throw Failure(status_of(end), *path + " " + failure_text);
+  if (!is_expected)
+    throw Failure(Exit::software, *path + " ended with exit status 0 instead of " +
+                                      std::to_string(settings.expected));
   program.add(sample_of(end));
   program.check("exit_status", WEXITSTATUS(end.status));
 }

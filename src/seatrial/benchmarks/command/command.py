@@ -41,9 +41,14 @@ def _program(params: Params) -> Sequence[str]:
 
 
 def _arguments(params: Params) -> list[str]:
-    words = _words(params)
+    return arguments_of(_words(params))
+
+
+def arguments_of(words: Sequence[str], exit_status: int = 0) -> list[str]:
+    """The arguments that make the program start this command, which must end with that status."""
     named = [argument for number, word in enumerate(words) for argument in (f"--word-{number}", word)]
-    return ["--words", str(len(words)), *named]
+    expected = ["--expect", str(exit_status)] if exit_status else []
+    return ["--words", str(len(words)), *named, *expected]
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:

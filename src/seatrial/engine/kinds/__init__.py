@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from seatrial.engine.kinds.declared import DeclaredCommandKind, DeclaredRanksKind
 from seatrial.engine.kinds.external import ExternalKind
 from seatrial.engine.kinds.imported import ImportedKind
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.kinds.native import NativeKind
-from seatrial.model.benchmark import External, ImportedOnly, Native
+from seatrial.model.benchmark import DeclaredCommand, DeclaredRanks, External, ImportedOnly, Native
 from seatrial.model.program import Program
 
 KINDS: Mapping[type[Program], type[Kind[Any]]] = {
     Native: NativeKind,
     External: ExternalKind,
+    DeclaredCommand: DeclaredCommandKind,
+    DeclaredRanks: DeclaredRanksKind,
     ImportedOnly: ImportedKind,
 }
 """Declaration -> kind."""

@@ -143,17 +143,16 @@ class ExternalKind(Kind[External]):
     def identify(self, point: Point, program: External) -> Ready | Refused:
         """By its file and version, the MPI library that it is linked with, and settings that affect its run."""
         try:
-            chosen, found = self._found.get(program.name, lambda: found_program(program))
+            chosen, found, described = self._found_for(point, program)
         except BuildError as problem:
             return self.refused(point, problem, absent_environment(point.environment))
         variables = variables_with(point.environment.variables)
-        mpi = mpi_of(found.path, variables) if point.benchmark.ranks == "mpi" else None
+        mpi = self._library_of(point, found, variables) if point.benchmark.ranks == "mpi" else None
         try:
             self.make_helpers(point, mpi)
             by_settings = setting_variables(mpi, point.environment.mpi_settings) if mpi is not None else ()
         except BuildError as problem:
             return self.refused(point, problem, (found.key, found.document()), found.key)
-        described: dict[str, Any] = {}
         if mpi is not None and point.environment.mpi_settings:
             described["settings"] = dict(point.environment.mpi_settings)
         if chosen_variables := (*by_settings, *point.environment.variables):
@@ -166,7 +165,7 @@ class ExternalKind(Kind[External]):
             identity["bent_by"] = deviating
         key = content_key(identity) if len(identity) > 1 else found.key
         document = {**found.document(), **described}
-        if (refusal := _not_of_this_mpi(point, found, mpi, variables)) is not None:
+        if (refusal := self._refusal(point, found, mpi, variables)) is not None:
             wanted = {"mpi": point.environment.mpi}  # not the experiment of the library that it is linked with
             key = content_key({**identity, "wanted": wanted}) if wanted["mpi"] is not None else key
             return self.refused(point, refusal, (key, {**document, "wanted": wanted}), found.key)
@@ -175,7 +174,23 @@ class ExternalKind(Kind[External]):
         of_mpi = mpi.variables if mpi is not None else ()
         changes = (*of_mpi, *by_settings, *ours.items(), *point.environment.variables)
         experiment = self.experiment(point, key, found.key)
-        return Ready(point, experiment, ExternalProgram(chosen, found), document, mpi, changes)
+        return Ready(point, experiment, self._runnable(chosen, found), document, mpi, changes)
+
+    def _found_for(self, point: Point, program: External) -> tuple[External, Installed, dict[str, Any]]:
+        """The declaration of the program that was found, the program, and what else identifies its experiments. Raises
+        BuildError."""
+        return *self._found.get(program.name, lambda: found_program(program)), {}
+
+    def _library_of(self, point: Point, found: Installed, variables: Mapping[str, str]) -> Mpi | None:
+        """The MPI library of a program; None if it has none that is known."""
+        return mpi_of(found.path, variables)
+
+    def _refusal(self, point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
+        """Why the program cannot run at this point."""
+        return _not_of_this_mpi(point, found, mpi, variables)
+
+    def _runnable(self, declared: External, found: Installed) -> ExternalProgram:
+        return ExternalProgram(declared, found)
 
 
 def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:

@@ -1,0 +1,205 @@
+"""Declared benchmarks (`local.<name>`) as benchmarks like all others: from a declaration, or from what a results folder
+stored of one, whose figures can be read but which cannot be run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from seatrial.benchmarks import know_stored
+from seatrial.benchmarks.apps.layout import cpus_of
+from seatrial.benchmarks.apps.layout import resolved as resolved_ranks
+from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks.command import command
+from seatrial.benchmarks.placement import spread, thread_count
+from seatrial.errors import ProtocolError
+from seatrial.model.benchmark import (
+    Benchmark,
+    Better,
+    Check,
+    DeclaredCommand,
+    DeclaredRanks,
+    Figure,
+    ImportedOnly,
+)
+from seatrial.model.declaration import (
+    PREFIX,
+    WALL,
+    Declaration,
+    DeclaredCheck,
+    StoredDeclarationJson,
+    filled_in,
+)
+from seatrial.model.layout import THREADS
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.protocol import ProgramRecord
+from seatrial.model.sample import Sample
+from seatrial.model.units import Unit
+
+_HOW_TO_RUN = "only its results are here: run it from its declaration file"
+
+
+def declared_benchmark(declaration: Declaration, folder: Path) -> Benchmark:
+    """The benchmark of a declaration, whose files are in `folder`."""
+    program: DeclaredCommand | DeclaredRanks
+    if declaration.ranks:
+        program = DeclaredRanks(
+            declaration.argv[0],
+            f"correct the first word of `argv` in the declaration of {declaration.full_name}",
+            "stdout",
+            lambda params, directory: words_of(declaration, params)[1:],
+            lambda data: _not_parsed(),
+            version=(),
+            declaration=declaration,
+            folder=folder,
+        )
+    else:
+        program = DeclaredCommand(
+            source=command.BENCHMARK.program.source or Path(),
+            arguments=lambda params: command.arguments_of(
+                [program_of(declaration, folder, params), *words_of(declaration, params)[1:]],
+                declaration.exit_status,
+            ),
+            commands=lambda params: (program_of(declaration, folder, params),),
+            inputs=lambda params: words_of(declaration, params)[1:],
+            declaration=declaration,
+            folder=folder,
+        )
+    return Benchmark(
+        name=declaration.full_name,
+        question=declaration.question,
+        program=program,
+        parameters=declaration.parameters,
+        figures=_figures([(f.name, f.unit, f.is_higher_better) for f in declaration.figures]),
+        checks=_checks(declaration),
+        placement=_placement_of_ranks if declaration.ranks else _placement,
+        prepare=_prepare_ranks if declaration.ranks else _prepare,
+        ranks="mpi" if declaration.ranks else "one",
+        estimate_s=lambda params: declaration.expected_s,
+    )
+
+
+def words_of(declaration: Declaration, params: Params) -> list[str]:
+    """The command with the values of its parameters."""
+    return [filled_in(word, params) for word in declaration.argv]
+
+
+def program_of(declaration: Declaration, folder: Path, params: Params) -> str:
+    """The program of a command: a path with a slash is relative to the folder of the declaration."""
+    first = words_of(declaration, params)[0]
+    return str((folder / first).absolute()) if "/" in first else first
+
+
+def _not_parsed() -> ProgramRecord:
+    raise ProtocolError("the outputs of a declared program are read by its declaration")
+
+
+def _figures(declared: Iterable[tuple[str, Unit, bool]]) -> tuple[Figure, ...]:
+    own = {name: _figure(name, unit, is_higher) for name, unit, is_higher in declared}
+    return (*(figure for name, figure in own.items() if name != WALL), own.get(WALL, _WALL))
+
+
+def _figure(name: str, unit: Unit, is_higher: bool) -> Figure:
+    better = Better.HIGHER if is_higher else Better.LOWER
+    return Figure(
+        name=name,
+        series=f"{name} [{unit}, {better} is better]",
+        unit=unit,
+        better=better,
+        value=lambda sample: sample.work["value"],
+        work="as the declaration states",
+    )
+
+
+_WALL = Figure(
+    name=WALL,
+    series=WALL,
+    unit="s",
+    better=Better.LOWER,
+    value=lambda sample: sample.elapsed_s,
+    work="one run of the program",
+)
+
+
+def _checks(declaration: Declaration) -> tuple[Check, ...]:
+    own = tuple(Check(check.name, _meaning(check), _bound(check)) for check in declaration.checks)
+    if declaration.ranks:  # the launcher's status is judged before any check
+        return own
+    return (Check("exit_status", "exit status of the program", exactly(declaration.exit_status)), *own)
+
+
+def _meaning(check: DeclaredCheck) -> str:
+    if check.must_match is None:
+        return check.pick.words
+    return f"1 if {'a' if check.must_match else 'no'} line matches {check.pick.pattern!r}"
+
+
+def _bound(check: DeclaredCheck) -> Any:
+    return exactly(1) if check.must_match is not None else between(check.low, check.high)
+
+
+def _threads(machine: Machine, params: Params) -> int:
+    """As many CPUs as a parameter of that name says; without one, all that this process may use."""
+    if THREADS not in params:
+        return len(machine.allowed_cpus)
+    return thread_count(machine, params[THREADS])
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    return spread(machine, _threads(machine, params))
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    return params if THREADS not in params else {**params, THREADS: _threads(machine, params)}
+
+
+def _placement_of_ranks(machine: Machine, params: Params) -> tuple[int, ...]:
+    return spread(machine, cpus_of({THREADS: 1, **params}))
+
+
+def _prepare_ranks(machine: Machine, params: Params) -> Params:
+    made = resolved_ranks(machine, {THREADS: 1, **params})
+    return made if THREADS in params else {n: v for n, v in made.items() if n != THREADS}
+
+
+def timed(samples: Iterable[Sample], wall_s: float) -> tuple[Sample, ...]:
+    """The samples of figures with the elapsed time of the run, which they were read without."""
+    return tuple(
+        Sample(s.series, s.i, wall_s, s.work, s.rank, s.point, s.extra) if math.isnan(s.elapsed_s) else s
+        for s in samples
+    )
+
+
+def _stored_benchmark(documents: Iterable[StoredDeclarationJson]) -> Benchmark:
+    """The benchmark of the declarations of one name in results folders: all figures that any of them has. It cannot be
+    run."""
+    declarations = list(documents)
+    latest = declarations[-1]
+    figures = {
+        (f["name"], f["unit"], f["better"]): (f["name"], f["unit"], f["better"] == "higher")
+        for document in declarations
+        for f in document["figures"]
+    }
+    names = dict.fromkeys(name for document in declarations for name in document["parameters"])
+    return Benchmark(
+        name=PREFIX + latest["name"],
+        question=latest["question"],
+        program=ImportedOnly(_HOW_TO_RUN),
+        parameters=tuple(Parameter(name, ParameterKind.TEXT, "", "stated by its declaration") for name in names),
+        figures=_figures(figures.values()),
+        checks=(),
+        placement=lambda machine, params: (),
+    )
+
+
+def know_declarations(environments: Iterable[Mapping[str, Any]]) -> None:
+    """Make the figures of declared benchmarks readable whose declarations are stored in these environments."""
+    by_name: dict[str, list[StoredDeclarationJson]] = {}
+    for environment in environments:
+        if (stored := environment.get("declaration")) is not None:
+            by_name.setdefault(stored["name"], []).append(stored)
+    if by_name:
+        know_stored([_stored_benchmark(stored) for stored in by_name.values()])
