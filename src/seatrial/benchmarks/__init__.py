@@ -30,7 +30,7 @@ def benchmark_named(name: str) -> Benchmark:
     """The benchmark of that name; UnknownNameError names the nearest."""
     benchmarks = registry()
     if name not in benchmarks:
-        raise UnknownNameError("benchmark", name, benchmarks)
+        raise UnknownNameError("benchmark", name, (known for known, b in benchmarks.items() if b.program.can_run))
     return benchmarks[name]
 
 

@@ -420,6 +420,7 @@ def _status_of_command() -> int:
         message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
         return StoreError.exit_code
     except typer.TyperException as error:
-        todo = "seatrial --help lists the commands, seatrial COMMAND --help the options"
-        message(f"seatrial: {error.format_message()}\n  {todo}")
+        from seatrial.cli.usage import usage_text
+
+        message(f"seatrial: {usage_text(error)}")
         return error.exit_code

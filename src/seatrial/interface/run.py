@@ -86,6 +86,7 @@ def run(
     names = [str(target) for target in targets]
     with at_site(site, system), _folder(results) as path:
         study = only_study(names, set or ())
+        ResultsFolder.refuse_other(path)
         machine = discover_live()
 
         def open_folder() -> ResultsFolder:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from seatrial.errors import UnknownNameError, UsageError
+from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.model.site import Partition, Site, SiteEnvironment, System
@@ -100,8 +99,8 @@ def _fault(document: Document, fault: Any) -> tuple[tuple[int, int], UsageError]
         parent, last = document.node(path[:-1]), str(path[-1])
         line = parent.key_lines.get(last, line) if parent is not None else line
         keys = _keys(path[:-1])
-        nearest = difflib.get_close_matches(last[:100], keys, n=1, cutoff=0.5)
-        todo = f"did you mean {nearest[0]}?" if nearest else f"keys: {', '.join(keys)}"
+        nearest = nearest_names(last, keys)
+        todo = did_you_mean(nearest) if nearest else f"keys: {', '.join(keys)}"
         return (line, -len(path)), document.refuse(path, "unknown key", todo, line)
     node = document.node(path) or document.root
     is_empty = node.value in (None, "", [], {})
