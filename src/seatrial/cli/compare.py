@@ -42,7 +42,7 @@ def compare_command(
     if found.screen is None and not any(compared.comparisons for compared in found.compared):
         message("nothing was compared")
         return 3
-    return _status(found.compared, fail_on)
+    return verdict_status(found.compared, fail_on)
 
 
 def _margin(text: str) -> float:
@@ -52,7 +52,7 @@ def _margin(text: str) -> float:
         raise UsageError(f"--margin {text!r} is not a percentage between 0 and 100", error.todo) from None
 
 
-def _status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
+def verdict_status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
     """1 if a verdict fails; `--fail-on ambiguous` includes slower. A side without results fails as well: a gate must
     not pass a program that died. Sides that were measured apart have no verdict: these fail if their sessions differ by
     more than the margin in the wrong direction."""

@@ -11,7 +11,7 @@ from seatrial.cli.chosen import choice_text
 from seatrial.cli.output import message
 from seatrial.engine.events import Progress
 from seatrial.engine.lock_file import Holder, holders_text
-from seatrial.model.outcome import Outcome
+from seatrial.model.outcome import Outcome, State
 from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
 from seatrial.report.text.results import parameters_text
@@ -28,6 +28,7 @@ class TerminalProgress:
     def __init__(self) -> None:
         self._bar = _bar()
         self._last_plain = 0.0
+        self._reasons: set[str] = set()
 
     def building(self, point: Point) -> None:
         """Show which program is being built."""
@@ -60,7 +61,11 @@ class TerminalProgress:
         self._always(f"waiting for repeats that are being made into the same results folder on {', '.join(hosts)}")
 
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
-        """Report a repeat that did not succeed."""
+        """Report a repeat that did not succeed; what several experiments need, once."""
+        if outcome.state in (State.UNSUPPORTED, State.SKIPPED):
+            if outcome.reason in self._reasons:
+                return
+            self._reasons.add(outcome.reason)
         if not outcome.is_ok:
             self._always(f"{_named(point)}: {outcome.state}: {outcome.reason}")
 
