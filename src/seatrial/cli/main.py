@@ -58,6 +58,13 @@ class CompareFailOn(StrEnum):
     AMBIGUOUS = "ambiguous"
 
 
+class FileKind(StrEnum):
+    """A kind of file that `init` writes."""
+
+    STUDY = "study"
+    SITE = "site"
+
+
 class Shell(StrEnum):
     """A shell that completes our words."""
 
@@ -210,6 +217,8 @@ def run(
         CompareFailOn | None,
         typer.Option("--fail-on", help="exit 1 if the study has this verdict; ambiguous includes slower"),
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress; only results, waits and failures")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="a line for every repeat")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Measure benchmarks, a study, or the standard trial."""
@@ -228,6 +237,8 @@ def run(
         wait=wait,
         ignore_lock_of=ignore_lock_of or (),
         fail_on=None if fail_on is None else Verdict(fail_on.value),
+        quiet=quiet,
+        verbose=verbose,
         as_json=output_format is Format.JSON,
     )
     raise typer.Exit(status)
@@ -383,6 +394,19 @@ def report(
     from seatrial.cli.report import report_command
 
     report_command(results, output)
+
+
+@app.command(rich_help_panel="Set up")
+def init(
+    kind: Annotated[FileKind, typer.Argument(metavar="study|site", help="the kind of file")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="its name (default: the kind, with .yaml)")
+    ] = None,
+) -> None:
+    """Write a commented study or site file to start from."""
+    from seatrial.cli.init import init_command
+
+    init_command(kind.value, file)
 
 
 @app.command(rich_help_panel="Set up")

@@ -23,10 +23,15 @@ _PLAIN_EVERY_S = 10.0
 
 
 class TerminalProgress:
-    """An engine listener that shows what runs, how much is done, and the time left."""
+    """An engine listener that shows what runs, how much is done, and the time left.
 
-    def __init__(self) -> None:
-        self._bar = _bar()
+    `quiet`: only what a user must know, such as a wait or a failed repeat; `verbose`: a line for every repeat.
+    """
+
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+        self._quiet = quiet
+        self._every_s = 0.0 if verbose else _PLAIN_EVERY_S
+        self._bar = None if quiet or verbose else _bar()
         self._last_plain = 0.0
         self._reasons: set[str] = set()
 
@@ -80,7 +85,7 @@ class TerminalProgress:
         message(text)
 
     def _now_and_then(self, text: str) -> None:
-        if time.monotonic() - self._last_plain >= _PLAIN_EVERY_S:
+        if not self._quiet and time.monotonic() - self._last_plain >= self._every_s:
             self._last_plain = time.monotonic()
             message(text)
 

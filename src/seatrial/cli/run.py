@@ -42,12 +42,14 @@ def run_command(
     wait: str | None,
     ignore_lock_of: Sequence[str],
     fail_on: Verdict | None = None,
+    quiet: bool = False,
+    verbose: bool = False,
     as_json: bool,
 ) -> int:
     """Measure and print; the exit status of CONTRACT."""
     if fail_on is not None:
         _refuse_without_verdict(targets, settings)
-    progress = TerminalProgress()
+    progress = TerminalProgress(quiet=quiet, verbose=verbose)
     try:
         found = run(
             *targets,
@@ -72,7 +74,8 @@ def run_command(
     else:
         style = style_of(sys.stdout)
         print(_by_environment(found, style) if found.study is None else study_text(found.study, style=style))
-        message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
+        if not quiet:
+            message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     for line in nothing_measured(found.experiments):
         message(line)
     status = exit_status(found.experiments, named=bool(targets)) or compared_status(found.study)

@@ -78,6 +78,8 @@ def _arguments(name: str, current: str, table: Table) -> Iterator[Word]:
         yield from _files(current)
     if name == "import":
         yield from ((f"{kind}=", "results of another tool") for kind in table["imports"])
+    if name == "init":
+        yield from ((kind, "") for kind in ("study", "site"))
     if name == "completion":
         yield from ((shell, "") for shell in ("bash", "zsh", "fish"))
     if name in ("compare", "report"):
