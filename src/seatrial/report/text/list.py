@@ -16,18 +16,18 @@ def list_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
     libraries and environments, the default of each first."""
     benchmarks = document["benchmarks"]
     lines: list[str] = []
-    width = max((len(benchmark["name"]) for benchmark in benchmarks), default=0)
     for area in sorted({b["area"] for b in benchmarks}, key=lambda area: _place_of(area, benchmarks)):
         own = sorted(
             (b for b in benchmarks if b["area"] == area and b["state"] != "unsupported"),
             key=lambda benchmark: benchmark["state"] != "ready",
         )
         lines += [style.paint(area, "heading")] if own else []
+        width = max((len(benchmark["name"]) for benchmark in own), default=0)
         lines += [_line(benchmark, width, style) for benchmark in own]
     lines += _unsupported(benchmarks, style)
-    lines.append("`seatrial list NAME` or `seatrial list AREA` shows parameters, figures and checks")
+    lines += style.wrapped("`seatrial list NAME` or `seatrial list AREA` shows parameters, figures and checks")
     lines.append("")
-    lines.append(f"compilers: {', '.join(document['compilers']) or 'none'}")
+    lines += style.wrapped(f"compilers: {', '.join(document['compilers']) or 'none'}", then="  ")
     lines += _mpis(document["mpis"], style)
     lines += _environments(document["environments"], style)
     lines += _blas(document["blas"], style)
@@ -143,7 +143,7 @@ def _blas(libraries: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]
         yield "BLAS libraries: none"
         return
     yield "BLAS libraries (blas; the first is the default):"
-    yield style.table(
+    rows = [
         (
             "-" if library["name"] == library["library"] else library["name"],
             (library["version"] or library["family"]).partition("  ")[0].split(" NO_")[0].split(" DYNAMIC")[0],
@@ -152,4 +152,9 @@ def _blas(libraries: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]
             f"from {library['found']}; {library['remark']}",
         )
         for library in libraries
-    )
+    ]
+    if style.cuts_lines and style.width < Style.width:  # the paths do not fit into columns
+        for row in rows:
+            yield from style.wrapped(", ".join(row), "  ", "    ")
+    else:
+        yield style.table(rows)
