@@ -36,18 +36,60 @@ class UsageError(SeatrialError):
     exit_code = 2
 
 
+_LIKE = 0.5
+"""The least similarity of a suggestion (difflib: 2 x matching characters / all characters)."""
+_NEARLY_AS_NEAR = 0.05
+"""A suggestion is left out if another is nearer by more than this."""
+_MOST_NEAREST = 3
+_LONGEST_NAME = 200
+
+
+def nearest_names(name: str, known: Iterable[str]) -> list[str]:
+    """The known names that `name` probably stands for, the nearest first; empty if none is near.
+
+    A name that differs only in case and separators, or is a whole part of a known name (`stream` of `memory.stream`),
+    excludes the others; so does the only one that begins with it.
+    """
+    names = list(dict.fromkeys(known))
+    wanted = _bare(name[:_LONGEST_NAME])
+    if not wanted:
+        return []
+    same = [other for other in names if _bare(other) == wanted]
+    if found := same or [other for other in names if wanted in map(_bare, other.split("."))]:
+        return found[:_MOST_NEAREST]
+    beginning = [other for other in names if _bare(other).startswith(wanted)]
+    if len(beginning) == 1 and len(wanted) > 1:
+        return beginning
+    matcher = difflib.SequenceMatcher()
+    matcher.set_seq2(wanted)
+    scores = {}
+    for other in names:
+        matcher.set_seq1(_bare(other))
+        if matcher.real_quick_ratio() >= _LIKE and matcher.quick_ratio() >= _LIKE:
+            scores[other] = matcher.ratio()
+    best = max(scores.values(), default=0.0)
+    near = [other for other, score in scores.items() if score >= max(_LIKE, best - _NEARLY_AS_NEAR)]
+    nearest = sorted(near, key=lambda other: (-scores[other], other)) or [o for o in names if wanted in _bare(o)]
+    return nearest[:_MOST_NEAREST]
+
+
+def did_you_mean(names: Iterable[str]) -> str:
+    """The question that suggests these names."""
+    return f"did you mean {' or '.join(names)}?"
+
+
+def _bare(name: str) -> str:
+    """Without what people confuse: case and separators."""
+    return "".join(letter for letter in name.casefold() if letter not in "-_. ")
+
+
 class UnknownNameError(UsageError):
     """An unknown name; the message suggests the nearest known ones."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        if not nearest:
-            nearest = [known_name for known_name in names if name and name in known_name][:3]
-        if nearest:
-            todo = "did you mean " + " or ".join(nearest) + "?"
-        else:
-            todo = "known: " + ", ".join(names) if names else "none are defined"
+        nearest = nearest_names(name, names)
+        todo = did_you_mean(nearest) if nearest else "known: " + ", ".join(names) if names else "none are defined"
         super().__init__(f"unknown {what}{':' if ' ' in what else ''} {name!r}", todo)
         self.name = name
         self.nearest = tuple(nearest)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from analysis.made_up_sweeps import figure, result
+from cli.in_process import seatrial_here
 
-from seatrial.cli.run import exit_status, nothing_measured
+from seatrial.cli.run import compared_status, exit_status, nothing_measured
 from seatrial.interface.import_ import ImportResult
 from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.study import Compare, Study
+from seatrial.model.study_result import Compared, StudyResult
+from seatrial.report.text.results import few, results_text
 
 OK, SKIPPED = Outcome.ok(), Outcome.skipped("needs two CPUs")
 MISSING, FAILED = Outcome.unsupported("mpi", "install one"), Outcome.failed(Stage.RUN, "signal 9")
@@ -48,3 +55,55 @@ def test_what_was_missing_is_said_once_for_each_reason() -> None:
 
 def test_an_import_of_nothing_is_not_ok() -> None:
     assert not ImportResult((), ()).is_ok
+
+
+def study(*comparisons: object, compare: bool = True) -> StudyResult:
+    asked = Study("s", "q?", (), compare=Compare("node", 0) if compare else None)
+    return StudyResult(asked, (), (Compared("0", "1", comparisons, ()),))  # type: ignore[arg-type]
+
+
+def test_a_study_that_compared_nothing_is_not_ok(capsys: pytest.CaptureFixture[str]) -> None:
+    assert compared_status(study()) == 3
+    assert capsys.readouterr().err == "nothing was compared\n"
+    assert [compared_status(found) for found in (None, study(compare=False), study(object()))] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cpu.peak"], "a benchmark alone has no verdict"),
+        ([], "a benchmark alone has no verdict"),
+        (["s.yaml"], "study s, which has no `compare` section, has no verdict"),
+    ],
+)
+def test_fail_on_needs_a_study_that_compares(tmp_path: Path, arguments: list[str], words: str) -> None:
+    (tmp_path / "s.yaml").write_text("study: s\nquestion: q?\nbenchmarks: {cpu.peak: {}}\n")
+    done = seatrial_here("run", *arguments, "--fail-on", "slower", cwd=tmp_path)
+    assert done.returncode == 2 and words in done.stderr and "`seatrial compare A B --fail-on`" in done.stderr
+
+
+def test_what_several_benchmarks_need_is_one_line() -> None:
+    results = [result(outcome=MISSING, n=n) for n in range(10)] + [result(outcome=SKIPPED, n=10)]
+    assert results_text(results).splitlines() == [
+        "made.up n=10",
+        "  skipped: needs two CPUs",
+        "",
+        "unsupported (10 experiments): made.up",
+        "  mpi: install one",
+    ]
+    assert few("abcdefghij") == "a, b, c, d, e, f, g, h and 2 more" and few("aab") == "a, b"
+
+
+@pytest.mark.real
+@pytest.mark.lab
+def test_a_gate_in_a_pipeline_holds_with_stored_results_too(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "study: s\nquestion: q?\nbenchmarks: {command: {argv: ['true']}}\naxes: {label: [a, b]}\n"
+        "compare: {along: label, margin: 0.0001%}\nrepeat: {budget: 2s, max: 6}\n"
+    )
+    first = seatrial_here("run", "s.yaml", "--fail-on", "ambiguous", "--format", "json", cwd=tmp_path)
+    assert json.loads(first.stdout)["study"]
+    assert first.returncode == 1, first.stderr
+    again = seatrial_here("run", "s.yaml", "--fail-on", "ambiguous", cwd=tmp_path)
+    assert again.returncode == 1, again.stderr
+    assert seatrial_here("run", "s.yaml", cwd=tmp_path).returncode == 0

@@ -60,3 +60,13 @@ def test_output_without_a_terminal_has_lines_without_codes(
     text = shown(monkeypatch, point, is_terminal=is_terminal, term=term)
     assert "\x1b" not in text and "\r" not in text
     assert text.splitlines()[0].startswith("building") and text.splitlines()[-1].endswith("skipped: one CPU only")
+
+
+def test_quiet_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    for quiet, verbose, lines in ((False, False, 1), (True, False, 0), (False, True, 3)):
+        progress = TerminalProgress(quiet=quiet, verbose=verbose)
+        for _ in range(3):
+            progress._now_and_then("repeat")
+        assert len(capsys.readouterr().err.splitlines()) == lines
+        progress._always("waiting")
+        assert capsys.readouterr().err == "waiting\n"

@@ -3,14 +3,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from made_up import made_up_machine
+import pytest
 from published_schemas import check
 
 from seatrial.benchmarks import registry
+from seatrial.errors import UnknownNameError
+from seatrial.interface.list import chosen
+from seatrial.model.benchmark import area_of
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.site import SiteEnvironment
 from seatrial.report.documents.list import Tools, list_document
-from seatrial.report.text.list import list_text
+from seatrial.report.text.list import details_text, list_text
 
 GCC = Tools(compilers=["gcc 12.2.0"])
 
@@ -18,7 +21,7 @@ GCC = Tools(compilers=["gcc 12.2.0"])
 def test_it_follows_its_schema_and_names_every_state():
     stream, *others = registry().values()
     asked = (stream, replace(others[0], verified=False), others[-1])
-    document = list_document(asked, made_up_machine(), GCC, {others[-1].name: "root: run as root"})
+    document = list_document(asked, GCC, {others[-1].name: "root: run as root"})
     check(document, "list-1")
     states = [(entry["state"], entry["need"]) for entry in document["benchmarks"]]
     assert states == [("ready", None), ("unverified", None), ("unsupported", "root: run as root")]
@@ -26,22 +29,22 @@ def test_it_follows_its_schema_and_names_every_state():
 
 def test_without_a_compiler_nothing_can_be_measured():
     missing = dict.fromkeys(registry(), "compiler: install g++")
-    document = list_document(registry().values(), made_up_machine(), GCC, missing)
+    document = list_document(registry().values(), GCC, missing)
     assert {entry["need"] for entry in document["benchmarks"]} == {"compiler: install g++"}
     assert "needs compiler: install g++" in list_text(document)
 
 
 def test_a_missing_program_affects_only_its_benchmark():
-    document = list_document(registry().values(), made_up_machine(), Tools(), {"io.file": "fio: install it"})
+    document = list_document(registry().values(), Tools(), {"io.file": "fio: install it"})
     needs = {entry["name"]: entry["need"] for entry in document["benchmarks"]}
     assert needs["io.file"] == "fio: install it" and needs["cpu.peak"] is None
 
 
 def test_defaults_are_written_as_on_the_command_line():
     (stream,) = (b for b in registry().values() if b.name == "memory.stream")
-    document = list_document([stream], made_up_machine(), GCC, {})
+    document = list_document([stream], GCC, {})
     (entry,) = document["benchmarks"]
-    assert "\n    nontemporal=false  " in list_text(document)
+    assert "\n    nontemporal=false  " in details_text(document)
     assert {p["name"]: p["default"] for p in entry["parameters"]} == {
         "threads": "all",
         "nontemporal": "false",
@@ -67,7 +70,7 @@ def test_libraries_and_environments_are_in_order_of_preference():
         SiteEnvironment("gone", Path("/gone")),
     )
     tools = Tools(["gcc 12.2.0"], (own, wheel), [(runtime, "mpi.h: apt install it")], site, {"gone": "it is not there"})
-    document = list_document([], made_up_machine(), tools, {})
+    document = list_document([], tools, {})
     check(document, "list-1")
     assert [(mpi["name"], mpi["state"], mpi["generic"], mpi["need"]) for mpi in document["mpis"]] == [
         ("production", "ready", False, None),
@@ -87,7 +90,30 @@ def test_libraries_and_environments_are_in_order_of_preference():
 
 
 def test_without_mpi_there_is_one_environment_and_the_text_states_it():
-    document = list_document([], made_up_machine(), GCC, {})
+    document = list_document([], GCC, {})
     assert [(e["name"], e["mpi"]) for e in document["environments"]] == [("gcc 12.2.0", None)]
     assert "MPI libraries: none" in list_text(document) and "site file" not in list_text(document)
-    assert list_document([], made_up_machine(), Tools(), {})["environments"] == []
+    assert list_document([], Tools(), {})["environments"] == []
+
+
+def test_the_list_is_a_line_for_each_benchmark_and_one_for_each_cause() -> None:
+    benchmarks = [benchmark for benchmark in registry().values() if benchmark.program.can_run]
+    missing = {name: "mpi: install one" for name in registry() if name.startswith("mpi.")}
+    document = list_document(benchmarks, GCC, missing)
+    text = list_text(document)
+    lines = text.splitlines()
+    assert text.count("mpi: install one") == 1 and lines.index("not available here") > lines.index("memory")
+    assert len([line for line in lines if line.startswith("  memory.stream ")]) == 1
+    assert "threads=" not in text and "mpi.allreduce" in text
+    for benchmark in document["benchmarks"]:
+        details = details_text({**document, "benchmarks": [benchmark]})
+        for part in (*benchmark["parameters"], *benchmark["figures"], *benchmark["checks"]):
+            assert part["name"] in details
+        assert benchmark["question"].split()[0] in details
+
+
+def test_one_benchmark_or_one_area() -> None:
+    assert [b.name for b in chosen("memory.stream")] == ["memory.stream"]
+    assert {area_of(b.name) for b in chosen("cpu")} == {"cpu"} and len(chosen("cpu")) > 2
+    with pytest.raises(UnknownNameError, match="did you mean mpi"):
+        chosen("mpj")

@@ -89,7 +89,7 @@ def benchmark_named(name: str) -> Benchmark:
     """The benchmark of that name; UnknownNameError names the nearest."""
     benchmarks = registry()
     if name not in benchmarks:
-        unknown = UnknownNameError("benchmark", name, benchmarks)
+        unknown = UnknownNameError("benchmark", name, (known for known, b in benchmarks.items() if b.program.can_run))
         if name.startswith(PREFIX) and not any(near.startswith(PREFIX) for near in unknown.nearest):
             todo = f"give its declaration file, or put that in ./{FOLDER} or a folder of the site file"
             raise UsageError(unknown.message, todo)

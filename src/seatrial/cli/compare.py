@@ -12,7 +12,7 @@ from seatrial.interface.compare import compare
 from seatrial.model.comparison import Verdict
 from seatrial.model.study import DEFAULT_MARGIN
 from seatrial.model.study_result import Compared
-from seatrial.model.units import parse_quantity
+from seatrial.model.units import parse_share
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.studies.verdicts import is_apart, session_verdict
@@ -42,17 +42,17 @@ def compare_command(
     if found.screen is None and not any(compared.comparisons for compared in found.compared):
         message("nothing was compared")
         return 3
-    return _status(found.compared, fail_on)
+    return verdict_status(found.compared, fail_on)
 
 
 def _margin(text: str) -> float:
-    quantity = parse_quantity(text)
-    if quantity.unit != "1" or not 0 < quantity.value < 1:
-        raise UsageError(f"--margin {text!r} is not a percentage", "write a percentage between 0 and 100, such as 2%")
-    return quantity.value
+    try:
+        return parse_share(text)
+    except UsageError as error:
+        raise UsageError(f"--margin {text!r} is not a percentage between 0 and 100", error.todo) from None
 
 
-def _status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
+def verdict_status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
     """1 if a verdict fails; `--fail-on ambiguous` includes slower. A side without results fails as well: a gate must
     not pass a program that died. Sides that were measured apart have no verdict: these fail if their sessions differ by
     more than the margin in the wrong direction."""

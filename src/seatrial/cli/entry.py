@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+
 from seatrial.cli.signals import ignore_signals, stopped_status, take_signals
 from seatrial.cli.streams import take_streams
+
+COMPLETE = "--complete"
+"""How the scripts of `seatrial completion` ask for the words that may follow."""
 
 
 def main() -> None:
     """Run the command of this process."""
     take_signals()
     take_streams()
+    if sys.argv[1:2] == [COMPLETE]:
+        from seatrial.cli.completion.answer import print_answers
+
+        print_answers(sys.argv[2:])
+        return
     try:
         from seatrial.cli.main import run_main
     except KeyboardInterrupt:

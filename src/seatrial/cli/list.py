@@ -9,22 +9,28 @@ from seatrial.cli.output import print_json, style_of
 from seatrial.cli.references import print_references, with_references
 from seatrial.interface.list import list_benchmarks
 from seatrial.report.documents.list import list_document
-from seatrial.report.text.list import list_text
+from seatrial.report.text.list import details_text, list_text
 
 
 def list_command(
-    *, as_json: bool, references: bool = False, site: Path | None = None, system: str | None = None
+    name: str | None = None,
+    *,
+    as_json: bool,
+    references: bool = False,
+    site: Path | None = None,
+    system: str | None = None,
 ) -> None:
     """Print every benchmark with its state on this machine, and the compilers and MPI libraries; with `references` the
-    published values instead (JSON: both)."""
+    published values instead (JSON: both). `name` is a benchmark, or an area such as `mpi`: only these, in full."""
     if references and not as_json:
         print_references()
         return
-    found = list_benchmarks(site=site, system=system)
-    document = list_document(found.benchmarks, found.machine, found.tools, found.missing)
+    found = list_benchmarks(name, site=site, system=system)
+    document = list_document(found.benchmarks, found.tools, found.missing)
     if references:
         document = with_references(document)
     if as_json:
         print_json(document)
     else:
-        print(list_text(document, style_of(sys.stdout)))
+        style = style_of(sys.stdout)
+        print(list_text(document, style) if name is None else details_text(document, style))

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from seatrial.cli.help import Commands
 from seatrial.cli.signals import all_done, stopped_status, take_signals
 from seatrial.cli.streams import output_error, take_streams
 from seatrial.errors import SeatrialError, StoreError
@@ -22,6 +23,8 @@ app = typer.Typer(
     help="Sea trials for HPC machines: discover, measure, compare with the physical limit, explain, report.",
     add_completion=False,
     rich_markup_mode=None,
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 
@@ -53,6 +56,21 @@ class CompareFailOn(StrEnum):
 
     SLOWER = "slower"
     AMBIGUOUS = "ambiguous"
+
+
+class FileKind(StrEnum):
+    """A kind of file that `init` writes."""
+
+    STUDY = "study"
+    SITE = "site"
+
+
+class Shell(StrEnum):
+    """A shell that completes our words."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="json: a single JSON object on stdout")]
@@ -103,7 +121,7 @@ def _all(
     pass
 
 
-@app.command()
+@app.command(rich_help_panel="Machine")
 def discover(
     dumps: FromOption = None,
     live: LiveOption = False,
@@ -116,14 +134,14 @@ def discover(
     ] = PictureFormat.TEXT,
     output: OutputOption = None,
 ) -> None:
-    """Describe a machine: its devices, links, memory and limits."""
+    """Describe a machine: devices, links, memory and limits."""
     from seatrial.cli.discover import discover_command
     from seatrial.cli.sources import parse_dumps
 
     discover_command(parse_dumps(dumps), live, results, output_format.value, output)
 
 
-@app.command()
+@app.command(rich_help_panel="Machine")
 def check(
     dumps: FromOption = None,
     live: LiveOption = False,
@@ -138,7 +156,7 @@ def check(
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Diagnose a machine: problems, remedies and device bindings."""
+    """Diagnose a machine: problems, remedies and bindings."""
     from seatrial.cli.check import check_command
     from seatrial.cli.sources import parse_dumps
     from seatrial.interface.machines import machine_of
@@ -149,8 +167,11 @@ def check(
     raise typer.Exit(check_command(machine, results, output_format is Format.JSON, severity, ranks))
 
 
-@app.command("list")
+@app.command("list", rich_help_panel="Measure")
 def list_(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME|AREA", help="show this benchmark, or those of an area, in full")
+    ] = None,
     references: Annotated[
         bool, typer.Option("--references", help="list published values of other machines, with their sources")
     ] = False,
@@ -158,13 +179,13 @@ def list_(
     system: SystemOption = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """List what can be measured here, and why the rest cannot."""
+    """List what can be measured here, and what the rest needs."""
     from seatrial.cli.list import list_command
 
-    list_command(as_json=output_format is Format.JSON, references=references, site=site, system=system)
+    list_command(name, as_json=output_format is Format.JSON, references=references, site=site, system=system)
 
 
-@app.command()
+@app.command(rich_help_panel="Measure")
 def run(
     targets: Annotated[
         list[str] | None,
@@ -192,10 +213,17 @@ def run(
         list[str] | None,
         typer.Option("--ignore-lock-of", metavar="USER", help="measure beside runs of this user, which is recorded"),
     ] = None,
+    fail_on: Annotated[
+        CompareFailOn | None,
+        typer.Option("--fail-on", help="exit 1 if the study has this verdict; ambiguous includes slower"),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress; only results, waits and failures")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="a line for every repeat")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Measure benchmarks, a study, or the standard trial."""
     from seatrial.cli.run import run_command
+    from seatrial.model.comparison import Verdict
 
     status = run_command(
         targets or (),
@@ -208,12 +236,15 @@ def run(
         system=system,
         wait=wait,
         ignore_lock_of=ignore_lock_of or (),
+        fail_on=None if fail_on is None else Verdict(fail_on.value),
+        quiet=quiet,
+        verbose=verbose,
         as_json=output_format is Format.JSON,
     )
     raise typer.Exit(status)
 
 
-@app.command()
+@app.command(rich_help_panel="Measure")
 def plan(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="a study file")],
     site: SiteOption = None,
@@ -226,7 +257,7 @@ def plan(
     plan_command(study, as_json=output_format is Format.JSON, site=site, system=system)
 
 
-@app.command("import")
+@app.command("import", rich_help_panel="Results")
 def import_(
     files: Annotated[list[str], typer.Argument(metavar="KIND=FILE", help="result files of other tools")],
     dumps: FromOption = None,
@@ -235,7 +266,7 @@ def import_(
     results: ResultsOption = RESULTS,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Import results of other tools, to compare and report them."""
+    """Import results of other tools, to compare them."""
     from seatrial.cli.import_ import import_command
 
     as_json = output_format is Format.JSON
@@ -244,7 +275,7 @@ def import_(
     )
 
 
-@app.command()
+@app.command(rich_help_panel="Measure")
 def build(
     targets: Annotated[
         list[str] | None,
@@ -267,7 +298,7 @@ def build(
     raise typer.Exit(build_command(targets or (), settings or (), mpi_wheels or (), site=site, system=system))
 
 
-@app.command()
+@app.command(rich_help_panel="Results")
 def compare(
     sides: Annotated[
         list[str], typer.Argument(metavar="A B | DIR", help="baseline and candidate: results folders or reference:ID")
@@ -305,7 +336,7 @@ def compare(
     )
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
+@app.command(context_settings={"allow_interspersed_args": False}, rich_help_panel="Explain")
 def profile(
     command: Annotated[
         list[str] | None,
@@ -388,7 +419,7 @@ def profile(
     raise typer.Exit(status)
 
 
-@app.command()
+@app.command(rich_help_panel="Results")
 def report(
     output: Annotated[Path, typer.Option("-o", metavar="FILE.html", help="the page to write")],
     results: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")] = RESULTS,
@@ -397,6 +428,32 @@ def report(
     from seatrial.cli.report import report_command
 
     report_command(results, output)
+
+
+@app.command(rich_help_panel="Set up")
+def init(
+    kind: Annotated[FileKind, typer.Argument(metavar="study|site", help="the kind of file")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="its name (default: the kind, with .yaml)")
+    ] = None,
+) -> None:
+    """Write a commented study or site file to start from."""
+    from seatrial.cli.init import init_command
+
+    init_command(kind.value, file)
+
+
+@app.command(rich_help_panel="Set up")
+def completion(
+    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish")],
+    install: Annotated[
+        bool, typer.Option("--install", help="write it to where the shell looks for it, instead of stdout")
+    ] = False,
+) -> None:
+    """Complete commands, benchmarks and parameters in a shell."""
+    from seatrial.cli.completion.scripts import install_script, script
+
+    print(install_script(shell.value) if install else script(shell.value), end="")
 
 
 def main() -> None:
@@ -454,6 +511,7 @@ def _status_of_command() -> int:
         message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
         return StoreError.exit_code
     except typer.TyperException as error:
-        todo = "seatrial --help lists the commands, seatrial COMMAND --help the options"
-        message(f"seatrial: {error.format_message()}\n  {todo}")
+        from seatrial.cli.usage import usage_text
+
+        message(f"seatrial: {usage_text(error)}")
         return error.exit_code

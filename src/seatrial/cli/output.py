@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -41,6 +42,8 @@ def print_painted(text: str) -> None:
     """The same for text that was made for the terminal, with our colours; what it quotes is already clean."""
     if sys.stderr is None:
         return
+    with contextlib.suppress(OSError, ValueError):  # `output_error` reports it
+        sys.stdout.flush()  # else its lines and ours run together where both go to one file
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:

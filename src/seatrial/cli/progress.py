@@ -11,7 +11,7 @@ from seatrial.cli.chosen import choice_text
 from seatrial.cli.output import message
 from seatrial.engine.events import Progress
 from seatrial.engine.lock_file import Holder, holders_text
-from seatrial.model.outcome import Outcome
+from seatrial.model.outcome import Outcome, State
 from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
 from seatrial.report.text.results import parameters_text
@@ -23,11 +23,17 @@ _PLAIN_EVERY_S = 10.0
 
 
 class TerminalProgress:
-    """An engine listener that shows what runs, how much is done, and the time left."""
+    """An engine listener that shows what runs, how much is done, and the time left.
 
-    def __init__(self) -> None:
-        self._bar = _bar()
+    `quiet`: only what a user must know, such as a wait or a failed repeat; `verbose`: a line for every repeat.
+    """
+
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+        self._quiet = quiet
+        self._every_s = 0.0 if verbose else _PLAIN_EVERY_S
+        self._bar = None if quiet or verbose else _bar()
         self._last_plain = 0.0
+        self._reasons: set[str] = set()
 
     def building(self, point: Point) -> None:
         """Show which program is being built."""
@@ -60,7 +66,11 @@ class TerminalProgress:
         self._always(f"waiting for repeats that are being made into the same results folder on {', '.join(hosts)}")
 
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
-        """Report a repeat that did not succeed."""
+        """Report a repeat that did not succeed; what several experiments need, once."""
+        if outcome.state in (State.UNSUPPORTED, State.SKIPPED):
+            if outcome.reason in self._reasons:
+                return
+            self._reasons.add(outcome.reason)
         if not outcome.is_ok:
             self._always(f"{_named(point)}: {outcome.state}: {outcome.reason}")
 
@@ -75,7 +85,7 @@ class TerminalProgress:
         message(text)
 
     def _now_and_then(self, text: str) -> None:
-        if time.monotonic() - self._last_plain >= _PLAIN_EVERY_S:
+        if not self._quiet and time.monotonic() - self._last_plain >= self._every_s:
             self._last_plain = time.monotonic()
             message(text)
 

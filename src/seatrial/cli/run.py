@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
 from seatrial.cli.chosen import choice_text
+from seatrial.cli.compare import verdict_status
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.progress import TerminalProgress
+from seatrial.errors import UsageError
 from seatrial.interface.run import RunResult, run
+from seatrial.interface.study_file import only_study
+from seatrial.model.comparison import Verdict
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import State
+from seatrial.model.study_result import StudyResult
 from seatrial.model.units import parse_seconds
 from seatrial.plan.points import parse_settings
 from seatrial.report.documents.compare import study_document
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.compare import study_text
-from seatrial.report.text.results import results_text
+from seatrial.report.text.results import few, results_text
 from seatrial.report.text.terminal import Style
 
 _MOST_REASONS = 12
@@ -37,10 +41,15 @@ def run_command(
     system: str | None,
     wait: str | None,
     ignore_lock_of: Sequence[str],
+    fail_on: Verdict | None = None,
+    quiet: bool = False,
+    verbose: bool = False,
     as_json: bool,
 ) -> int:
     """Measure and print; the exit status of CONTRACT."""
-    progress = TerminalProgress()
+    if fail_on is not None:
+        _refuse_without_verdict(targets, settings)
+    progress = TerminalProgress(quiet=quiet, verbose=verbose)
     try:
         found = run(
             *targets,
@@ -65,10 +74,31 @@ def run_command(
     else:
         style = style_of(sys.stdout)
         print(_by_environment(found, style) if found.study is None else study_text(found.study, style=style))
-        message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
+        if not quiet:
+            message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     for line in nothing_measured(found.experiments):
         message(line)
-    return exit_status(found.experiments, named=bool(targets))
+    status = exit_status(found.experiments, named=bool(targets)) or compared_status(found.study)
+    return status if fail_on is None or status else verdict_status(found.study.compared if found.study else (), fail_on)
+
+
+def _refuse_without_verdict(targets: Sequence[str], settings: Sequence[str]) -> None:
+    """Raise UsageError if nothing would have a verdict for `--fail-on`."""
+    study = only_study(targets, settings)
+    if study is None or study.compare is None:
+        what = "a benchmark alone" if study is None else f"study {study.name}, which has no `compare` section,"
+        raise UsageError(
+            f"--fail-on: {what} has no verdict",
+            "give a study with a `compare` section; `seatrial compare A B --fail-on` compares results folders",
+        )
+
+
+def compared_status(study: StudyResult | None) -> int:
+    """3 if a study was to compare, and nothing was compared; else 0."""
+    if study is None or study.study.compare is None or any(one.comparisons for one in study.compared):
+        return 0
+    message("nothing was compared")
+    return 3
 
 
 def _by_environment(found: RunResult, style: Style) -> str:
@@ -97,12 +127,12 @@ def nothing_measured(results: Sequence[ExperimentResult]) -> list[str]:
     """What was missing, if no experiment has a result; else []."""
     if any(result.outcome.is_ok for result in results):
         return []
-    reasons = Counter(
-        (result.experiment.benchmark, result.outcome.state.value, result.outcome.reason) for result in results
-    )
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        reasons.setdefault((result.outcome.state.value, result.outcome.reason), []).append(result.experiment.benchmark)
     lines = [
-        f"  {benchmark}: {state}{f' ({number} experiments)' if number > 1 else ''}: {reason}"
-        for (benchmark, state, reason), number in list(reasons.items())[:_MOST_REASONS]
+        f"  {few(names)}: {state}{f' ({len(names)} experiments)' if len(names) > 1 else ''}: {reason}"
+        for (state, reason), names in list(reasons.items())[:_MOST_REASONS]
     ]
     more = len(reasons) - len(lines)
     return ["nothing was measured", *lines, *([f"  and {more} more reasons"] if more else [])]

@@ -8,7 +8,7 @@ from seatrial.analysis.compare_along import Comparisons, compare_along
 from seatrial.analysis.compare_folders import NamedFolder, compare_folders
 from seatrial.analysis.compare_reference import PREFIX, compare_with_reference
 from seatrial.analysis.measured_again import second_stage
-from seatrial.errors import UsageError
+from seatrial.errors import UnknownNameError, UsageError, nearest_names
 from seatrial.interface.folder import contents_in
 from seatrial.model.study import DEFAULT_MARGIN
 from seatrial.model.study_result import Compared
@@ -29,6 +29,8 @@ def compare(*sides: str | Path, along: str | None = None, margin: float = DEFAUL
             first, again = (contents_in(Path(side)) for side in sides)
             return Comparisons(screen=second_stage(first, again, margin))
         if len(sides) != 1:
+            if len(sides) == 2 and nearest_names(along, ["node"]):
+                raise UnknownNameError("axis along which two folders are compared", along, ["node"])
             raise UsageError(
                 "--along takes one results folder, or two with --along node",
                 "seatrial compare DIR --along AXIS, or seatrial compare SCREEN AGAIN --along node",

@@ -14,11 +14,11 @@ from seatrial.environments.build import Environment
 from seatrial.environments.compiler import find_compilers
 from seatrial.environments.mpi import discover_mpis, need_of_runtime
 from seatrial.environments.site import site_environments
-from seatrial.errors import BuildError
+from seatrial.errors import BuildError, UnknownNameError
 from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.machine.live import discover_live
-from seatrial.model.benchmark import Benchmark
+from seatrial.model.benchmark import Benchmark, area_of
 from seatrial.model.machine import Machine
 from seatrial.report.documents.list import Tools
 
@@ -34,18 +34,32 @@ class Listing:
     missing: Mapping[str, str]
 
 
-def list_benchmarks(*, site: Path | None = None, system: str | None = None) -> Listing:
-    """List the benchmarks. Raises UsageError for an invalid site file or $CXX."""
+def list_benchmarks(name: str | None = None, *, site: Path | None = None, system: str | None = None) -> Listing:
+    """List the benchmarks, or only the one of that name, or those of an area (`mpi`).
+
+    Raises UsageError for an invalid site file or $CXX, UnknownNameError for the name.
+    """
     with at_site(site, system):
         with_declared()
+        benchmarks = chosen(name)
         machine = discover_live()
         try:
             environment: Environment | BuildError = native_environment(machine)
         except BuildError as error:
             environment = error
-        missing = {name: need for name, b in registry().items() if (need := lacking(b, environment)) is not None}
-        benchmarks = tuple(b for b in registry().values() if b.program.can_run)
+        missing = {b.name: need for b in benchmarks if (need := lacking(b, environment)) is not None}
         return Listing(benchmarks, machine, _tools(), missing)
+
+
+def chosen(name: str | None) -> tuple[Benchmark, ...]:
+    """The benchmarks of that name or area; None: all that can run."""
+    can_run = {known: benchmark for known, benchmark in registry().items() if benchmark.program.can_run}
+    if name is None:
+        return tuple(can_run.values())
+    found = tuple(benchmark for known, benchmark in can_run.items() if name in (known, area_of(known)))
+    if not found:
+        raise UnknownNameError("benchmark or area", name, {*can_run, *map(area_of, can_run)})
+    return found
 
 
 def _tools() -> Tools:

@@ -89,6 +89,7 @@ def run(
     with at_site(site, system), _folder(results) as path:
         names = with_declared(names)
         study = only_study(names, set or ())
+        ResultsFolder.refuse_other(path)
         machine = discover_live()
 
         def open_folder() -> ResultsFolder:

@@ -37,6 +37,10 @@ def only_study(targets: Sequence[str], settings: Collection[str]) -> Study | Non
 
 def read_study_file(path: Path) -> Study:
     """The study in a file. Raises UsageError if it cannot be read or is invalid."""
+    from seatrial.benchmarks import registry
     from seatrial.plan.study_file import MAX_BYTES, read_study  # loads pydantic and YAML
+
+    if str(path) in registry() and not path.exists():
+        raise UsageError(f"{path} is a benchmark, not a study file", f"`seatrial run {path}` measures it")
 
     return read_study(read_file(path, MAX_BYTES, "give a study file; examples/ has some"), str(path))

@@ -309,3 +309,8 @@ class Skip(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def area_of(name: str) -> str:
+    """The area of a benchmark: the part of its name before the first dot."""
+    return name.partition(".")[0]

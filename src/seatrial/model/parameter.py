@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, did_you_mean, nearest_names
 from seatrial.model.units import LARGEST_COUNT, parse_bytes
 
 Value = bool | int | float | str | tuple[str, ...]
@@ -21,6 +21,11 @@ UNKNOWN = "unknown"
 
 _LONGEST_TEXT = 4096  # the limit of Linux for a path
 _LONGEST_WORD = 131072  # the limit of Linux for one argument (MAX_ARG_STRLEN)
+_BOOLEANS = {
+    **dict.fromkeys(("yes", "on", "y", "true"), "true"),
+    **dict.fromkeys(("no", "off", "n", "false"), "false"),
+}
+"""What people write for true and false, in lower case."""
 _WHOLE = re.compile(r"[0-9]{1,16}")
 
 
@@ -65,17 +70,29 @@ class Parameter:
         """The value of `given` (text from a command line, or a typed value from a file). Raises UsageError."""
         if isinstance(given, str) and given in self.words:
             return given
+        suggestion = ""
         try:
             value = self._convert(given)
-        except UsageError:
+        except UsageError as error:
             value = None
+            suggestion = error.todo if error.todo.endswith("?") else ""
         if value is None or (
             isinstance(value, int | float)
             and not isinstance(value, bool)
             and not self.minimum <= value <= LARGEST_COUNT
         ):
-            raise UsageError(f"{self.name} cannot be {_spelled(given)}", f"it takes {self.accepts()}")
+            todo = suggestion or self._nearest(given) or f"it takes {self.accepts()}"
+            raise UsageError(f"{self.name} cannot be {_spelled(given)}", todo)
         return value
+
+    def _nearest(self, given: object) -> str:
+        """The question that suggests the word that is probably meant; "" if none is near."""
+        if not isinstance(given, str):
+            return ""
+        if self.kind is ParameterKind.FLAG and (meant := _BOOLEANS.get(given.strip().lower())) is not None:
+            return did_you_mean([meant])
+        near = nearest_names(given, self.words) if any(letter.isalpha() for letter in given) else []
+        return did_you_mean(near) if near else ""
 
     def _convert(self, given: object) -> Value | None:
         """`given` as a value of this kind; None if it is not one."""

@@ -7,10 +7,11 @@ returns the value in the SI unit. `seatrial.model.spelling` formats values.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, did_you_mean
 
 Unit = Literal["s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1"]
 
@@ -78,18 +79,71 @@ def parse_quantity(text: str) -> Quantity:
 
 def parse_seconds(text: str) -> float:
     """A duration in seconds, at least 0 ("20s", "5min"); a number without a unit is refused."""
-    quantity = parse_quantity(text)
-    if quantity.unit != "s" or not 0 <= quantity.value < float("inf"):
-        raise UsageError(f"{text!r} is not a duration", "write a number and a unit, such as 90s, 5min or 1h")
+    quantity = _quantity_or_none(text)
+    if quantity is None or quantity.unit != "s" or not 0 <= quantity.value < float("inf"):
+        raise UsageError(
+            f"{text!r} is not a duration", _suggestion(text, _MEANT_TIMES) or "write a time such as 90s, 5min or 1h"
+        )
     return quantity.value
 
 
 def parse_bytes(text: str) -> int:
     """An integer number of bytes, at least 0 ("64MiB", "1GB", "4096")."""
-    quantity = parse_quantity(text)
-    is_size = quantity.unit in ("B", "1") and "%" not in text and 0 <= quantity.value <= LARGEST_COUNT
-    if not is_size or quantity.value != int(quantity.value):
+    quantity = _quantity_or_none(text)
+    is_size = (
+        quantity is not None
+        and quantity.unit in ("B", "1")
+        and "%" not in text
+        and 0 <= quantity.value <= LARGEST_COUNT
+        and quantity.value == int(quantity.value)
+    )
+    if quantity is None or not is_size:
         raise UsageError(
-            f"{text!r} is not a size in bytes", "write a whole number of bytes up to 2^53, such as 4096, 64KiB or 1GB"
+            f"{text!r} is not a size in bytes",
+            _suggestion(text, _MEANT_SIZES) or "write a whole number of bytes up to 2^53, such as 4096, 64KiB or 1GB",
         )
     return int(quantity.value)
+
+
+def parse_share(text: str) -> float:
+    """A share strictly between 0 and 1, given as "2%" or 0.02."""
+    quantity = _quantity_or_none(text)
+    if quantity is None or quantity.unit != "1" or not 0 < quantity.value < 1:
+        is_percent = quantity is not None and quantity.unit == "1" and 1 <= quantity.value < 100 and "%" not in text
+        todo = did_you_mean([f"{text.strip()}%"]) if is_percent else "write a percentage such as 2%"
+        raise UsageError(f"{text!r} is not a share between 0 % and 100 %", todo)
+    return quantity.value
+
+
+def _quantity_or_none(text: str) -> Quantity | None:
+    try:
+        return parse_quantity(text)
+    except UsageError:
+        return None
+
+
+_MEANT_TIMES = {
+    **dict.fromkeys(("second", "seconds", "secs"), ("s",)),
+    **dict.fromkeys(("minute", "minutes", "mins", "m", "mn"), ("min",)),
+    **dict.fromkeys(("hour", "hours", "hr", "hrs"), ("h",)),
+    **dict.fromkeys(("day", "days"), ("d",)),
+    **dict.fromkeys(("msec", "millisecond", "milliseconds"), ("ms",)),
+    **dict.fromkeys(("usec", "microsecond", "microseconds"), ("us",)),
+    "": ("s", "min"),
+} | {unit.lower(): (unit,) for unit in _TIMES}
+"""What people write, in lower case -> the units that they may mean."""
+
+_MEANT_SIZES = {
+    **{
+        f"{prefix.lower()}{end}": (f"{prefix}B", f"{prefix}iB") for prefix in "KMGTP" for end in ("", "b", "bs", "byte")
+    },
+    **{f"{prefix.lower()}i{end}": (f"{prefix}iB",) for prefix in "KMGTP" for end in ("", "b", "bs", "byte")},
+    **dict.fromkeys(("b", "byte", "bytes"), ("B",)),
+}
+
+
+def _suggestion(text: str, meant: Mapping[str, tuple[str, ...]]) -> str:
+    """The question that suggests the number with the units that may be meant; "" if none is known."""
+    match = _NUMBER_AND_SUFFIX.match(text)
+    units = () if match is None or match[1].startswith("-") else meant.get(match[2].lower(), ())
+    return did_you_mean(f"{match[1]}{unit}" for unit in units) if match is not None and units else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from seatrial.errors import UnknownNameError, UsageError
+from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
 from seatrial.model import mpi_settings
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
@@ -99,7 +99,15 @@ def check_environment_axis(name: str) -> None:
     variable = name.removeprefix(ENVIRONMENT_PREFIX)
     if not re.fullmatch(VARIABLE, variable):
         known = UnknownNameError("axis", name, NAMED)
-        raise UsageError(known.message, f"{known.todo} Variables are upper case: {ENVIRONMENT_PREFIX}OMP_WAIT_POLICY")
+        near = nearest_names(variable, (axis.removeprefix(ENVIRONMENT_PREFIX) for axis in NAMED))
+        upper = variable.upper()
+        if near:
+            todo = did_you_mean(ENVIRONMENT_PREFIX + axis for axis in near)
+        elif re.fullmatch(VARIABLE, upper):
+            todo = f"environment variables are upper case: {ENVIRONMENT_PREFIX}{upper}"
+        else:
+            todo = f"known: {', '.join(NAMED)}, or an environment variable: {ENVIRONMENT_PREFIX}OMP_WAIT_POLICY"
+        raise UsageError(known.message, todo)
     if variable == "CXX":
         raise UsageError("it would have no effect: programs are built before they run", f"vary {COMPILER} instead")
     if sounds_like_a_secret(variable):
@@ -207,7 +215,8 @@ def _of_ranks(name: str, node: Node) -> str:
     words = {TRANSPORT: TRANSPORTS, BINDING: BINDINGS}.get(name)
     if words is not None and text not in words:
         known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)
-        raise UsageError(f"{node.shown()} is not accepted", f"{known.todo} It takes {ACCEPTED[name]}")
+        todo = known.todo if known.nearest else f"it takes {ACCEPTED[name]}"
+        raise UsageError(f"{node.shown()} is not accepted", todo)
     if words is None and not _MPI_NAME.fullmatch(text):
         raise UsageError(f"{node.shown()} is not the name of a library", f"it takes {ACCEPTED[name]}")
     return text

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, did_you_mean, nearest_names
 from seatrial.plan.study_yaml import Document, Path
 
 if TYPE_CHECKING:
@@ -73,8 +72,8 @@ def _fault(document: Document, fault: Any, accepted: Accepted) -> tuple[tuple[in
         parent, last = document.node(path[:-1]), str(path[-1])
         line = parent.key_lines.get(last, line) if parent is not None else line
         keys = accepted.keys(path[:-1])
-        nearest = difflib.get_close_matches(last[:100], keys, n=1, cutoff=0.5)
-        todo = f"did you mean {nearest[0]}?" if nearest else f"keys: {', '.join(keys)}"
+        nearest = nearest_names(last, keys)
+        todo = did_you_mean(nearest) if nearest else f"keys: {', '.join(keys)}"
         return (line, -len(path)), document.refuse(path, "unknown key", todo, line)
     node = document.node(path) or document.root
     is_empty = node.value in (None, "", [], {})

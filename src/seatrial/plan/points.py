@@ -93,7 +93,10 @@ def parse_settings(options: Sequence[str]) -> dict[str, list[str]]:
         name, equals, values = option.partition("=")
         chosen = [value.strip() for value in values.split(",")]
         if not equals or not name.strip() or not all(chosen):
-            raise UsageError(f"invalid --set {option!r}", "write --set parameter=value or parameter=value1,value2")
+            raise UsageError(
+                f"--set {option!r} is not of the form PARAMETER=VALUE",
+                f"write --set {name.strip() or 'PARAMETER'}=VALUE, or several values: VALUE1,VALUE2",
+            )
         if name.strip() in settings:
             raise UsageError(
                 f"--set gives {name.strip()} twice", f"give all its values at once: {name.strip()}=value1,value2"

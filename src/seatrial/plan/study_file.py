@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from seatrial.benchmarks import registry
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, did_you_mean, nearest_names
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import Value
 from seatrial.model.study import Axis, RepeatPolicy, Study, StudyBenchmark
@@ -76,10 +75,16 @@ def _shape(document: Document) -> StudyModel:
         return StudyModel.model_validate(document.root.plain())
     except ValidationError as error:
         faults = [(_path_of(document, fault), fault) for fault in error.errors(include_url=False)]
+    misspelt = {
+        (*place[:-1], *nearest_names(str(place[-1]), _keys(_place(place[:-1]))))
+        for place, fault in faults
+        if fault["type"] == "extra_forbidden"
+    }
     innermost = [
         (place, fault)
         for place, fault in faults
         if not any(len(other) > len(place) and other[: len(place)] == place for other, _ in faults)
+        and not (fault["type"] == "missing" and place in misspelt)
     ]
     raise min((_fault(document, place, fault) for place, fault in innermost), key=lambda found: found[0])[1]
 
@@ -109,8 +114,8 @@ def _fault(document: Document, path: Path, fault: Any) -> tuple[tuple[int, int],
         return (line, 1), document.refuse(path[:-1], seen, todo, line)
     if fault["type"] == "extra_forbidden":
         keys = _keys(_place(path[:-1]))
-        nearest = difflib.get_close_matches(last[:100], keys, n=1, cutoff=0.5)
-        todo = f"did you mean {nearest[0]}?" if nearest else f"keys: {', '.join(keys)}"
+        nearest = nearest_names(last, keys)
+        todo = did_you_mean(nearest) if nearest else f"keys: {', '.join(keys)}"
         parent = document.node(path[:-1])
         line = parent.key_lines.get(last, line) if parent is not None else line
         return (line, 0), document.refuse(path, "unknown key", todo, line)

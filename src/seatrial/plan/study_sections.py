@@ -11,7 +11,7 @@ from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import ParameterKind, Value
 from seatrial.model.scaling import workers_of
 from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, BestOf, Compare, Scaling
-from seatrial.model.units import parse_quantity
+from seatrial.model.units import parse_share
 from seatrial.plan.axis_values import alike, axis_value, concerns, parameters_named, unknown_name
 from seatrial.plan.study_yaml import Document, Path
 
@@ -49,16 +49,12 @@ class Context:
 
 def share(document: Document, path: Path, given: float | str) -> float:
     """A share strictly between 0 and 1, given as a number or as text such as "2%". Raises UsageError."""
-    todo = "write a share between 0 and 1, such as 2% or 0.02"
+    node = document.node(path)
     try:
-        quantity = parse_quantity(given) if isinstance(given, str) else None
+        return parse_share(str(given) if node is None else node.written)
     except UsageError as error:
-        raise document.refuse(path, error.message, todo) from None
-    value = quantity.value if quantity is not None else float(given)
-    if (quantity is not None and quantity.unit != "1") or not 0 < value < 1:
-        node = document.node(path)
-        raise document.refuse(path, f"{node.shown() if node else given} is not a share between 0 and 1", todo)
-    return value
+        shown = node.shown() if node is not None else given
+        raise document.refuse(path, f"{shown} is not a share between 0 and 1", error.todo) from None
 
 
 def read_compare(context: Context, model: StudyModel) -> Compare | None:

@@ -154,10 +154,28 @@ def _events(text: str, file: str) -> Iterator[Any]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = ", ".join(_short(part) for part in (error.context, error.problem) if part)
-        raise error_at(file, mark.line + 1 if mark else None, f"invalid YAML: {problem}", todo) from None
+        seen, todo = _in_plain_words(problem, text.splitlines()[mark.line : mark.line + 1] if mark else [], todo)
+        raise error_at(file, mark.line + 1 if mark else None, f"invalid YAML: {seen}", todo) from None
     except (YAMLError, ValueError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise error_at(file, None, f"invalid YAML: {_short(first)}", todo) from None
+
+
+_NO_SPACE = re.compile(r"""[\w"']:[{\[]""")
+
+
+def _in_plain_words(problem: str, lines: list[str], todo: str) -> tuple[str, str]:
+    """What is wrong and what to write, for the mistakes that the parser's words do not explain; `lines` has the line
+    where it noticed."""
+    line = lines[0] if lines else ""
+    indentation = line[: len(line) - len(line.lstrip())]
+    if "\t" in indentation:
+        return "the line is indented with a tab", "indent with spaces"
+    if _NO_SPACE.search(line):
+        return "a colon without a space after it", "write `key: value` with a space after the colon"
+    if "mapping values are not allowed" in problem:
+        return "a second colon in one line", "write text with a colon in quotes, and each key on a line of its own"
+    return problem, todo
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ artefacts/<experiment>/<repeat>/            a running repeat, or the output of a
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from seatrial.errors import StoreError, UsageError
+from seatrial.errors import StoreError, UsageError, did_you_mean, nearest_names
 from seatrial.model.strict_json import parse_json
 from seatrial.store.files import make_folder, names, opened_file, opened_folder, read_file, reason, write_once
 
@@ -46,14 +47,7 @@ class ResultsFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not (path / "FORMAT").exists():
-                is_used = any(
-                    not entry.name.startswith(".FORMAT.") for entry in path.iterdir()
-                )  # left by a killed process
-                if is_used and not (path / "FORMAT").exists():  # another process may just have created it
-                    raise UsageError(
-                        f"{path} is not empty and is not a results folder of seatrial",
-                        "give another folder with --results",
-                    )
+                cls.refuse_other(path)
                 write_once(path, "FORMAT", data=FORMAT_LINE.encode())
             found = cls.existing(path)
             for kind in _FOLDERS:
@@ -65,15 +59,33 @@ class ResultsFolder:
             ) from error
         return found
 
+    @staticmethod
+    def refuse_other(path: Path) -> None:
+        """Raise UsageError if this is a file, or a folder with other content; nothing is written."""
+        try:
+            if path.exists() and not path.is_dir():
+                raise UsageError(f"{path} is a file, not a results folder", "give another folder with --results")
+            is_used = path.exists() and any(
+                not entry.name.startswith(".FORMAT.") for entry in path.iterdir()
+            )  # left by a killed process
+            if is_used and not (path / "FORMAT").exists():  # another process may just have created it
+                raise UsageError(
+                    f"{path} is not empty and is not a results folder of seatrial", "give another folder with --results"
+                )
+        except OSError:  # `create` reports why it cannot be written
+            return
+
     @classmethod
     def existing(cls, path: Path) -> ResultsFolder:
         """Open the folder for reading. Raises UsageError if it is not a results folder, or has another version."""
         try:
             found = read_file(path, "FORMAT", most=_MOST_FORMAT_B).decode("utf-8", "replace")
         except StoreError as error:
+            if not path.exists():
+                raise UsageError(f"there is no results folder {str(path)!r}", _folders_like(path)) from error
             raise UsageError(
                 f"{path} is not a results folder of seatrial: {error.message}",
-                "`seatrial run` creates one; --results selects it",
+                "give a folder that `seatrial run` or `seatrial import` wrote",
             ) from error
         if found != FORMAT_LINE:
             raise UsageError(
@@ -158,3 +170,18 @@ def _make_writable(path: Path, kind: str) -> None:
                 raise PermissionError(13, "Permission denied")
     except OSError as error:
         raise OSError(error.errno, f"{kind}: {reason(error)}") from error
+
+
+_MOST_ENTRIES = 10_000
+
+
+def _folders_like(path: Path) -> str:
+    """What to do about a folder that does not exist: the results folders beside it with similar names, or the only
+    one."""
+    try:
+        entries = sorted(itertools.islice(path.parent.iterdir(), _MOST_ENTRIES))
+        folders = [entry.name for entry in entries if entry.name.isprintable() and (entry / "FORMAT").is_file()]
+    except OSError:
+        folders = []
+    near = nearest_names(path.name, folders) or (folders if len(folders) == 1 else [])
+    return did_you_mean(str(path.parent / name) for name in near) if near else "`seatrial run` creates one"

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.environments.blas import Blas
-from seatrial.model.benchmark import Benchmark, Better, Figure
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, area_of
 from seatrial.model.json_shape import GIVEN, OPEN, From, Text, filled, shape, when
-from seatrial.model.machine import Machine
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.parameter import Parameter
 from seatrial.model.site import SiteEnvironment
@@ -100,6 +99,12 @@ class ParameterJson(TypedDict):
     accepts: Annotated[str, From(Parameter.accepts)]
 
 
+def _limit(figure: Figure) -> Literal["physical", "measured"] | None:
+    if figure.limit is not None:
+        return "physical"
+    return None if figure.ceiling is None else "measured"
+
+
 @shape(Figure, _MORE_STRINGS)
 class ListedFigureJson(TypedDict):
     """A figure that a benchmark publishes."""
@@ -108,6 +113,21 @@ class ListedFigureJson(TypedDict):
     unit: Unit
     better: Better
     work: str
+    limit: NotRequired[
+        Annotated[
+            Literal["physical", "measured"] | None,
+            From(_limit),
+            "What it is compared with, where the machine's facts allow: a formula, or a ceiling that was measured",
+        ]
+    ]
+
+
+@shape(Check)
+class ListedCheckJson(TypedDict):
+    """A condition that must hold before a figure is published."""
+
+    name: str
+    meaning: str
 
 
 @shape(Benchmark, OPEN | when("state", "unsupported", _NEED_IS_TEXT, _NEED_IS_NULL))
@@ -118,8 +138,11 @@ class BenchmarkJson(TypedDict):
     question: str
     state: Annotated[Literal["ready", "unsupported", "unverified"], GIVEN]
     need: Annotated[str | None, GIVEN]
+    area: NotRequired[Annotated[str, From(lambda benchmark: area_of(benchmark.name))]]
+    ranks: NotRequired[Annotated[Literal["one", "mpi"], "mpi: it runs as MPI ranks"]]
     parameters: NotRequired[list[ParameterJson]]
     figures: NotRequired[list[ListedFigureJson]]
+    checks: NotRequired[list[ListedCheckJson]]
 
 
 @shape(None, OPEN)
@@ -135,9 +158,7 @@ class ListJson(TypedDict):
     references: NotRequired[Annotated[list[ReferenceJson], "only with --references"]]
 
 
-def list_document(
-    benchmarks: Iterable[Benchmark], machine: Machine, tools: Tools, missing: Mapping[str, str]
-) -> ListJson:
+def list_document(benchmarks: Iterable[Benchmark], tools: Tools, missing: Mapping[str, str]) -> ListJson:
     """The document of CONTRACT, with compilers, MPI libraries and environments in order of preference: the first
     is the default.
 

@@ -44,7 +44,7 @@ from seatrial.report.studies.scaling_words import (
     workers,
 )
 from seatrial.report.studies.verdicts import Statement, headline, statements
-from seatrial.report.text.results import parameters_text, results_text
+from seatrial.report.text.results import few, not_run, parameters_text, results_text
 from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import arrow, show, show_percent, show_range
 
@@ -104,8 +104,12 @@ def _left_out(compared: Sequence[Compared], style: Style) -> str:
 def _without_figures(result: StudyResult, style: Style) -> str:
     """The experiments without figures, and why."""
     lines = [outcome_counts(result.results)] if result.results else []
+    shared = {reason: alike for reason, alike in not_run(result.results).items() if len(alike) > 1}
+    for (state, reason), alike in shared.items():
+        names = few(one.experiment.benchmark for one in alike)
+        lines += _wrapped(style, f"{state}: {len(alike)} experiments of {_plain(names)}: {_plain(reason)}", "  ")
     for one in result.results:
-        if not one.figures:
+        if not one.figures and (one.outcome.state, one.outcome.reason) not in shared:
             named = _plain(f"{one.experiment.benchmark} {parameters_text(one.experiment.parameters)}".rstrip())
             lines += _wrapped(style, f"{one.outcome.state}: {named}: {_plain(one.outcome.reason)}", "  ")
     return "\n".join(lines)

@@ -8,26 +8,91 @@ from typing import Any
 from seatrial.report.text.terminal import PLAIN, Style, Tone
 
 _TONES: dict[str, Tone] = {"ready": "direct", "unverified": "near"}
+_LIMITS = {"physical": "physical limit", "measured": "measured ceiling", None: "no limit"}
 
 
 def list_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
-    """Name, state and question of each benchmark, then its parameters; compilers, MPI libraries and environments last,
-    the default of each first."""
+    """A line for each benchmark, by area, those that can run first; what cannot run, by its cause. Then compilers, MPI
+    libraries and environments, the default of each first."""
+    benchmarks = document["benchmarks"]
     lines: list[str] = []
-    for benchmark in document["benchmarks"]:
-        state = style.paint(benchmark["state"], _TONES.get(benchmark["state"], "warning"))
-        lines.append(f"{style.paint(benchmark['name'], 'heading')}  [{state}]")
-        lines.append(f"  {benchmark['question']}")
-        if benchmark["need"]:
-            lines.append(f"  needs {benchmark['need']}")
-        rows = [(f"{p['name']}={p['default']}", f"{p['help']} ({p['accepts']})") for p in benchmark["parameters"]]
-        if rows:
-            lines.append(style.table(rows, indent="    "))
-    lines.append(f"compilers: {', '.join(document['compilers']) or 'none'}")
+    for area in sorted({b["area"] for b in benchmarks}, key=lambda area: _place_of(area, benchmarks)):
+        own = sorted(
+            (b for b in benchmarks if b["area"] == area and b["state"] != "unsupported"),
+            key=lambda benchmark: benchmark["state"] != "ready",
+        )
+        lines += [style.paint(area, "heading")] if own else []
+        width = max((len(benchmark["name"]) for benchmark in own), default=0)
+        lines += [_line(benchmark, width, style) for benchmark in own]
+    lines += _unsupported(benchmarks, style)
+    lines += style.wrapped("`seatrial list NAME` or `seatrial list AREA` shows parameters, figures and checks")
+    lines.append("")
+    lines += style.wrapped(f"compilers: {', '.join(document['compilers']) or 'none'}", then="  ")
     lines += _mpis(document["mpis"], style)
     lines += _environments(document["environments"], style)
     lines += _blas(document["blas"], style)
     return "\n".join(lines)
+
+
+def details_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
+    """Each benchmark in full: its question, state, parameters, figures and checks."""
+    return "\n\n".join("\n".join(_details(benchmark, style)) for benchmark in document["benchmarks"])
+
+
+def _place_of(area: str, benchmarks: Sequence[Mapping[str, Any]]) -> tuple[bool, bool, str]:
+    """Areas with something that is ready come first."""
+    states = {benchmark["state"] for benchmark in benchmarks if benchmark["area"] == area}
+    return "ready" not in states, "unverified" not in states, area
+
+
+def _line(benchmark: Mapping[str, Any], width: int, style: Style) -> str:
+    question = benchmark["question"]
+    if benchmark["state"] != "ready":
+        question = f"{style.paint('[unverified]', _TONES['unverified'])} {question}"
+    room = style.width - width - len("    ")
+    extra = len(question) - len(benchmark["question"]) - (len("[unverified] ") if benchmark["state"] != "ready" else 0)
+    if style.cuts_lines and len(question) - extra > room:
+        question = question[: max(0, room + extra - 3)].rstrip() + "..."
+    return f"  {benchmark['name']:{width}}  {question}"
+
+
+def _unsupported(benchmarks: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
+    """A line for each cause, with the benchmarks that it concerns."""
+    causes: dict[str, list[str]] = {}
+    for benchmark in benchmarks:
+        if benchmark["state"] == "unsupported":
+            causes.setdefault(benchmark["need"], []).append(benchmark["name"])
+    if causes:
+        yield style.paint("not available here", "heading")
+    for need, names in causes.items():
+        yield from style.wrapped(", ".join(names), "  ", "  ")
+        yield from style.wrapped(f"needs {need}", "    ")
+
+
+def _details(benchmark: Mapping[str, Any], style: Style) -> Iterator[str]:
+    state = style.paint(benchmark["state"], _TONES.get(benchmark["state"], "warning"))
+    yield f"{style.paint(benchmark['name'], 'heading')}  [{state}]"
+    yield from style.wrapped(benchmark["question"], "  ")
+    if benchmark["need"]:
+        yield from style.wrapped(f"needs {benchmark['need']}", "  ")
+    if benchmark["ranks"] == "mpi":
+        yield "  runs as MPI ranks"
+    if benchmark["parameters"]:
+        yield "  parameters (--set NAME=VALUE; the default is shown)"
+        rows = [(f"{p['name']}={p['default']}", f"{p['help']} ({p['accepts']})") for p in benchmark["parameters"]]
+        yield style.table(rows, indent="    ")
+    if benchmark["figures"]:
+        yield "  figures"
+        yield style.table(
+            (
+                (f["name"], f["unit"], f"{f['better']} is better", f["work"], _LIMITS[f["limit"]])
+                for f in benchmark["figures"]
+            ),
+            indent="    ",
+        )
+    if benchmark["checks"]:
+        yield "  checks (no figure is published if one fails)"
+        yield style.table(((check["name"], check["meaning"]) for check in benchmark["checks"]), indent="    ")
 
 
 def _mpis(mpis: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
@@ -78,7 +143,7 @@ def _blas(libraries: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]
         yield "BLAS libraries: none"
         return
     yield "BLAS libraries (blas; the first is the default):"
-    yield style.table(
+    rows = [
         (
             "-" if library["name"] == library["library"] else library["name"],
             (library["version"] or library["family"]).partition("  ")[0].split(" NO_")[0].split(" DYNAMIC")[0],
@@ -87,4 +152,9 @@ def _blas(libraries: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]
             f"from {library['found']}; {library['remark']}",
         )
         for library in libraries
-    )
+    ]
+    if style.cuts_lines and style.width < Style.width:  # the paths do not fit into columns
+        for row in rows:
+            yield from style.wrapped(", ".join(row), "  ", "    ")
+    else:
+        yield style.table(rows)

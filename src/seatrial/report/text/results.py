@@ -18,12 +18,38 @@ from seatrial.report.units import arrow, settings, show, show_percent, show_rang
 
 _MOST_PAIRS = 10
 """Pairs of ranks that are listed one by one."""
+_MOST_NAMES = 8
 _TONES: dict[State, Tone] = {State.SKIPPED: "near", State.UNSUPPORTED: "warning"}
 
 
 def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN) -> str:
-    """A block for each experiment: its parameters, then a line for each figure, or the reason why there is none."""
-    return "\n\n".join(_experiment(result, style) for result in results)
+    """A block for each experiment: its parameters, then a line for each figure, or the reason why there is none.
+    Experiments that could not be run for the same reason are one line, at the end."""
+    shared = {reason: alike for reason, alike in not_run(results).items() if len(alike) > 1}
+    left_out = {id(result) for alike in shared.values() for result in alike}
+    blocks = [_experiment(result, style) for result in results if id(result) not in left_out]
+    blocks += [
+        f"{style.paint(state.value, _TONES[state])} ({len(alike)} experiments): "
+        f"{few([result.experiment.benchmark for result in alike])}\n  {reason}"
+        for (state, reason), alike in shared.items()
+    ]
+    return "\n\n".join(blocks)
+
+
+def not_run(results: Iterable[ExperimentResult]) -> dict[tuple[State, str], list[ExperimentResult]]:
+    """(state, reason) -> the experiments that were skipped, or are unsupported, for it."""
+    found: dict[tuple[State, str], list[ExperimentResult]] = {}
+    for result in results:
+        if result.outcome.state in _TONES:
+            found.setdefault((result.outcome.state, result.outcome.reason), []).append(result)
+    return found
+
+
+def few(names: Iterable[str]) -> str:
+    """Names, each once, such as "a, b, c and 9 more"."""
+    found = list(dict.fromkeys(names))
+    more = len(found) - _MOST_NAMES
+    return ", ".join(found) if more <= 1 else f"{', '.join(found[:_MOST_NAMES])} and {more} more"
 
 
 def parameters_text(parameters: Mapping[str, Value]) -> str:

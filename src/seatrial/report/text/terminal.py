@@ -18,6 +18,9 @@ class Style:
     width = 118
     """Of a line of prose. A table, a name or a command may be wider."""
 
+    cuts_lines = False
+    """Whether a line of a listing is cut at `width`, so that each entry is one line."""
+
     def paint(self, text: str, tone: Tone) -> str:
         """The text in the colour of its tone."""
         return text

@@ -1,0 +1,1 @@
+"""Completion of the words of a command line, in bash, zsh and fish."""

@@ -1,0 +1,68 @@
+"""The table that completion answers from: commands, options, benchmarks, parameters and kinds of files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import typer
+
+from seatrial.benchmarks import registry
+from seatrial.cli.main import app
+from seatrial.imports.readers import readers
+from seatrial.machine.dumps import READERS
+from seatrial.model.mpi import MpiFamily
+from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
+from seatrial.model.parameter import Parameter, ParameterKind
+from seatrial.plan.environment_axes import BINDING, MPI, NAMED, TRANSPORT
+
+_CHOICES = re.compile(r"<([a-z-]+(?:\|[a-z-]+)+)>")
+_VALUES = {MPI: [family.value for family in MpiFamily], TRANSPORT: list(TRANSPORTS), BINDING: list(BINDINGS)}
+
+
+def made_table() -> dict[str, Any]:
+    """As JSON."""
+    group: Any = typer.main.get_command(app)
+    context = group.make_context("seatrial", [], resilient_parsing=True)
+    return {
+        "options": _options(group, context),
+        "commands": {
+            name: {"help": _first(command.help or ""), "options": _options(command, context)}
+            for name, command in group.commands.items()
+        },
+        "benchmarks": {
+            name: {
+                "question": benchmark.question,
+                "parameters": {parameter.name: _parameter(parameter) for parameter in benchmark.parameters},
+            }
+            for name, benchmark in registry().items()
+            if benchmark.program.can_run
+        },
+        "environment": {axis: {"help": "", "values": _VALUES.get(axis, [])} for axis in NAMED},
+        "imports": sorted(readers()),
+        "dumps": sorted(READERS),
+    }
+
+
+def _options(command: Any, context: Any) -> dict[str, Any]:
+    """Name of an option -> its help, whether it takes a value, and its choices, as the help shows them."""
+    found: dict[str, Any] = {}
+    for parameter in command.params:
+        match = _CHOICES.search((parameter.get_help_record(context) or ("",))[0])
+        about = {
+            "help": _first(getattr(parameter, "help", None) or ""),
+            "takes": not getattr(parameter, "is_flag", False),
+            "choices": match[1].split("|") if match else [],
+        }
+        found |= {option: about for option in parameter.opts if option.startswith("-")}
+    return found | {"--help": {"help": "show the help", "takes": False, "choices": []}}
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    words = ("true", "false") if parameter.kind is ParameterKind.FLAG else parameter.words
+    return {"help": _first(parameter.help), "values": list(words)}
+
+
+def _first(text: str) -> str:
+    """One line."""
+    return text.partition("\n")[0].strip()

@@ -1,0 +1,75 @@
+"""`seatrial init`: a commented file to start from, with the line that gives editors its schema."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from seatrial.errors import UsageError
+
+_STUDY = """\
+# Show what it runs, and for how long: seatrial plan {file}
+# Measure:                             seatrial run {file}
+study: nontemporal-stores          # letters, digits, - and _
+question: Are non-temporal stores faster on this machine?
+benchmarks:                        # `seatrial list` names them, `seatrial list NAME` their parameters
+  memory.stream: {{threads: all}}
+axes:                              # what varies: parameters, or parts of the environment such as environment.mpi
+  nontemporal: [false, true]
+compare: {{along: nontemporal, baseline: false, margin: 2%}}
+repeat: {{budget: 2min}}             # for the whole study
+"""
+
+_SITE = """\
+# Environments that programs are built and run in, and the systems of this site. Everything is optional.
+# The usual place of this file: ~/.config/seatrial/site.yaml; another one: --site {file}
+#
+# environments:
+#   production:
+#     mpi: /opt/openmpi/4.1.6        # prefix of an MPI library, or the path of its compiler wrapper
+#     compiler: g++
+#     flags: -O3
+#     variables: {{UCX_TLS: "rc,sm,self"}}
+#
+# systems:
+#   tera:
+#     partitions:
+#       compute:
+#         environments: [production] # the preferred one first
+#         launcher: srun
+#         nodes: 64
+"""
+
+_TEXTS = {"study": _STUDY, "site": _SITE}
+
+
+def init_command(kind: str, file: Path | None) -> None:
+    """Write the file (default: KIND.yaml) and print its path. Raises UsageError if it exists or cannot be written."""
+    path = file or Path(f"{kind}.yaml")
+    schema = _schema(kind)
+    lead = "" if schema is None else f"# yaml-language-server: $schema={schema}\n"
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(lead + _TEXTS[kind].format(file=path))
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists already", f"give another name: seatrial init {kind} FILE") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}", "give another file") from error
+    print(path)
+
+
+def _schema(kind: str) -> Path | None:
+    """The schema of this version, written into the user's data folder for editors; None if that is not possible."""
+    from seatrial.plan.site_schema import site_schema
+    from seatrial.plan.study_schema import study_schema
+    from seatrial.store.files import write_once
+
+    try:
+        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "seatrial", "schemas")
+        base.mkdir(parents=True, exist_ok=True)
+        document = study_schema() if kind == "study" else site_schema()
+        write_once(base, f"{kind}-1.json", data=json.dumps(document, ensure_ascii=False).encode())
+    except (OSError, RuntimeError):
+        return None
+    return base / f"{kind}-1.json"
