@@ -9,10 +9,9 @@ from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import FigureResult, StatedRepeats
 from seatrial.model.parameter import value_from_json
 from seatrial.model.record import RepeatRecord
+from seatrial.model.stated import STATED
 from seatrial.model.units import UNITS
 
-STATED = "stated_figures"
-"""The key in what a record `seen`."""
 
 
 def stated_figures(record: RepeatRecord) -> tuple[FigureResult, ...]:
