@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from seatrial.cli.results_options import results_app
 from seatrial.cli.signals import all_done, stopped_status, take_signals
 from seatrial.cli.streams import output_error, take_streams
 from seatrial.errors import SeatrialError, StoreError
@@ -415,6 +416,9 @@ def query(
     from seatrial.cli.export import query_command
 
     query_command(folder, sql, output_format.value)
+
+
+app.add_typer(results_app, name="results")
 
 
 def main() -> None:

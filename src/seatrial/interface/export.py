@@ -67,7 +67,7 @@ def query(folder: Path, sql: str) -> Answer:
         with _explained():
             statements = connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise UsageError("the query is not one SELECT statement", _views())
+                raise UsageError("the query is not one SELECT statement", _todo(""))
             result = connection.execute(statements[0])
             return Answer(tuple(column[0] for column in result.description or ()), result.fetchall())
 
@@ -90,7 +90,7 @@ def _todo(text: str) -> str:
     columns = sorted({column.name for view in VIEWS for column in view.columns})
     unknown = re.search(r'column "([^"]+)"|with name ([\w.]+) does not exist', text)
     if unknown is None or "Catalog" in text:
-        return _views()
+        return f"the views are {', '.join(view.name for view in VIEWS)}; \"DESCRIBE figures\" lists the columns of one"
     name = (unknown[1] or unknown[2]).rpartition(".")[2]
     nearest = difflib.get_close_matches(name, columns, n=3, cutoff=0.5)
     asked = f"did you mean {' or '.join(nearest)}? " if nearest else ""
