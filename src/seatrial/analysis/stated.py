@@ -13,7 +13,6 @@ from seatrial.model.stated import STATED
 from seatrial.model.units import UNITS
 
 
-
 def stated_figures(record: RepeatRecord) -> tuple[FigureResult, ...]:
     """The figures that a record states; empty if it states none, or not in the form of `stated_document`."""
     stated = record.seen.get(STATED)

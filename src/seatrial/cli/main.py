@@ -407,7 +407,9 @@ def export(
 @app.command()
 def query(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")],
-    sql: Annotated[str, typer.Argument(metavar="SELECT", help="SQL over figures, samples, experiments, facts, repeats")],
+    sql: Annotated[
+        str, typer.Argument(metavar="SELECT", help="SQL over figures, samples, experiments, facts, repeats")
+    ],
     output_format: Annotated[
         QueryFormat, typer.Option("--format", help="json: a single JSON object on stdout")
     ] = QueryFormat.TEXT,
@@ -416,6 +418,20 @@ def query(
     from seatrial.cli.export import query_command
 
     query_command(folder, sql, output_format.value)
+
+
+@app.command()
+def history(
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="a figure, such as triad or memory.stream:triad")],
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
+    ] = None,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Show a figure over time, with its changes and what else changed."""
+    from seatrial.cli.history import history_command
+
+    history_command(figure, folders or [RESULTS], as_json=output_format is Format.JSON)
 
 
 app.add_typer(results_app, name="results")

@@ -76,7 +76,9 @@ def merge_command(folders: list[Path], output: Path, *, only_list: bool) -> int:
 
 
 def _print_plan(found: Merged, target: Path) -> None:
-    print(f"{count(found.added, 'repeat')} to add to {clean(str(target))}; {count(found.equal, 'repeat')} there already")
+    print(
+        f"{count(found.added, 'repeat')} to add to {clean(str(target))}; {count(found.equal, 'repeat')} there already"
+    )
     for one in found.collisions[:_MOST_LISTED]:
         print(
             f"experiment {one.experiment}: {count(one.renumbered, 'repeat')} of {clean(one.folder)} get new numbers, "

@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 results_app = typer.Typer(
-    help="List, label, merge and clean up results folders.", add_completion=False, no_args_is_help=True, rich_markup_mode=None
+    help="List, label, merge and clean up results folders.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")]
 
@@ -72,7 +75,9 @@ def merge(
 @results_app.command()
 def drop(
     folder: _Folder,
-    what: Annotated[list[str], typer.Argument(metavar="WHAT", help="benchmarks, or experiments by the start of the id")],
+    what: Annotated[
+        list[str], typer.Argument(metavar="WHAT", help="benchmarks, or experiments by the start of the id")
+    ],
 ) -> None:
     """Move experiments to the trash of their folder."""
     from seatrial.cli.results import drop_command

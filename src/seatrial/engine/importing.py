@@ -157,7 +157,12 @@ def stated_repeat(file: ResultFile, found: StatedExperiment) -> Repeat:
         environment["stated"] = key
         key = content_key(environment)
     seen = {
-        "source": {"file": file.name, "sha256": hashlib.sha256(file.data).hexdigest(), "place": file.place, "kind": file.kind},
+        "source": {
+            "file": file.name,
+            "sha256": hashlib.sha256(file.data).hexdigest(),
+            "place": file.place,
+            "kind": file.kind,
+        },
         STATED: [_without(figure.document(), found.parameters) for figure in found.figures],
         "remarks": ["the figures are those of a table, without their repeats"],
     }

@@ -85,7 +85,9 @@ def _rows(text: str) -> Iterator[_Row]:
             if n > _MOST_ROWS:
                 raise ParseError(_TOOL, reader.line_num, "", f"more than {_MOST_ROWS} rows")
             if len(cells) != len(COLUMNS):
-                raise ParseError(_TOOL, reader.line_num, ",".join(cells)[:200], f"{len(cells)} cells, not {len(COLUMNS)}")
+                raise ParseError(
+                    _TOOL, reader.line_num, ",".join(cells)[:200], f"{len(cells)} cells, not {len(COLUMNS)}"
+                )
             yield _Row(reader.line_num, dict(zip(COLUMNS, cells, strict=True)))
     except csv.Error as error:
         raise ParseError(_TOOL, reader.line_num, "", f"invalid CSV: {error}") from error
@@ -105,7 +107,9 @@ def _experiment(rows: list[_Row], number: int) -> StatedExperiment:
     if (state is State.OK) != bool(figures) or len(figures) not in (0, len(rows)):
         raise first.error("an experiment has figures if it is ok, and only then")
     said = Outcome.ok() if state is State.OK else Outcome(state, f"{state.value}: as the table states")
-    return StatedExperiment(benchmark, _parameters(first, "parameters"), first.cells["environment"], number, said, figures)
+    return StatedExperiment(
+        benchmark, _parameters(first, "parameters"), first.cells["environment"], number, said, figures
+    )
 
 
 def _figure(row: _Row) -> StatedFigure:
@@ -123,7 +127,9 @@ def _figure(row: _Row) -> StatedFigure:
     if not (n.isascii() and n.isdecimal() and 1 <= int(n) <= 2**53):
         raise row.error(f"n_repeats is {n[:20]!r}, not a number of repeats")
     interval = None if low is None or high is None else (low, high)
-    parameters = {name: list(v) if isinstance(v, tuple) else v for name, v in _parameters(row, "figure_parameters").items()}
+    parameters = {
+        name: list(v) if isinstance(v, tuple) else v for name, v in _parameters(row, "figure_parameters").items()
+    }
     return StatedFigure(cells["figure"], parameters, cells["unit"], cells["better"], middle, interval, int(n))
 
 

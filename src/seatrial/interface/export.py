@@ -90,7 +90,7 @@ def _todo(text: str) -> str:
     columns = sorted({column.name for view in VIEWS for column in view.columns})
     unknown = re.search(r'column "([^"]+)"|with name ([\w.]+) does not exist', text)
     if unknown is None or "Catalog" in text:
-        return f"the views are {', '.join(view.name for view in VIEWS)}; \"DESCRIBE figures\" lists the columns of one"
+        return f'the views are {", ".join(view.name for view in VIEWS)}; "DESCRIBE figures" lists the columns of one'
     name = (unknown[1] or unknown[2]).rpartition(".")[2]
     nearest = difflib.get_close_matches(name, columns, n=3, cutoff=0.5)
     asked = f"did you mean {' or '.join(nearest)}? " if nearest else ""
@@ -108,6 +108,4 @@ def _warn(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _verdicts(study: StudyResult) -> list[ExportedVerdict]:
-    return [
-        ExportedVerdict(study.study.name, *row) for compared in study.compared for row in verdict_rows(compared)
-    ]
+    return [ExportedVerdict(study.study.name, *row) for compared in study.compared for row in verdict_rows(compared)]

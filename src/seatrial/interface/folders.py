@@ -127,7 +127,9 @@ def drop(folder: Path, what: Sequence[str]) -> tuple[Path, list[str], int]:
         rows = connection.execute("SELECT id, benchmark FROM stored.experiments").fetchall()
     chosen: dict[str, None] = {}
     for word in what:
-        own = [key for key, benchmark in rows if benchmark == word or (len(word) >= _LEAST_OF_ID and key.startswith(word))]
+        own = [
+            key for key, benchmark in rows if benchmark == word or (len(word) >= _LEAST_OF_ID and key.startswith(word))
+        ]
         if not own:
             raise UnknownNameError(
                 f"experiment or benchmark of {folder}", word, {key for key, _ in rows} | {name for _, name in rows}

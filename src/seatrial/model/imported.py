@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from seatrial.model.parameter import Value
 from seatrial.model.outcome import Outcome
+from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
 from seatrial.model.stated import StatedFigure
 

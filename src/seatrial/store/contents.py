@@ -50,7 +50,10 @@ def read_contents(folder: ResultsFolder) -> Contents:
             experiments[key] = kept_experiment(folder, key)
         except StoreError as error:
             damaged.append(f"{error.message}: {count(len(repeats), 'repeat')} ignored")
-    environments, machines = kept_environments(folder, experiments, damaged), kept_machines(folder, experiments, damaged)
+    environments, machines = (
+        kept_environments(folder, experiments, damaged),
+        kept_machines(folder, experiments, damaged),
+    )
     for key, experiment in list(experiments.items()):
         for kind, known, needed in (
             ("machines", machines, experiment.machine),

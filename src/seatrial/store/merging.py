@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import secrets
 import stat
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from seatrial.errors import ProtocolError, StoreError, UsageError
@@ -76,9 +79,11 @@ class Merge:
         for source, numbers in zip(self._sources, self._numbers, strict=True):
             _copy_documents(source, target, None)
             for name in source.record_files():
-                _write_file(target, name, lambda name=name, source=source, numbers=numbers: self._lines(source, name, numbers))  # type: ignore[misc]
+                _write_file(target, name, partial(self._lines, source, name, numbers))
             for (experiment, repeat), number in numbers.items():
-                _copy_tree(source, target, ("artefacts", experiment, str(repeat)), ("artefacts", experiment, str(number)))
+                _copy_tree(
+                    source, target, ("artefacts", experiment, str(repeat)), ("artefacts", experiment, str(number))
+                )
             for top in (LABELS, "profiles"):
                 _copy_tree(source, target, (top,), (top,))
 
@@ -161,25 +166,23 @@ def move_out(folder: ResultsFolder, trash: ResultsFolder, experiments: Collectio
     _copy_documents(folder, trash, experiments)
     n = 0
     for name in touched:
-        moved = [line for line in _lines_of(folder, name) if (f := _head(line)) and f[0] in experiments]
-        n += len(moved)
-        _write_file(trash, name, lambda moved=moved: (line + b"\n" for line in moved))  # type: ignore[misc]
+        n += sum(1 for _ in _some_lines(folder, name, experiments, inside=True))
+        _write_file(trash, name, partial(_some_lines, folder, name, experiments, inside=True))
     for name in touched:
-        kept = b"".join(
-            line + b"\n" for line in _lines_of(folder, name) if not ((f := _head(line)) and f[0] in experiments)
-        )
         try:
-            if kept:
-                write_once(folder.path, "records", name, data=kept)
+            if next(_some_lines(folder, name, experiments, inside=False), None) is not None:
+                write_once(folder.path, "records", name, data=_some_lines(folder, name, experiments, inside=False))
             else:
                 with opened_folder(folder.path, "records") as records:
                     os.unlink(name, dir_fd=records)
         except OSError as error:
             raise StoreError(f"{folder.path / 'records' / name} cannot be written: {reason(error)}") from error
     for key in experiments:
-        with suppress(OSError), opened_folder(folder.path, "artefacts") as here, opened_folder(
-            trash.path, "artefacts"
-        ) as there:
+        with (
+            suppress(OSError),
+            opened_folder(folder.path, "artefacts") as here,
+            opened_folder(trash.path, "artefacts") as there,
+        ):
             os.rename(key, key, src_dir_fd=here, dst_dir_fd=there)
     return n
 
@@ -191,6 +194,14 @@ def _head(line: bytes) -> tuple[str, int, int] | None:
     except ProtocolError:
         return None
     return record.experiment, record.repeat, hash(encode(replace(record, repeat=0)))
+
+
+def _some_lines(folder: ResultsFolder, name: str, experiments: Collection[str], *, inside: bool) -> Iterator[bytes]:
+    """The lines of these experiments, or all others, with their line breaks."""
+    for line in _lines_of(folder, name):
+        found = _head(line)
+        if (found is not None and found[0] in experiments) is inside:
+            yield line + b"\n"
 
 
 def _lines_of(folder: ResultsFolder, name: str) -> Iterator[bytes]:
@@ -206,13 +217,12 @@ def _all_lines(folder: ResultsFolder) -> Iterator[tuple[str, bytes]]:
 def _write_file(target: ResultsFolder, name: str, lines: Callable[[], Iterator[bytes]]) -> None:
     """Write a new file of records, complete or not at all; nothing if there are no lines."""
     path = target.path / "records" / name
-    data = b"".join(lines())
-    if not data:
+    if next(lines(), None) is None:
         return
     if path.exists():
         name = f"{name.removesuffix('.jsonl')}-{secrets.token_hex(3)}.jsonl"
     try:
-        write_once(target.path, "records", name, data=data)
+        write_once(target.path, "records", name, data=lines())
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {reason(error)}", "give a folder with more space") from error
 
@@ -261,9 +271,6 @@ def _refuse_claims(folder: ResultsFolder) -> None:
 
 def _refuse_writer(folder: ResultsFolder, name: str) -> None:
     """Raises UsageError if the process that wrote a file of records may still run."""
-    import re
-    import time
-
     match = re.fullmatch(r"(.+)-(\d+)-(\d+)(?:-[0-9a-f]+)?\.jsonl", name)
     if match is None:
         return

@@ -146,9 +146,7 @@ def _write(connection: duckdb.DuckDBPyConnection, results: Mapping[int, Experime
     insert_rows(connection, "stored.figures", figures)
 
 
-def insert(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Any], create: str = ""
-) -> None:
+def insert(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Any], create: str = "") -> None:
     """Insert columns (arrays) into a table, in the order of the mapping."""
     connection.register("new_rows", dict(columns))
     try:
@@ -194,7 +192,13 @@ class _Tables:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, is_new: bool) -> None:
         self._connection = connection
-        self.numbers: dict[str, dict[Any, int]] = {"texts": {}, "keys": {}, "groups": {}, "experiments": {}, "files": {}}
+        self.numbers: dict[str, dict[Any, int]] = {
+            "texts": {},
+            "keys": {},
+            "groups": {},
+            "experiments": {},
+            "files": {},
+        }
         self._written = dict.fromkeys(self.numbers, 0)
         self._next_record = 0
         self.touched: set[int] = set()
@@ -223,12 +227,15 @@ class _Tables:
         def array(columns: Mapping[str, Any], name: str) -> Any:
             return np.frombuffer(columns[name], columns[name].typecode) if len(columns[name]) else np.asarray([], int)
 
-        place = {name: self._renumbered(name, getattr(chunk, name)) for name in ("texts", "keys", "groups", "experiments")}
+        place = {
+            name: self._renumbered(name, getattr(chunk, name)) for name in ("texts", "keys", "groups", "experiments")
+        }
         span = chunk.span
         file = self._renumbered("files", [span.file])[0]
         self._spans.append((span.file, span.start, chunk.end, chunk.crc))
         self._damaged += [(text,) for text in chunk.damaged]
-        self._write_new("texts"), self._write_new("keys"), self._write_new("groups")
+        for table in ("texts", "keys", "groups"):
+            self._write_new(table)
         n = len(chunk.records["repeat"])
         if not n:
             return
@@ -241,7 +248,19 @@ class _Tables:
             rows[name] = place["texts"][rows[name]]
         rows["error"] = np.where(rows["error"] < 0, -1, place["texts"][rows["error"]])
         head = {"number": np.arange(base, base + n)}
-        order = ("experiment", "repeat", "ord", "t0", "wall_s", "state", "reason", "evidence", "stage", "checked", "host")
+        order = (
+            "experiment",
+            "repeat",
+            "ord",
+            "t0",
+            "wall_s",
+            "state",
+            "reason",
+            "evidence",
+            "stage",
+            "checked",
+            "host",
+        )
         tail = ("start", "length", "n_samples", "error")
         insert(
             self._connection,
@@ -284,8 +303,7 @@ class _Tables:
         if len(known) == done:
             return
         new = [
-            (number, *(value if isinstance(value, tuple) else (value,)))
-            for value, number in list(known.items())[done:]
+            (number, *(value if isinstance(value, tuple) else (value,))) for value, number in list(known.items())[done:]
         ]
         insert_rows(self._connection, f"stored.{table}", new)
         self._written[table] = len(known)
@@ -293,9 +311,7 @@ class _Tables:
 
 def _drop_duplicates(connection: duckdb.DuckDBPyConnection, *, is_new: bool) -> None:
     """Of the records of one repeat the first one counts, as when the folder is read."""
-    row = connection.execute(
-        "SELECT count(*) - count(DISTINCT (experiment, repeat)) FROM stored.records"
-    ).fetchone()
+    row = connection.execute("SELECT count(*) - count(DISTINCT (experiment, repeat)) FROM stored.records").fetchone()
     if row is None or not row[0]:
         return
     if not is_new:

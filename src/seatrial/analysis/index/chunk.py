@@ -23,8 +23,8 @@ from seatrial.model.figure_result import share_of
 from seatrial.model.json_check import check_shape
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import KeptMachineJson, machine_from_document
-from seatrial.model.reading import Reading, impossible_reason, readings
 from seatrial.model.protocol import UNREADABLE
+from seatrial.model.reading import Reading, impossible_reason, readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
 from seatrial.store.files import opened_file, reason
@@ -46,6 +46,38 @@ class Span:
     file: str
     start: int
     end: int
+
+
+_RECORDS: Mapping[str, str] = {
+    "experiment": "q",
+    "repeat": "q",
+    "ord": "q",
+    "t0": "d",
+    "wall_s": "d",
+    "state": "q",
+    "reason": "q",
+    "evidence": "q",
+    "stage": "q",
+    "checked": "q",
+    "host": "q",
+    "start": "q",
+    "length": "q",
+    "n_samples": "q",
+    "error": "q",
+}
+_READINGS: Mapping[str, str] = {
+    "record": "q",
+    "key": "q",
+    "seq": "q",
+    "value": "d",
+    "minimum": "d",
+    "maximum": "d",
+    "n": "q",
+    "share": "d",
+    "resolution": "d",
+    "impossible": "b",
+}
+_SAMPLES: Mapping[str, str] = {"record": "q", "grp": "q", "i": "q", "elapsed_s": "d", "work": "q"}
 
 
 @dataclass(slots=True)
@@ -70,38 +102,6 @@ class Chunk:
     """Series, point as JSON, rank."""
     experiments: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
-
-
-_RECORDS = {
-    "experiment": "q",
-    "repeat": "q",
-    "ord": "q",
-    "t0": "d",
-    "wall_s": "d",
-    "state": "q",
-    "reason": "q",
-    "evidence": "q",
-    "stage": "q",
-    "checked": "q",
-    "host": "q",
-    "start": "q",
-    "length": "q",
-    "n_samples": "q",
-    "error": "q",
-}
-_READINGS = {
-    "record": "q",
-    "key": "q",
-    "seq": "q",
-    "value": "d",
-    "minimum": "d",
-    "maximum": "d",
-    "n": "q",
-    "share": "d",
-    "resolution": "d",
-    "impossible": "b",
-}
-_SAMPLES = {"record": "q", "grp": "q", "i": "q", "elapsed_s": "d", "work": "q"}
 
 
 def _columns(codes: Mapping[str, str]) -> dict[str, array[Any]]:
@@ -140,9 +140,7 @@ class ChunkReader:
     ) -> list[Reading]:
         machine = self.machine(experiment.machine)
         try:
-            return readings(
-                benchmark, machine, experiment.parameters, samples, record.seen.get("clock_step_s", 0.0)
-            )
+            return readings(benchmark, machine, experiment.parameters, samples, record.seen.get("clock_step_s", 0.0))
         except UNREADABLE as error:
             why = f"the figures of repeat {record.repeat} cannot be computed from its samples ({error!r:.200})"
             raise ProtocolError(why) from error

@@ -39,10 +39,10 @@ def keep_documents(
     insert_rows(connection, "stored.machines", names)
     known = {row[0] for row in connection.execute("SELECT key FROM stored.environments").fetchall()}
     names = []
-    for key, document in environments.items():
+    for key, environment in environments.items():
         if key not in known:
-            names.append((key, str(document.get("name", ""))))
-            rows += _environment_rows(key, document)
+            names.append((key, str(environment.get("name", ""))))
+            rows += _environment_rows(key, environment)
     insert_rows(connection, "stored.environments", names)
     insert_rows(connection, "stored.facts", rows)
 

@@ -77,12 +77,14 @@ def summaries(connection: duckdb.DuckDBPyConnection) -> dict[int, Summary]:
           LEFT JOIN wrong ON wrong.experiment = l.experiment LEFT JOIN stored.texts w ON w.number = wrong.error
         """  # noqa: S608 - our own text
     ).fetchall()
-    return {
-        row[0]: Summary(
-            Outcome(State(row[1]), row[2], row[3], Stage(row[4]) if row[4] else None, row[5]), *row[6:13], row[13:16]
-        )
-        for row in rows
-    }
+    return {row[0]: _summary(row) for row in rows}
+
+
+def _summary(row: tuple[Any, ...]) -> Summary:
+    n_repeats, n_ok, first_t0, last_t0, wall_s, has_samples, error = row[6:13]
+    outcome = Outcome(State(row[1]), row[2], row[3], Stage(row[4]) if row[4] else None, row[5])
+    last = (row[13], row[14], row[15])
+    return Summary(outcome, n_repeats, n_ok, first_t0, last_t0, wall_s, has_samples, error, last)
 
 
 def finished(
@@ -128,7 +130,9 @@ def finished(
     return results
 
 
-def ceilings(results: Mapping[int, ExperimentResult], others: Sequence[ExperimentResult]) -> dict[int, ExperimentResult]:
+def ceilings(
+    results: Mapping[int, ExperimentResult], others: Sequence[ExperimentResult]
+) -> dict[int, ExperimentResult]:
     """The results with measured ceilings from all experiments of their machines."""
     by_machine: dict[str, list[ExperimentResult]] = {}
     for other in others:
@@ -164,9 +168,10 @@ def _groups(connection: duckdb.DuckDBPyConnection, wanted: set[int]) -> Iterator
     """All figures of these experiments."""
     import numpy as np
 
-    keys = {number: (figure, point) for number, figure, point in connection.execute(
-        "SELECT number, figure, point FROM stored.keys"
-    ).fetchall()}
+    keys = {
+        number: (figure, point)
+        for number, figure, point in connection.execute("SELECT number, figure, point FROM stored.keys").fetchall()
+    }
     connection.register("wanted", {"number": np.asarray(sorted(wanted), np.int64)})
     connection.execute(
         """CREATE OR REPLACE TEMP TABLE ordered AS
@@ -217,8 +222,8 @@ def _figure(group: _Group, experiment: Experiment, records: _Records) -> FigureR
     figure = registry()[experiment.benchmark].figure(group.name)
     limit = None
     if figure.limit is not None:
-        place = (int(columns[name][typical]) for name in ("file", "start", "length"))
-        limit = records.limit(*place, group.name, group.point)
+        file, start, length = (int(columns[name][typical]) for name in ("file", "start", "length"))
+        limit = records.limit(file, start, length, group.name, group.point)
     resolutions = columns["resolution"].tolist()
     n = len(shares)
     repeats = RepeatValues((), (), (), columns["value"].tolist(), (), resolutions if any(resolutions) else ())

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.analysis.index.build import DuplicatesError, create, extend
-from seatrial.analysis.index.state import Additions, FolderState, additions, folder_state
 from seatrial.analysis.index.chunk import Span
+from seatrial.analysis.index.state import Additions, additions, folder_state
 from seatrial.environments.cache import CacheError, check_folder, make_folder, own_cache
 from seatrial.errors import BuildError, StoreError
 from seatrial.store.folder import ResultsFolder
@@ -64,6 +64,9 @@ def _bring_up_to_date(folder: ResultsFolder, place: Path) -> None:
     with _locked(place):
         if _fits(folder, place):  # another process made it meanwhile
             return
+        for left in place.parent.glob(f"{place.name}.*"):  # by a process that was killed
+            if left.is_file():
+                left.unlink(missing_ok=True)
         private = place.with_name(f"{place.name}.{os.getpid()}-{secrets.token_hex(4)}")
         try:
             if not (_can_extend(folder, place) and _extended(folder, place, private)):
@@ -181,8 +184,3 @@ def _made_by() -> str:
             seen = path.stat()
             found.update(f"{path.relative_to(top)} {seen.st_size} {seen.st_mtime_ns}".encode())
     return found.hexdigest()[:16]
-
-
-def state_of(folder: ResultsFolder) -> FolderState:
-    """The state of a folder now; for tests and messages."""
-    return folder_state(folder)

@@ -60,11 +60,9 @@ def folder_state(folder: ResultsFolder) -> FolderState:
     return FolderState(files, sizes, documents)
 
 
-def additions(
-    connection: duckdb.DuckDBPyConnection, folder: ResultsFolder, now: FolderState
-) -> Additions | None:
+def additions(connection: duckdb.DuckDBPyConnection, folder: ResultsFolder, now: FolderState) -> Additions | None:
     """What the folder has that an index does not; None if the index does not fit it. Raises StoreError."""
-    known = {name: stamp for name, stamp in connection.execute("SELECT name, stamp FROM stored.files").fetchall()}
+    known = dict(connection.execute("SELECT name, stamp FROM stored.files").fetchall())
     documents = {
         (kind, name): stamp
         for kind, name, stamp in connection.execute("SELECT kind, name, stamp FROM stored.documents").fetchall()

@@ -1,5 +1,4 @@
-"""The views that queries use: their columns, with meaning and unit. The documentation lists the same (docs/results-folder.md).
-"""
+"""The views that queries use: their columns, with meaning and unit (also listed in docs/results-folder.md)."""
 
 from __future__ import annotations
 
@@ -50,7 +49,8 @@ EXPERIMENTS = View(
         Column("wall_s", "DOUBLE", "time of all repeats together, s"),
         Column("superseded", "BOOLEAN", "it could not run, and was run later in another environment"),
     ),
-    f"SELECT {_EXPERIMENT_SQL}, m.name AS machine_name, v.name AS environment_name, e.outcome, e.reason, "
+    f"SELECT {_EXPERIMENT_SQL}, "  # noqa: S608 - our own text
+    "m.name AS machine_name, v.name AS environment_name, e.outcome, e.reason, "
     "e.n_repeats, e.n_ok, make_timestamp((e.first_t0 * 1e6)::BIGINT) AS first_at, "
     "make_timestamp((e.last_t0 * 1e6)::BIGINT) AS last_at, e.wall_s, e.superseded FROM stored.experiments e "
     "LEFT JOIN stored.machines m ON m.key = e.machine LEFT JOIN stored.environments v ON v.key = e.environment",
@@ -78,7 +78,8 @@ FIGURES = View(
         Column("outcome", "VARCHAR", "outcome of the experiment"),
         Column("last_at", "TIMESTAMP", "start of the last repeat of the experiment, UTC"),
     ),
-    f"SELECT {_EXPERIMENT_SQL}, f.figure, f.figure_parameters::JSON AS figure_parameters, f.unit, f.better, f.median, "
+    f"SELECT {_EXPERIMENT_SQL}, "  # noqa: S608 - our own text
+    "f.figure, f.figure_parameters::JSON AS figure_parameters, f.unit, f.better, f.median, "
     "f.ci95_low, f.ci95_high, f.minimum AS min, f.maximum AS max, f.n_repeats, f.n_samples, f.limit_value, "
     "f.limit_basis, f.limit_derivation, f.fraction_of_limit, e.outcome, "
     "make_timestamp((e.last_t0 * 1e6)::BIGINT) AS last_at "

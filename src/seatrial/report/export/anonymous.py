@@ -1,5 +1,5 @@
-"""An export without hosts, users, serial numbers and paths: each is replaced by a name such as "host-1", always the same
-one, so that rows of one host still belong together."""
+"""An export without hosts, users, serial numbers and paths: each is replaced by a name such as "host-1", always the
+same one, so that rows of one host still belong together."""
 
 from __future__ import annotations
 
@@ -80,4 +80,6 @@ class Anonymizer:
 
 
 def _is_plain(word: str) -> bool:
-    return re.fullmatch(r"-{1,2}[A-Za-z][A-Za-z-]{0,15}|[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?[A-Za-z]{0,3}", word) is not None
+    return (
+        re.fullmatch(r"-{1,2}[A-Za-z][A-Za-z-]{0,15}|[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?[A-Za-z]{0,3}", word) is not None
+    )

@@ -35,7 +35,10 @@ def junit_text(exported: Exported) -> str:
         counted.add(row.experiment)
     for verdict in exported.verdicts:
         suites.setdefault(f"study {verdict.study}", []).append(_of_verdict(verdict))
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {_counts([c for s in suites.values() for c in s])}>"]
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites {_counts([c for s in suites.values() for c in s])}>",
+    ]
     for name, cases in suites.items():
         lines.append(f"  <testsuite name={_attribute(name)} {_counts(cases)}>")
         for case in cases:
@@ -54,7 +57,9 @@ def _of_row(row: ExportedRow, time_s: float) -> _Case:
         return _Case(name, time_s, out=f"{out}{row.n_repeats} repeats")
     name = f"{row.parameters} [{row.experiment}]"
     result = "skipped" if row.outcome in _SKIPPED else "failure" if row.outcome == "invalid" else "error"
-    return _Case(name, time_s, "" if row.outcome == "ok" else result, row.outcome, row.reason or row.outcome, row.evidence)
+    return _Case(
+        name, time_s, "" if row.outcome == "ok" else result, row.outcome, row.reason or row.outcome, row.evidence
+    )
 
 
 def _of_verdict(verdict: ExportedVerdict) -> _Case:
@@ -73,7 +78,7 @@ def _counts(cases: list[_Case]) -> str:
 
 
 def _case(suite: str, case: _Case) -> Iterator[str]:
-    head = f"    <testcase classname={_attribute(suite)} name={_attribute(case.name)} time=\"{case.time_s:.3f}\""
+    head = f'    <testcase classname={_attribute(suite)} name={_attribute(case.name)} time="{case.time_s:.3f}"'
     if not case.result and not case.out:
         yield f"{head}/>"
         return
@@ -96,7 +101,10 @@ def _clean(text: str) -> str:
     """Without the characters that XML 1.0 cannot contain."""
     return "".join(
         letter
-        if letter in "\t\n\r" or "\x20" <= letter <= "\ud7ff" or "\ue000" <= letter <= "\ufffd" or letter >= "\U00010000"
+        if letter in "\t\n\r"
+        or "\x20" <= letter <= "\ud7ff"
+        or "\ue000" <= letter <= "\ufffd"
+        or letter >= "\U00010000"
         else "?"
         for letter in text
     )

@@ -30,7 +30,15 @@ def _cells(row: ExportedRow) -> tuple[str, ...]:
     if row.ci95_low is not None and row.ci95_high is not None:
         interval = f"{show(row.ci95_low, unit)} to {show(row.ci95_high, unit)}"
     arrow = "↑" if row.better == "higher" else "↓"
-    return row.benchmark, shown, row.figure, f"{show(row.median, unit)} {arrow}", interval, str(row.n_repeats), row.outcome
+    return (
+        row.benchmark,
+        shown,
+        row.figure,
+        f"{show(row.median, unit)} {arrow}",
+        interval,
+        str(row.n_repeats),
+        row.outcome,
+    )
 
 
 def _value(value: object) -> str:

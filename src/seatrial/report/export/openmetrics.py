@@ -16,7 +16,7 @@ _FIGURES: Mapping[str, tuple[str, Callable[[ExportedRow], float | None]]] = {
 
 
 def openmetrics_text(exported: Exported) -> str:
-    """Gauges, one sample for each figure, with its parameters as a label in JSON; and the outcome of each experiment."""
+    """Gauges: one sample for each figure, with its parameters as a label in JSON, and the outcome of experiments."""
     lines: list[str] = []
     for name, (meaning, value_of) in _FIGURES.items():
         rows = [(row, value) for row in exported.rows if row.figure and (value := value_of(row)) is not None]

@@ -20,7 +20,10 @@ def parquet_bytes(exported: Exported) -> bytes:
     chosen = []
     for name in COLUMNS:
         cells = [getattr(row, name) for row in exported.rows]
-        is_empty = [cell is None or (name in _OF_FIGURES and not row.figure) for cell, row in zip(cells, exported.rows, strict=True)]
+        is_empty = [
+            cell is None or (name in _OF_FIGURES and not row.figure)
+            for cell, row in zip(cells, exported.rows, strict=True)
+        ]
         columns[f"no_{name}"] = np.asarray(is_empty, bool)
         if name in _NUMBERS:
             columns[name] = np.asarray([0 if cell is None else cell for cell in cells], float)
