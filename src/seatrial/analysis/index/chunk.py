@@ -6,7 +6,9 @@ Chunks are read by processes of their own, since decoding is most of the work.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
+import os
 import signal
 import zlib
 from array import array
@@ -258,6 +260,8 @@ class _Columns:
         columns = self.chunk.samples
         point, series, rank, group = None, None, None, 0
         work, text = None, 0
+        groups: list[int] = []
+        works: list[int] = []
         for sample in samples:
             if sample.point is not point or sample.series != series or sample.rank != rank:
                 point, series, rank = sample.point, sample.series, sample.rank
@@ -265,10 +269,13 @@ class _Columns:
             if sample.work is not work:
                 work = sample.work
                 text = self._number("texts", self._json(work))
-            columns["grp"].append(group)
-            columns["i"].append(sample.i)
-            columns["elapsed_s"].append(float("nan") if sample.elapsed_s is None else sample.elapsed_s)
-            columns["work"].append(text)
+            groups.append(group)
+            works.append(text)
+        columns["grp"].extend(groups)
+        columns["work"].extend(works)
+        columns["i"].extend([sample.i for sample in samples])
+        nan = float("nan")
+        columns["elapsed_s"].extend([nan if sample.elapsed_s is None else sample.elapsed_s for sample in samples])
         columns["record"].extend([number] * len(samples))
 
     def _number(self, table: str, value: Any) -> int:
@@ -314,9 +321,8 @@ _of_this_process: ChunkReader | None = None
 
 def start_process(path: Path, experiments: Mapping[str, Experiment], machines: Mapping[str, str], parent: int) -> None:
     """Prepare a process that reads chunks. The kernel ends it if its parent dies."""
-    import os
-
     global _of_this_process
+    gc.disable()  # the parts of records have no cycles, and the process ends soon
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

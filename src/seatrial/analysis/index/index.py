@@ -175,10 +175,8 @@ def _made_by() -> str:
     """Identifies the code that makes an index: its version, the library's, and the state of our files."""
     import duckdb
 
-    import seatrial
-
     found = hashlib.sha256(f"{_VERSION} {__version__} {duckdb.__version__}".encode())
-    top = Path(seatrial.__file__).parent
+    top = Path(__file__).parents[2]
     for name in ("analysis", "benchmarks", "imports", "machine", "model", "stats", "store"):
         for path in sorted((top / name).rglob("*.py")):
             seen = path.stat()
