@@ -1,7 +1,8 @@
 """Time and memory of large inputs.
 
 A plan of 2,000 experiments, a comparison of 1,000,000 samples, a screening of 10,000 nodes; a comparison of 2 x 150,000
-repeats, the page of 150,000, resuming 300,000 and starting to add to them; the page of 5,000 experiments of 60 repeats.
+repeats, the page of 150,000, resuming 300,000 and starting to add to them; the page of 5,000 experiments of 60 repeats;
+listing, exporting and querying 1,000,000 records by an index, and making that index.
 
 The records are synthetic, with noise from a seeded generator. The script times complete commands, including start-up.
 
@@ -36,6 +37,7 @@ from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
 EXPERIMENTS, SAMPLES, NODES = 2_000, 1_000_000, 10_000
+KEPT, OF_KEPT = 16_667, 60
 SIDE, SWEPT, OF_SWEPT = 150_000, 5_000, 60
 REPEATS = 50
 
@@ -55,10 +57,13 @@ def main() -> None:
     nodes = int(NODES * options.share)
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
+        os.environ["SEATRIAL_CACHE"] = str(folder / "cache")  # programs are built once, indexes are ours to remove
         commands = prepared(folder, machine, rng, options.share)
         found: dict[str, list[Run]] = {name: [] for name in commands}
         for _ in range(options.rounds):
             for name, command in commands.items():
+                if name == "index":
+                    forget_indexes()
                 found[name].append(timed(command, folder / "answer"))
             found.setdefault("resume_start", []).append(started([*measured_into(folder / "resumed"), "--again"]))
         answers = {name: runs[-1].answer for name, runs in found.items()}
@@ -95,7 +100,14 @@ def prepared(folder: Path, machine: Machine, rng: random.Random, share: float) -
         many_repeats(folder / side, folder / "real", rng, [factor], int(SIDE * share))
     many_repeats(folder / "resumed", folder / "real", rng, [1.0], int(2 * SIDE * share))
     many_repeats(folder / "swept", folder / "real", rng, [1.0] * int(SWEPT * share), OF_SWEPT)
+    many_repeats(folder / "kept", folder / "real", rng, [1.0] * int(KEPT * share), OF_KEPT)
+    kept = str(folder / "kept")
     return {
+        "index": ["query", kept, "SELECT count(*) FROM experiments"],
+        "list_kept": ["results", "list", kept],
+        "export_kept": ["export", kept, "-o", str(folder / "kept.csv")],
+        "query_kept": ["query", kept, "SELECT benchmark, median(value) FROM repeats GROUP BY ALL"],
+        "query_samples": ["query", kept, "SELECT series, avg(elapsed_s) FROM samples GROUP BY ALL"],
         "plan": ["plan", str(study), "--format", "json"],
         "compare": ["compare", str(folder / "a"), str(folder / "b"), "--format", "json"],
         "report": ["report", str(folder / "a"), "-o", str(folder / "a.html")],
@@ -105,6 +117,12 @@ def prepared(folder: Path, machine: Machine, rng: random.Random, share: float) -
         "resume_repeats": [*measured_into(folder / "resumed"), "--format", "json"],
         "report_experiments": ["report", str(folder / "swept"), "-o", str(folder / "swept.html")],
     }
+
+
+def forget_indexes() -> None:
+    """Remove the indexes, so that the next command makes one."""
+    for made in (Path(os.environ["SEATRIAL_CACHE"]) / "index").glob("*.duckdb"):
+        made.unlink()
 
 
 def measured_into(results: Path) -> list[str]:

@@ -38,6 +38,8 @@ from seatrial.report.schemas import DOCUMENTS, schema
 OPEN = {
     "check-1": {"check-1"},
     "compare-1": set(),
+    "folders-1": set(),
+    "history-1": set(),
     "list-1": {"list-1", "Benchmark"},
     "machine-1": set(),
     "plan-1": {"plan-1", "Planned"},

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from seatrial.model.benchmark import Benchmark
+from seatrial.model.benchmark import Benchmark, Figure
 from seatrial.model.figure_result import FigureResult, RepeatValues, share_of
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, State
-from seatrial.model.parameter import Params
+from seatrial.model.parameter import Params, Value
 from seatrial.model.reading import Reading, impossible_reason, recorded_readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
@@ -200,29 +201,54 @@ class _Gathered:
                 [orders[place] for place in self.places],
                 [starts[place] for place in self.places],
             )
-        middle = median(self.values)
-        correlation = dependence(self.values)
-        resolution = max(self.resolutions, default=0.0)
-        return FigureResult(
-            name=figure.name,
-            point=self.point,
-            unit=figure.unit,
-            better=figure.better,
-            work=figure.work,
-            median=middle,
-            ci95=widened_ends(median_interval(self.values, correlation=correlation), resolution),
-            dependence=correlation,
-            resolution=resolution,
-            minimum=self.minimum,
-            maximum=self.maximum,
-            n_samples=self.n_samples,
-            limit=limit,
-            repeats=RepeatValues(*columns, self.values, self.turns, self.resolutions if resolution else ()),
-            fraction_of_limit=self.share,
-            attainable=figure.attainable(params),
-            one_limit_over=figure.one_limit_over,
-            customary="" if figure.customary is None else figure.customary(params, middle),
-        )
+        repeats = RepeatValues(*columns, self.values, self.turns, self.resolutions if any(self.resolutions) else ())
+        seen = Extent(self.minimum, self.maximum, self.n_samples)
+        return summarised(figure, self.point, params, repeats, seen, limit, self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The smallest and largest of all samples, and their number."""
+
+    minimum: float
+    maximum: float
+    n_samples: int
+
+
+def summarised(
+    figure: Figure,
+    point: Mapping[str, Value],
+    params: Params,
+    repeats: RepeatValues,
+    seen: Extent,
+    limit: Limit | None,
+    share: float | None,
+) -> FigureResult:
+    """A figure from its values in repeats, which are in order of time. `share` is the median share of the limit."""
+    values = repeats.values
+    middle = median(values)
+    correlation = dependence(values)
+    resolution = max(repeats.resolutions, default=0.0)
+    return FigureResult(
+        name=figure.name,
+        point=point,
+        unit=figure.unit,
+        better=figure.better,
+        work=figure.work,
+        median=middle,
+        ci95=widened_ends(median_interval(values, correlation=correlation), resolution),
+        dependence=correlation,
+        resolution=resolution,
+        minimum=seen.minimum,
+        maximum=seen.maximum,
+        n_samples=seen.n_samples,
+        limit=limit,
+        repeats=repeats,
+        fraction_of_limit=share,
+        attainable=figure.attainable(params),
+        one_limit_over=figure.one_limit_over,
+        customary="" if figure.customary is None else figure.customary(params, middle),
+    )
 
 
 _Columns = tuple[Sequence[int], Sequence[int], Sequence[float]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from seatrial.analysis.ceilings import with_ceilings
 from seatrial.analysis.experiment_figures import Repeats, figures_of, outcome_of
 from seatrial.analysis.pairs import screened_pairs
+from seatrial.analysis.stated import stated_figures
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError
 from seatrial.model.experiment import Experiment
@@ -47,16 +48,16 @@ def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentRe
             published.append(replace(stored[key], reused=not item.measured_now))
         else:
             published.append(ExperimentResult(key, item.experiment, _question(item.experiment), outcome_of(())[0]))
-    return _all_with_ceilings(published, list(stored.values()))
+    return all_with_ceilings(published, list(stored.values()))
 
 
 def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
     """The results of every experiment of the folder: by benchmark, then by parameters in declared order."""
     machines = machines_of(contents)
-    keys = sorted(contents.experiments, key=lambda key: _rank(contents.experiments[key]))
+    keys = sorted(contents.experiments, key=lambda key: rank_of(contents.experiments[key]))
     superseded = _superseded(contents)
     stored = [_stored(key, contents, machines) for key in keys if key not in superseded]
-    return _all_with_ceilings(stored, stored)
+    return all_with_ceilings(stored, stored)
 
 
 def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
@@ -86,24 +87,34 @@ def machines_of(contents: Contents) -> dict[str, Machine]:
 
 
 def _superseded(contents: Contents) -> frozenset[str]:
+    return superseded(
+        contents.experiments,
+        {key: max(record.t0 for record in contents.records[key]) for key in contents.experiments},
+        {key for key in contents.experiments if any(record.samples for record in contents.records[key])},
+        contents.environments,
+    )
+
+
+def superseded(
+    experiments: Mapping[str, Experiment],
+    latest: Mapping[str, float],
+    with_samples: Collection[str],
+    environments: Mapping[str, Mapping[str, Any]],
+) -> frozenset[str]:
     """The experiments that could not run (no compiler, for example) and were run later in another environment, unless
-    a study chose the one that they could not run in."""
-    latest: dict[tuple[object, ...], list[tuple[float, str]]] = {}
+    a study chose the one that they could not run in. `latest`: the start of the last repeat of each."""
+    starts: dict[tuple[object, ...], list[tuple[float, str]]] = {}
     without: list[str] = []
-    for key, experiment in contents.experiments.items():
-        records = contents.records[key]
-        latest.setdefault(_same(experiment), []).append((max(record.t0 for record in records), key))
-        document = contents.environments.get(experiment.environment, {})
-        if not any(record.samples for record in records) and not {"chosen", "wanted"} & document.keys():
+    for key, experiment in experiments.items():
+        starts.setdefault(_same(experiment), []).append((latest[key], key))
+        document = environments.get(experiment.environment, {})
+        if key not in with_samples and not {"chosen", "wanted"} & document.keys():
             without.append(key)
-    newest = {same: sorted(own)[-2:] for same, own in latest.items()}
+    newest = {same: sorted(own)[-2:] for same, own in starts.items()}
     return frozenset(
         key
         for key in without
-        if any(
-            other != key and since > max(record.t0 for record in contents.records[key])
-            for since, other in newest[_same(contents.experiments[key])]
-        )
+        if any(other != key and since > latest[key] for since, other in newest[_same(experiments[key])])
     )
 
 
@@ -169,11 +180,14 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
     masked = ("arguments that look like secrets are masked",) if is_masked(experiment.parameters) else ()
     notes = (*notes, *_notes_on_libraries(records), *_remarks(records), *_kernel_notes(records), *masked)
     benchmark = registry().get(experiment.benchmark)
-    if benchmark is None:
+    stated = stated_figures(records[-1]) if outcome.is_ok else ()
+    if benchmark is None and not stated:
         notes = (*notes, f"this version has no benchmark {experiment.benchmark}: its figures cannot be read")
     found: tuple[FigureResult, ...] = ()
     screening: Screening | None = None
-    if benchmark is not None and outcome.is_ok:
+    if stated:
+        found = stated
+    elif benchmark is not None and outcome.is_ok:
         try:
             repeats = Repeats(benchmark, machines[experiment.machine], experiment.parameters, records)
             outcome = repeats.impossible or outcome
@@ -187,7 +201,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
     )
 
 
-def _rank(experiment: Experiment) -> tuple[object, ...]:
+def rank_of(experiment: Experiment) -> tuple[object, ...]:
     """The sort key of an experiment; values are ranked by type first, since types do not compare."""
     values = experiment.parameters.values()
     return (experiment.benchmark, tuple((isinstance(v, str), isinstance(v, tuple), v) for v in values), experiment.id)
@@ -198,9 +212,10 @@ def _question(experiment: Experiment) -> str:
     return benchmark.question if benchmark else ""
 
 
-def _all_with_ceilings(
+def all_with_ceilings(
     results: Sequence[ExperimentResult], others: Sequence[ExperimentResult]
 ) -> tuple[ExperimentResult, ...]:
+    """The results with measured ceilings from the others; see `with_ceilings`."""
     benchmarks = registry()
     return tuple(
         with_ceilings(benchmarks[result.experiment.benchmark], result, others)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from seatrial.cli.help import Commands
+from seatrial.cli.results_options import results_app
 from seatrial.cli.signals import all_done, stopped_status, take_signals
 from seatrial.cli.streams import output_error, take_streams
 from seatrial.errors import SeatrialError, StoreError
@@ -42,6 +43,24 @@ class PictureFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     SVG = "svg"
+
+
+class ExportFormat(StrEnum):
+    """Output format of `export`."""
+
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    PARQUET = "parquet"
+    JUNIT = "junit"
+    OPENMETRICS = "openmetrics"
+
+
+class QueryFormat(StrEnum):
+    """Output format of `query`."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
 
 
 class FailOn(StrEnum):
@@ -421,13 +440,66 @@ def profile(
 
 @app.command(rich_help_panel="Results")
 def report(
-    output: Annotated[Path, typer.Option("-o", metavar="FILE.html", help="the page to write")],
-    results: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")] = RESULTS,
+    results: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="FILE.html", help="the page to write (default: report.html in the first folder)"),
+    ] = None,
 ) -> None:
-    """Write a self-contained HTML page for a results folder."""
+    """Write a self-contained HTML page for results folders."""
     from seatrial.cli.report import report_command
 
-    report_command(results, output)
+    report_command(results or [RESULTS], output)
+
+
+@app.command(rich_help_panel="Results")
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")] = RESULTS,
+    output_format: Annotated[ExportFormat, typer.Option("--format", help="what to write")] = ExportFormat.CSV,
+    output: OutputOption = None,
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="without hosts, users, serial numbers and paths")
+    ] = False,
+) -> None:
+    """Write the figures of a results folder for other tools."""
+    from seatrial.cli.export import export_command
+
+    export_command(folder, output_format.value, output, anonymous=anonymous)
+
+
+@app.command(rich_help_panel="Results")
+def query(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")],
+    sql: Annotated[
+        str, typer.Argument(metavar="SELECT", help="SQL over figures, samples, experiments, facts, repeats")
+    ],
+    output_format: Annotated[
+        QueryFormat, typer.Option("--format", help="json: a single JSON object on stdout")
+    ] = QueryFormat.TEXT,
+) -> None:
+    """Ask the records of a results folder in SQL (DuckDB)."""
+    from seatrial.cli.export import query_command
+
+    query_command(folder, sql, output_format.value)
+
+
+@app.command(rich_help_panel="Results")
+def history(
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="a figure, such as triad or memory.stream:triad")],
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
+    ] = None,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Show a figure over time, and what changed with it."""
+    from seatrial.cli.history import history_command
+
+    history_command(figure, folders or [RESULTS], as_json=output_format is Format.JSON)
+
+
+app.add_typer(results_app, name="results", rich_help_panel="Results")
 
 
 @app.command(rich_help_panel="Set up")

@@ -71,6 +71,11 @@ def abandon(descriptor: int) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
+    """Write a text file; see `write_bytes`."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
     """Write a file completely or not at all. Links are followed; devices and pipes are written to directly.
 
     Raises UsageError if it cannot be written.
@@ -80,9 +85,9 @@ def write_file(path: Path, text: str) -> None:
         if path.name == "" or target.is_dir():
             raise IsADirectoryError(21, "it is a folder")
         if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")
+            target.write_bytes(data)
             return
-        write_once(target.parent, target.name, data=text.encode())
+        write_once(target.parent, target.name, data=data)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise UsageError(f"{str(path)!r} cannot be written: {why}", "give another file with -o") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +23,7 @@ from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.imports.readers import reader_of
 from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.experiment import Experiment, content_key
-from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.imported import ImportedExperiment, ImportedFile, StatedExperiment
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine, NamedLimit
 from seatrial.model.machine_document import machine_identity
@@ -31,6 +32,7 @@ from seatrial.model.parameter import UNKNOWN, Params, Value
 from seatrial.model.protocol import UNREADABLE
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
+from seatrial.model.stated import STATED
 from seatrial.store.claim import Claim, abandoned, claim
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -106,6 +108,7 @@ def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[Repeat, ...
     _refuse_unknown(given.settings, known.values())
     repeats: list[Repeat] = []
     for file, content in read:
+        repeats += [stated_repeat(file, one) for one in content.stated]
         machine, identity = _machine(given, content.host)
         own = [_repeat(file, content, e, known[e.benchmark], given, machine, identity) for e in content.experiments]
         if len({repeat.experiment.id for repeat in own}) < len(own):
@@ -125,7 +128,8 @@ def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRu
         for order, claimed in claims.items():
             repeat = repeats[order]
             keep_machine(folder, repeat.machine, repeat.experiment.machine)
-            folder.put("environments", repeat.experiment.environment, repeat.environment)
+            if repeat.experiment.environment:
+                folder.put("environments", repeat.experiment.environment, repeat.environment)
             folder.put("experiments", repeat.experiment.id, repeat.experiment.document())
             writer.append(_record(repeat, claimed.repeat, order))
     finally:
@@ -138,6 +142,42 @@ def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRu
         frozenset(repeats[order].experiment.id for order in claims),
         _files([repeat for order, repeat in enumerate(repeats) if order not in claims]),
     )
+
+
+def stated_repeat(file: ResultFile, found: StatedExperiment) -> Repeat:
+    """One experiment of a table as a repeat: its record has the stated figures in place of samples.
+
+    The environment keeps its key, so that an export of the import equals the table; what it was is unknown.
+    """
+    machine = Machine(name=UNNAMED, sources=("a table of figures",))
+    identity = content_key({"imported_machine": machine.name, "table": found.number})
+    environment: dict[str, Any] = {"name": "stated in a table (imported)", "kind": file.kind}
+    key = found.environment
+    if key and re.fullmatch("[0-9a-f]{16}", key) is None:
+        environment["stated"] = key
+        key = content_key(environment)
+    seen = {
+        "source": {
+            "file": file.name,
+            "sha256": hashlib.sha256(file.data).hexdigest(),
+            "place": file.place,
+            "kind": file.kind,
+        },
+        STATED: [_without(figure.document(), found.parameters) for figure in found.figures],
+        "remarks": ["the figures are those of a table, without their repeats"],
+    }
+    experiment = Experiment(found.benchmark, found.parameters, key, "", identity)
+    t0 = _start(None, file.changed_s)
+    return Repeat(file.name, experiment, machine, environment, t0, found.outcome, (), {}, seen)
+
+
+def _without(figure: dict[str, Any], parameters: Params) -> dict[str, Any]:
+    """The figure with the coordinates of its point only, as figures have them that were measured."""
+    own = {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}
+    figure["parameters"] = {
+        name: value for name, value in figure["parameters"].items() if name not in own or own[name] != value
+    }
+    return figure
 
 
 def _files(repeats: Sequence[Repeat]) -> tuple[str, ...]:
@@ -239,7 +279,7 @@ def _read(file: ResultFile) -> ImportedFile:
         content = reader.read(file.data)
     except ParseError as error:
         raise error.in_file(file.name) from error
-    if not content.experiments:
+    if not content.experiments and not content.stated:
         raise ParseError(content.tool, None, "", "the file contains no results", file.name)
     return content
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,3 +39,17 @@ def results(folder: str | Path = "seatrial-results") -> Results:
     trials = trials_of(contents)
     studies = study_results(contents, [result for trial in trials for result in trial.results])
     return Results(trials, studies, tuple(profiles))
+
+
+def results_of_folders(folders: Sequence[str | Path]) -> Results:
+    """The contents of several folders, one after another; a folder that is named twice counts once.
+
+    Raises UsageError if one does not exist or is empty.
+    """
+    distinct = {Path(folder).resolve(): folder for folder in folders}
+    found = [results(folder) for folder in distinct.values()]
+    return Results(
+        tuple(trial for one in found for trial in one.trials),
+        tuple(study for one in found for study in one.studies),
+        tuple(profile for one in found for profile in one.profiles),
+    )

@@ -94,6 +94,16 @@ class RepeatValues(Sequence[RepeatValue]):
         return repr(tuple(self))
 
 
+class StatedRepeats(RepeatValues):
+    """One value that stands for `n_behind` repeats, which are not known one by one."""
+
+    __slots__ = ("n_behind",)
+
+    def __init__(self, repeat: int, order: int, t0: float, value: float, n_behind: int) -> None:
+        super().__init__((repeat,), (order,), (t0,), (value,))
+        self.n_behind = n_behind
+
+
 def numbers(repeats: Sequence[RepeatValue]) -> Sequence[float]:
     """The values of repeats alone."""
     return repeats.values if isinstance(repeats, RepeatValues) else [repeat.value for repeat in repeats]
@@ -150,8 +160,8 @@ class FigureResult:
 
     @property
     def n_repeats(self) -> int:
-        """The number of repeats."""
-        return len(self.repeats)
+        """The number of repeats, also of those behind a stated value."""
+        return self.repeats.n_behind if isinstance(self.repeats, StatedRepeats) else len(self.repeats)
 
     @property
     def values(self) -> Sequence[float]:

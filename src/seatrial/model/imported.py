@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
+from seatrial.model.stated import StatedFigure
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,19 @@ class ImportedExperiment:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedExperiment:
+    """An experiment of a table: its figures are stated, without samples. `environment` is its key or ""; `number` tells
+    experiments apart that are equal otherwise (of several machines), from 0."""
+
+    benchmark: str
+    parameters: Mapping[str, Value]
+    environment: str
+    number: int
+    outcome: Outcome
+    figures: tuple[StatedFigure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ImportedFile:
     """`tool` and `version` as stated in the file ("" if they are not). `failed` is set if the tool reports its
     result as wrong (a residual, a verification): the records are then invalid, with this reason."""
@@ -45,3 +60,4 @@ class ImportedFile:
     libraries: tuple[str, ...] = ()
     date_s: float | None = None
     """When it ran, in seconds since the epoch, if the file states it."""
+    stated: tuple[StatedExperiment, ...] = ()

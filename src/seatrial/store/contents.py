@@ -48,11 +48,13 @@ def read_contents(folder: ResultsFolder) -> Contents:
     experiments: dict[str, Experiment] = {}
     for key, repeats in by_experiment.items():
         try:
-            experiments[key] = _experiment(folder, key)
+            experiments[key] = kept_experiment(folder, key)
         except StoreError as error:
             damaged.append(f"{error.message}: {count(len(repeats), 'repeat')} ignored")
-    environments, machines = _environments(folder, experiments, damaged), _machines(folder, experiments, damaged)
-    know_declarations(environments.values())
+    environments, machines = (
+        kept_environments(folder, experiments, damaged),
+        kept_machines(folder, experiments, damaged),
+    )
     for key, experiment in list(experiments.items()):
         for kind, known, needed in (
             ("machines", machines, experiment.machine),
@@ -87,7 +89,7 @@ def _studies(folder: ResultsFolder, damaged: list[str]) -> tuple[KeptStudy, ...]
     return tuple(found)
 
 
-def _environments(
+def kept_environments(
     folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
 ) -> dict[str, dict[str, Any]]:
     """Key -> document of the environments that experiments refer to, in the order of the experiments."""
@@ -103,6 +105,7 @@ def _environments(
             damaged.append(error.message)
         except ValueError as error:
             damaged.append(f"environments/{key}.json does not describe an environment: {error}")
+    know_declarations(found.values())
     return found
 
 
@@ -115,13 +118,29 @@ def _listed(names: Callable[[], Iterable[str]], damaged: list[str]) -> tuple[str
         return ()
 
 
-def _machines(
+def kept_machines(
     folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
 ) -> Mapping[str, Mapping[str, Any]]:
     """Identity -> the most complete document of that machine: only root sees memory modules, only hwloc device
     names."""
-    wanted = {experiment.machine for experiment in experiments.values()}
     best = KeptDocuments()
+    for identity, _, document in _machine_documents(folder, experiments, damaged):
+        best.keep(identity, document)
+    return best
+
+
+def kept_machine_keys(
+    folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
+) -> dict[str, str]:
+    """Identity -> key of the most complete document of that machine."""
+    return {identity: key for identity, key, _ in _machine_documents(folder, experiments, damaged)}
+
+
+def _machine_documents(
+    folder: ResultsFolder, experiments: Mapping[str, Experiment], damaged: list[str]
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Identity, key and document of machines; a later one of an identity is more complete."""
+    wanted = {experiment.machine for experiment in experiments.values()}
     completeness: dict[str, tuple[bool, int]] = {}
     for key in _listed(lambda: folder.keys("machines"), damaged):
         try:
@@ -136,10 +155,11 @@ def _machines(
         except ValueError as error:
             damaged.append(f"machines/{key}.json does not describe a machine: {error}")
             continue
-        if isinstance(identity, str) and (identity not in best or _completeness(document) > completeness[identity]):
-            best.keep(identity, document)
+        if isinstance(identity, str) and (
+            identity not in completeness or _completeness(document) > completeness[identity]
+        ):
             completeness[identity] = _completeness(document)
-    return best
+            yield identity, key, document
 
 
 def _completeness(document: Mapping[str, Any]) -> tuple[bool, int]:
@@ -216,7 +236,8 @@ def _records(
             yield number, error
 
 
-def _experiment(folder: ResultsFolder, key: str) -> Experiment:
+def kept_experiment(folder: ResultsFolder, key: str) -> Experiment:
+    """The experiment of that name. Raises StoreError if it is missing or not the one that the name states."""
     document = folder.get("experiments", key)
     try:
         experiment = Experiment.from_document(document)

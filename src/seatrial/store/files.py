@@ -10,7 +10,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -97,7 +97,7 @@ def make_folder(root: Path, *inside: str) -> None:
                 os.close(_open(inside[depth], _FOLDER, above, "a folder"))
 
 
-def write_once(root: Path, *inside: str, data: bytes) -> None:
+def write_once(root: Path, *inside: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file atomically: it is complete or missing after any kill. Two writers of the same content are fine.
 
     A link of that name is replaced, not followed. Raises OSError.
@@ -107,7 +107,7 @@ def write_once(root: Path, *inside: str, data: bytes) -> None:
     with opened_folder(root, *folders) as folder:
         try:
             with os.fdopen(os.open(private, _NEW, 0o666, dir_fd=folder), "wb") as file:
-                file.write(data)
+                file.writelines((data,) if isinstance(data, bytes) else data)
             os.replace(private, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(FileNotFoundError):

@@ -4,6 +4,8 @@ FORMAT                                      version of this layout
 machines|environments|experiments|studies/<key>.json   content-addressed, written once
 records/<host>-<pid>-<start>.jsonl          one writer each
 artefacts/<experiment>/<repeat>/            a running repeat, or the output of a failed one
+labels/<time>-<random>.json                 a change of name, tags or notes, written once
+trash/<time>/                               a results folder with what was dropped
 """
 
 from __future__ import annotations
@@ -128,22 +130,23 @@ class ResultsFolder:
         """The names of the files of records, sorted. Raises StoreError."""
         return names(self.path, "records", suffix=".jsonl")
 
-    def record_lines(self, name: str) -> Iterator[tuple[int, bytes | None]]:
-        """The finished lines of a file of records, each with its offset in bytes; None for one that is too long. The
-        last one, if it has no line break, is left out: its writer was killed. Raises StoreError."""
-        offset = 0
+    def record_lines(self, name: str, start: int = 0) -> Iterator[tuple[int, bytes | None]]:
+        """The finished lines of a file of records from an offset on, each with its offset in bytes; None for one that
+        is too long. The last one, if it has no line break, is left out: its writer was killed. Raises StoreError."""
+        offset = start
         try:
             with opened_file(self.path, "records", name, buffer_B=_PART_B) as file:
+                file.seek(start)
                 while line := file.readline(MOST_LINE_B):
                     if line.endswith(b"\n"):
                         yield offset, line[:-1]
                         offset += len(line)
                         continue
-                    start, offset = offset, offset + len(line)
+                    first, offset = offset, offset + len(line)
                     while rest := file.readline(_PART_B):
                         offset += len(rest)
                         if rest.endswith(b"\n"):
-                            yield start, None
+                            yield first, None
                             break
         except OSError as error:
             raise StoreError(f"{self.path / 'records' / name} cannot be read: {reason(error)}") from error

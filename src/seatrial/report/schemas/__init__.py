@@ -14,6 +14,8 @@ from seatrial.model.json_shape import SHAPES, Keywords, fields
 from seatrial.model.machine_document import MachineJson
 from seatrial.report.documents.check import CheckJson
 from seatrial.report.documents.compare import CompareJson
+from seatrial.report.documents.folders import FoldersJson
+from seatrial.report.documents.history import HistoryJson
 from seatrial.report.documents.list import ListJson
 from seatrial.report.documents.plan import PlanJson
 from seatrial.report.documents.results import ResultsJson
@@ -24,6 +26,8 @@ _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", Non
 DOCUMENTS: dict[str, type] = {
     "check-1": CheckJson,
     "compare-1": CompareJson,
+    "folders-1": FoldersJson,
+    "history-1": HistoryJson,
     "list-1": ListJson,
     "machine-1": MachineJson,
     "plan-1": PlanJson,

@@ -276,3 +276,15 @@ def _rounded(number: int) -> int:
 
 def _plural(noun: str) -> str:
     return "blocks" if noun == "block" else "repeats per side"
+
+
+def verdict_rows(compared: Compared) -> list[tuple[str, str, str]]:
+    """(what was compared, verdict, ratio with its interval) of each comparison."""
+    rows = []
+    for one in compared.comparisons:
+        settings = " ".join(label(name, value) for name, value in one.parameters.items())
+        what = f"{one.benchmark} {one.figure} {settings}: {compared.candidate} against {compared.baseline}"
+        ends = one.ci95_family
+        interval = "no interval" if ends is None else f"interval {ends[0]:.4g} to {ends[1]:.4g}"
+        rows.append((what, one.verdict.value, f"ratio {one.ratio:.4g}, {interval}, {count(one.n_repeats, 'repeat')}"))
+    return rows

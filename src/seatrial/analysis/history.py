@@ -1,0 +1,150 @@
+"""The history of a figure over sessions, joined by host: a new kernel or compiler is another machine or environment,
+but the same host (docs/adr/0003).
+
+A session is what one process recorded. Its median is one value, because repeats of one session resemble each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from seatrial.analysis.differences import SideFacts, differences
+from seatrial.analysis.results import all_results
+from seatrial.errors import UnknownNameError
+from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.history import Change, FigureHistory, Session
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import point_key
+from seatrial.stats.change_points import ALPHA, FEWEST, change_points
+from seatrial.store.contents import Contents
+
+FALSE_ALARM_RATE = ALPHA
+"""Of each history that has no change."""
+_ALWAYS = "time of measurement"
+"""A difference between any two sides of a history."""
+
+
+@dataclass(slots=True)
+class _Session:
+    """The repeats of one session, with what they refer to."""
+
+    values: list[float] = field(default_factory=list)
+    records: list[RepeatRecord] = field(default_factory=list)
+    contents: list[Contents] = field(default_factory=list)
+
+    @property
+    def at(self) -> float:
+        return min(record.t0 for record in self.records)
+
+
+@dataclass(slots=True)
+class _Series:
+    result: ExperimentResult
+    figure: FigureResult
+    host: str
+    sessions: dict[str, _Session] = field(default_factory=dict)
+
+
+def histories(folders: Sequence[Contents], name: str) -> tuple[FigureHistory, ...]:
+    """The histories of a figure (`FIGURE`, or `BENCHMARK:FIGURE`) over these folders, by benchmark, setting and host.
+
+    Raises UnknownNameError if no folder has it.
+    """
+    benchmark, _, figure = name.rpartition(":")
+    known: set[str] = set()
+    series: dict[tuple[object, ...], _Series] = {}
+    for contents in folders:
+        for result in all_results(contents):
+            for one in result.figures:
+                known |= {one.name, f"{result.experiment.benchmark}:{one.name}"}
+                if one.name == figure and benchmark in ("", result.experiment.benchmark):
+                    _add(series, contents, result, one)
+    if not series:
+        raise UnknownNameError("figure", name, known)
+    return tuple(_history(series[key]) for key in sorted(series, key=repr))
+
+
+def _add(
+    series: dict[tuple[object, ...], _Series],
+    contents: Contents,
+    result: ExperimentResult,
+    figure: FigureResult,
+) -> None:
+    records = {record.repeat: record for record in contents.records[result.id]}
+    experiment = result.experiment
+    own = (experiment.benchmark, point_key(experiment.parameters), figure.name, point_key(figure.point))
+    for repeat in figure.repeats:
+        record = records[repeat.repeat]
+        host = _host(record, contents.machines[experiment.machine])
+        found = series.setdefault((*own, host), _Series(result, figure, host))
+        where = contents.places.get((result.id, repeat.repeat))
+        session = found.sessions.setdefault(where.path if where else str(repeat.t0), _Session())
+        if any(known.t0 == record.t0 and known.experiment == record.experiment for known in session.records):
+            continue  # a copy of the folder, or a merge
+        session.values.append(repeat.value)
+        session.records.append(record)
+        session.contents.append(contents)
+
+
+def _host(record: RepeatRecord, machine: Mapping[str, Any]) -> str:
+    hosts = record.seen.get("hosts") or [record.seen.get("host") or machine.get("name") or "unknown"]
+    return " ".join(dict.fromkeys(hosts))
+
+
+def _history(series: _Series) -> FigureHistory:
+    sessions = sorted(series.sessions.values(), key=lambda session: session.at)
+    values = [median(session.values) for session in sessions]
+    found = change_points(values)
+    edges = [0, *(change.index for change in found), len(values)]
+    changes = []
+    for n, change in enumerate(found, start=1):
+        before, after = sessions[edges[n - 1] : edges[n]], sessions[edges[n] : edges[n + 1]]
+        changes.append(
+            Change(
+                index=change.index,
+                last_before=sessions[change.index - 1].at,
+                first_after=sessions[change.index].at,
+                before=median(values[edges[n - 1] : edges[n]]),
+                after=median(values[edges[n] : edges[n + 1]]),
+                sureness=1.0 - change.p_value,
+                differences=tuple(one for one in differences(_side(before), _side(after), None) if one.what != _ALWAYS),
+            )
+        )
+    few = f"{len(values)} sessions are too few to find a change: at least {FEWEST} are needed"
+    figure = series.figure
+    return FigureHistory(
+        benchmark=series.result.experiment.benchmark,
+        figure=figure.name,
+        parameters={**series.result.experiment.parameters, **figure.point},
+        host=series.host,
+        unit=figure.unit,
+        better=figure.better,
+        sessions=tuple(
+            Session(session.at, value, len(session.values)) for session, value in zip(sessions, values, strict=True)
+        ),
+        changes=tuple(changes),
+        why_not=few if len(values) < FEWEST else "",
+    )
+
+
+def _side(sessions: Sequence[_Session]) -> SideFacts:
+    """The facts behind sessions, which may be of several folders."""
+    records: dict[str, list[RepeatRecord]] = {}
+    side = SideFacts({}, {}, {}, {})
+    experiments, environments, machines = dict(side.experiments), dict(side.environments), dict(side.machines)
+    for record, contents in _records(sessions):
+        experiment = contents.experiments[record.experiment]
+        experiments[record.experiment] = experiment
+        records.setdefault(record.experiment, []).append(record)
+        machines[experiment.machine] = contents.machines[experiment.machine]
+        if experiment.environment:
+            environments[experiment.environment] = contents.environments[experiment.environment]
+    return SideFacts(experiments, {key: tuple(own) for key, own in records.items()}, environments, machines)
+
+
+def _records(sessions: Sequence[_Session]) -> Iterator[tuple[RepeatRecord, Contents]]:
+    for session in sessions:
+        yield from zip(session.records, session.contents, strict=True)

@@ -1,0 +1,385 @@
+"""Make the tables of an index, or add to them what its folder has that they do not."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from seatrial.analysis.index.chunk import SPAN_B, Chunk, ChunkReader, Span, json_text, read_in_process, start_process
+from seatrial.analysis.index.facts import keep_documents
+from seatrial.analysis.index.finish import ceilings, finished, light_figure, needs_ceilings, summaries
+from seatrial.analysis.index.state import Additions, FolderState
+from seatrial.analysis.index.views import TABLES, view_statements
+from seatrial.analysis.results import superseded
+from seatrial.errors import StoreError
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.limit import Basis
+from seatrial.model.outcome import Outcome
+from seatrial.store.contents import kept_environments, kept_experiment, kept_machine_keys
+from seatrial.store.files import opened_file, reason
+from seatrial.store.folder import ResultsFolder
+
+if TYPE_CHECKING:
+    import duckdb
+
+LARGE_B = 64 << 20
+"""From so many bytes of records on, several processes read them."""
+_MOST_PROCESSES = 8
+
+
+class DuplicatesError(Exception):
+    """New records have the number of a repeat that the index has: which one counts is decided anew."""
+
+
+def create(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the empty tables and the views."""
+    connection.execute(TABLES)
+    connection.execute(view_statements())
+
+
+def extend(
+    connection: duckdb.DuckDBPyConnection, folder: ResultsFolder, state: FolderState, new: Additions, *, is_new: bool
+) -> None:
+    """Add records and documents. Raises StoreError; DuplicatesError if an existing index has to be made anew."""
+    damaged: list[str] = []
+    experiments = _experiments(folder, state, damaged)
+    machines = kept_machine_keys(folder, experiments, damaged)
+    environments = kept_environments(folder, experiments, damaged)
+    usable = {
+        key: experiment
+        for key, experiment in experiments.items()
+        if experiment.machine in machines and (not experiment.environment or experiment.environment in environments)
+    }
+    reader = ChunkReader(folder.path, usable, machines)
+    tables = _Tables(connection, is_new)
+    for chunk in _chunks(reader, usable, machines, new.spans):
+        tables.add(chunk)
+    tables.finish(state, new, damaged)
+    _drop_duplicates(connection, is_new=is_new)
+    keep_documents(connection, folder, machines, environments)
+    _finish(connection, reader, usable, environments, tables)
+
+
+def _finish(
+    connection: duckdb.DuckDBPyConnection,
+    reader: ChunkReader,
+    experiments: Mapping[str, Experiment],
+    environments: Mapping[str, Mapping[str, Any]],
+    tables: _Tables,
+) -> None:
+    """The rows of experiments with new records, and of those whose ceilings may have changed by them."""
+    found = summaries(connection)
+    keys = {number: key for key, number in tables.numbers["experiments"].items() if number in found}
+    touched = {number for number in keys if number in tables.touched}
+    machines = {experiments[keys[number]].machine for number in touched}
+    of_machines = {number for number, key in keys.items() if experiments[key].machine in machines}
+    touched |= {number for number in of_machines if needs_ceilings(experiments[keys[number]])}
+    results = finished(connection, reader, {number: experiments[keys[number]] for number in touched}, found)
+    others = [*results.values(), *_light(connection, {n: experiments[keys[n]] for n in of_machines - touched})]
+    results = ceilings(results, others)
+    gone = superseded(
+        {key: experiments[key] for key in keys.values()},
+        {key: found[number].last_t0 for number, key in keys.items()},
+        {key for number, key in keys.items() if found[number].has_samples},
+        environments,
+    )
+    _write(connection, results, found)
+    connection.execute("UPDATE stored.experiments SET superseded = false")
+    if gone:
+        connection.execute(
+            "UPDATE stored.experiments SET superseded = true WHERE id IN (SELECT unnest(?))", [sorted(gone)]
+        )
+
+
+def _light(connection: duckdb.DuckDBPyConnection, wanted: Mapping[int, Experiment]) -> list[ExperimentResult]:
+    """Results with medians only, as sources of ceilings."""
+    figures: dict[int, list[Any]] = {}
+    for number, name, point, unit, better, middle in connection.execute(
+        "SELECT experiment, figure, figure_parameters, unit, better, median FROM stored.figures"
+    ).fetchall():
+        if number in wanted:
+            figures.setdefault(number, []).append(light_figure(name, point, unit, better, middle))
+    return [
+        ExperimentResult(experiment.id, experiment, "", Outcome.ok(), tuple(figures.get(number, ())))
+        for number, experiment in wanted.items()
+    ]
+
+
+def _write(connection: duckdb.DuckDBPyConnection, results: Mapping[int, ExperimentResult], found: Any) -> None:
+    """Replace the rows of these experiments."""
+    import numpy as np
+
+    numbers = sorted(results)
+    insert(connection, "touched", {"number": np.asarray(numbers, np.int64)}, create="CREATE TEMP TABLE touched AS")
+    for table, name in (("experiments", "number"), ("figures", "experiment")):
+        connection.execute(f"DELETE FROM stored.{table} WHERE {name} IN (SELECT number FROM touched)")  # noqa: S608
+    connection.execute("DROP TABLE touched")
+    rows: list[tuple[Any, ...]] = []
+    figures: list[tuple[Any, ...]] = []
+    for number in numbers:
+        result, summary = results[number], found[number]
+        experiment, outcome = result.experiment, result.outcome
+        parameters = dict(experiment.parameters)
+        rows.append(
+            (number, experiment.id, experiment.benchmark, json_text(parameters), experiment.environment or None,
+             experiment.machine, 0, outcome.state.value, outcome.reason, outcome.evidence, summary.n_repeats,
+             summary.n_ok, summary.first_t0, summary.last_t0, summary.wall_s, False)
+        )  # fmt: skip
+        for place, one in enumerate(result.figures):
+            low, high = one.ci95 or (None, None)
+            limit = one.limit
+            known = limit if limit is not None and limit.basis is not Basis.UNKNOWN else None
+            figures.append(
+                (number, place, one.name, json_text({**parameters, **one.point}), one.unit, one.better.value,
+                 one.median, low, high, one.minimum, one.maximum, one.n_repeats, one.n_samples,
+                 known.value if known else None, known.basis.value if known else None,
+                 limit.derivation if limit else None, one.fraction_of_limit)
+            )  # fmt: skip
+    insert_rows(connection, "stored.experiments", rows)
+    insert_rows(connection, "stored.figures", figures)
+
+
+def insert(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Any], create: str = "") -> None:
+    """Insert columns (arrays) into a table, in the order of the mapping."""
+    connection.register("new_rows", dict(columns))
+    try:
+        connection.execute(f"{create or f'INSERT INTO {table}'} SELECT * FROM new_rows")  # noqa: S608 - our names
+    finally:
+        connection.unregister("new_rows")
+
+
+def insert_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows into a table."""
+    import numpy as np
+
+    if not rows:
+        return
+    types = [row[1] for row in connection.execute(f"DESCRIBE {table}").fetchall()]
+    columns: dict[str, Any] = {}
+    casts = []
+    for place, (kind, cells) in enumerate(zip(types, zip(*rows, strict=True), strict=True)):
+        if kind == "DOUBLE":
+            columns[f"c{place}"] = np.asarray([float("nan") if cell is None else cell for cell in cells], float)
+            casts.append(f"CASE WHEN isnan(c{place}) THEN NULL ELSE c{place} END")
+        elif kind == "BIGINT":
+            columns[f"c{place}"] = np.asarray(cells, np.int64)
+            casts.append(f"c{place}")
+        elif kind == "BOOLEAN":
+            columns[f"c{place}"] = np.asarray(cells, bool)
+            casts.append(f"c{place}")
+        else:  # an array of objects may begin with None; numpy strings cut off "\0"
+            texts = np.empty(len(cells), object)
+            texts[:] = ["" if cell is None else cell for cell in cells]
+            columns[f"c{place}"] = texts
+            columns[f"n{place}"] = np.asarray([cell is None for cell in cells], bool)
+            casts.append(f"CASE WHEN n{place} THEN NULL ELSE c{place} END")
+    connection.register("new_rows", columns)
+    try:
+        connection.execute(f"INSERT INTO {table} SELECT {', '.join(casts)} FROM new_rows")  # noqa: S608 - our names
+    finally:
+        connection.unregister("new_rows")
+
+
+class _Tables:
+    """Numbers what chunks refer to over the whole index, and inserts their rows."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, is_new: bool) -> None:
+        self._connection = connection
+        self.numbers: dict[str, dict[Any, int]] = {
+            "texts": {},
+            "keys": {},
+            "groups": {},
+            "experiments": {},
+            "files": {},
+        }
+        self._written = dict.fromkeys(self.numbers, 0)
+        self._next_record = 0
+        self.touched: set[int] = set()
+        self._spans: list[tuple[Any, ...]] = []
+        self._damaged: list[tuple[str]] = []
+        if not is_new:
+            self._load()
+
+    def _load(self) -> None:
+        for table, columns in (
+            ("texts", "text"), ("keys", "figure, point"), ("groups", "series, point, rank"),
+            ("experiments", "id"), ("files", "name"),
+        ):  # fmt: skip
+            rows = self._connection.execute(
+                f"SELECT number, {columns} FROM stored.{table} ORDER BY number"  # noqa: S608 - our names
+            ).fetchall()
+            self.numbers[table] = {(row[1] if len(row) == 2 else row[1:]): row[0] for row in rows}
+            self._written[table] = len(rows)
+        row = self._connection.execute("SELECT coalesce(max(number) + 1, 0) FROM stored.records").fetchone()
+        self._next_record = row[0] if row else 0
+
+    def add(self, chunk: Chunk) -> None:
+        """Insert the rows of a chunk."""
+        import numpy as np
+
+        def array(columns: Mapping[str, Any], name: str) -> Any:
+            return np.frombuffer(columns[name], columns[name].typecode) if len(columns[name]) else np.asarray([], int)
+
+        place = {
+            name: self._renumbered(name, getattr(chunk, name)) for name in ("texts", "keys", "groups", "experiments")
+        }
+        span = chunk.span
+        file = self._renumbered("files", [span.file])[0]
+        self._spans.append((span.file, span.start, chunk.end, chunk.crc))
+        self._damaged += [(text,) for text in chunk.damaged]
+        for table in ("texts", "keys", "groups"):
+            self._write_new(table)
+        n = len(chunk.records["repeat"])
+        if not n:
+            return
+        base = self._next_record
+        self._next_record += n
+        rows = {name: array(chunk.records, name) for name in chunk.records}
+        self.touched.update(place["experiments"].tolist())
+        rows["experiment"] = place["experiments"][rows["experiment"]]
+        for name in ("state", "reason", "evidence", "stage", "checked", "host"):
+            rows[name] = place["texts"][rows[name]]
+        rows["error"] = np.where(rows["error"] < 0, -1, place["texts"][rows["error"]])
+        head = {"number": np.arange(base, base + n)}
+        order = (
+            "experiment",
+            "repeat",
+            "ord",
+            "t0",
+            "wall_s",
+            "state",
+            "reason",
+            "evidence",
+            "stage",
+            "checked",
+            "host",
+        )
+        tail = ("start", "length", "n_samples", "error")
+        insert(
+            self._connection,
+            "stored.records",
+            {**head, **{k: rows[k] for k in order}, "file": np.full(n, file), **{k: rows[k] for k in tail}},
+        )
+        if len(chunk.readings["record"]):
+            rows = {name: array(chunk.readings, name) for name in chunk.readings}
+            rows["record"] = rows["record"] + base
+            rows["key"] = place["keys"][rows["key"]]
+            rows["impossible"] = rows["impossible"].astype(bool)
+            insert(self._connection, "stored.readings", rows)
+        if len(chunk.samples["record"]):
+            rows = {name: array(chunk.samples, name) for name in chunk.samples}
+            rows["record"] = rows["record"] + base
+            rows["grp"] = place["groups"][rows["grp"]]
+            rows["work"] = place["texts"][rows["work"]]
+            insert(self._connection, "stored.samples", rows)
+
+    def finish(self, state: FolderState, new: Additions, damaged: Sequence[str]) -> None:
+        """Record what was read."""
+        for name in state.files:
+            self._renumbered("files", [name])
+        stamps = [(number, name, state.files.get(name, "")) for name, number in self.numbers["files"].items()]
+        self._connection.execute("DELETE FROM stored.files")
+        insert_rows(self._connection, "stored.files", stamps)
+        documents = [(kind, key, state.documents[kind, key]) for kind, key in new.documents]
+        insert_rows(self._connection, "stored.documents", documents)
+        insert_rows(self._connection, "stored.spans", self._spans)
+        insert_rows(self._connection, "stored.damaged", [*self._damaged, *((text,) for text in damaged)])
+
+    def _renumbered(self, table: str, values: Sequence[Any]) -> Any:
+        import numpy as np
+
+        known = self.numbers[table]
+        return np.asarray([known.setdefault(value, len(known)) for value in values] or [0], np.int64)
+
+    def _write_new(self, table: str) -> None:
+        known, done = self.numbers[table], self._written[table]
+        if len(known) == done:
+            return
+        new = [
+            (number, *(value if isinstance(value, tuple) else (value,))) for value, number in list(known.items())[done:]
+        ]
+        insert_rows(self._connection, f"stored.{table}", new)
+        self._written[table] = len(known)
+
+
+def _drop_duplicates(connection: duckdb.DuckDBPyConnection, *, is_new: bool) -> None:
+    """Of the records of one repeat the first one counts, as when the folder is read."""
+    row = connection.execute("SELECT count(*) - count(DISTINCT (experiment, repeat)) FROM stored.records").fetchone()
+    if row is None or not row[0]:
+        return
+    if not is_new:
+        raise DuplicatesError
+    connection.execute(
+        "CREATE TEMP TABLE twice AS SELECT number, experiment, repeat FROM stored.records "
+        "QUALIFY row_number() OVER (PARTITION BY experiment, repeat ORDER BY number) > 1"
+    )
+    for table, name in (("records", "number"), ("readings", "record"), ("samples", "record")):
+        connection.execute(f"DELETE FROM stored.{table} WHERE {name} IN (SELECT number FROM twice)")  # noqa: S608
+    connection.execute("DROP TABLE twice")
+    connection.execute("INSERT INTO stored.damaged VALUES (?)", [f"{row[0]} records of repeats that are there twice"])
+
+
+def _experiments(folder: ResultsFolder, state: FolderState, damaged: list[str]) -> dict[str, Experiment]:
+    found = {}
+    for kind, key in state.documents:
+        if kind == "experiments":
+            try:
+                found[key] = kept_experiment(folder, key)
+            except StoreError as error:
+                damaged.append(error.message)
+    return found
+
+
+def _chunks(
+    reader: ChunkReader, experiments: Mapping[str, Experiment], machines: Mapping[str, str], spans: Sequence[Span]
+) -> Iterator[Chunk]:
+    """The chunks of all spans, in order; large ones are read by several processes."""
+    total = sum(span.end - span.start for span in spans)
+    parts = (part for span in spans for part in _parts(reader.folder, span))
+    workers = min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
+    if total < LARGE_B or workers < 2:
+        yield from map(reader.read, parts)
+        return
+    executor = ProcessPoolExecutor(
+        workers,
+        multiprocessing.get_context("spawn"),
+        start_process,
+        (reader.folder.path, experiments, machines, os.getpid()),
+    )
+    waiting: deque[Future[Chunk]] = deque()
+    try:
+        for part in parts:
+            waiting.append(executor.submit(read_in_process, part))
+            if len(waiting) > workers + 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise StoreError("a process that read the records was killed", "start the same command again") from error
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _parts(folder: ResultsFolder, span: Span) -> Iterator[Span]:
+    """Spans of about `SPAN_B` that end with a line."""
+    start = span.start
+    while start < span.end:
+        end = span.end
+        if end - start > SPAN_B:
+            try:
+                with opened_file(folder.path, "records", span.file) as stream:
+                    stream.seek(start + SPAN_B - 1)
+                    while (part := stream.readline(1 << 20)) and not part.endswith(b"\n"):
+                        pass
+                    end = min(span.end, stream.tell())
+            except OSError as error:
+                raise StoreError(f"{folder.path / 'records' / span.file} cannot be read: {reason(error)}") from error
+        yield replace(span, start=start, end=end)
+        start = end

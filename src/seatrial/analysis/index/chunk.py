@@ -1,0 +1,336 @@
+"""Part of a record file as columns: what the index keeps of each record, and the figures and samples of each repeat.
+
+Chunks are read by processes of their own, since decoding is most of the work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import signal
+import zlib
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seatrial.benchmarks import registry
+from seatrial.errors import ProtocolError, StoreError
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import share_of
+from seatrial.model.json_check import check_shape
+from seatrial.model.machine import Machine
+from seatrial.model.machine_document import KeptMachineJson, machine_from_document
+from seatrial.model.protocol import UNREADABLE
+from seatrial.model.reading import Reading, impossible_reason, readings
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import Sample
+from seatrial.store.files import opened_file, reason
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.record_lines import LineDecoder
+from seatrial.store.stored_samples import PartReader, RecordFile
+
+SPAN_B = 32 << 20
+"""Bytes of a record file that are read at a time."""
+_PARSED_MACHINES = 64
+_BLOCK_B = 1 << 20
+_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Whole lines of a record file: bytes from `start` up to `end`, where the last line may be torn."""
+
+    file: str
+    start: int
+    end: int
+
+
+_RECORDS: Mapping[str, str] = {
+    "experiment": "q",
+    "repeat": "q",
+    "ord": "q",
+    "t0": "d",
+    "wall_s": "d",
+    "state": "q",
+    "reason": "q",
+    "evidence": "q",
+    "stage": "q",
+    "checked": "q",
+    "host": "q",
+    "start": "q",
+    "length": "q",
+    "n_samples": "q",
+    "error": "q",
+}
+_READINGS: Mapping[str, str] = {
+    "record": "q",
+    "key": "q",
+    "seq": "q",
+    "value": "d",
+    "minimum": "d",
+    "maximum": "d",
+    "n": "q",
+    "share": "d",
+    "resolution": "d",
+    "impossible": "b",
+}
+_SAMPLES: Mapping[str, str] = {"record": "q", "grp": "q", "i": "q", "elapsed_s": "d", "work": "q"}
+
+
+@dataclass(slots=True)
+class Chunk:
+    """What the lines of a span contain, by column.
+
+    `records` has one row for each accepted record, `readings` one for each figure and point of an ok repeat, `samples`
+    one for each sample; the last two refer to records by position. Numbers of `texts`, `keys` and `groups` refer to the
+    lists of these names. `end` is the offset behind the last finished line.
+    """
+
+    span: Span
+    end: int
+    crc: int
+    records: dict[str, array[Any]] = field(default_factory=lambda: _columns(_RECORDS))
+    readings: dict[str, array[Any]] = field(default_factory=lambda: _columns(_READINGS))
+    samples: dict[str, array[Any]] = field(default_factory=lambda: _columns(_SAMPLES))
+    texts: list[str] = field(default_factory=list)
+    keys: list[tuple[str, str]] = field(default_factory=list)
+    """Figure and point as JSON."""
+    groups: list[tuple[str, str, int]] = field(default_factory=list)
+    """Series, point as JSON, rank."""
+    experiments: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+
+
+def _columns(codes: Mapping[str, str]) -> dict[str, array[Any]]:
+    return {name: array(code) for name, code in codes.items()}
+
+
+class ChunkReader:
+    """Reads the spans of one folder. `experiments` are those of the folder; `machines` names the document of each."""
+
+    def __init__(self, path: Path, experiments: Mapping[str, Experiment], machines: Mapping[str, str]) -> None:
+        self._folder = ResultsFolder(path)
+        self._experiments = experiments
+        self._documents = machines
+        self._machines: dict[str, Machine] = {}
+        self._reader = PartReader(path)
+
+    def read(self, span: Span) -> Chunk:
+        """The records of a span. Damaged lines, and records of unknown experiments, are left out and reported."""
+        return _Columns(self, span).chunk
+
+    def record(self, file: str, start: int, length: int) -> RepeatRecord:
+        """One record. Raises ProtocolError, StoreError."""
+        place = RecordFile(file, self._reader)
+        return LineDecoder().decode(self._reader.part(place, start, length), place, start)
+
+    def readings(self, record: RepeatRecord, samples: tuple[Sample, ...] | None = None) -> list[Reading]:
+        """The figures of a record. Raises ProtocolError if they cannot be computed."""
+        experiment = self._experiments[record.experiment]
+        benchmark = registry().get(experiment.benchmark)
+        if benchmark is None:
+            return []
+        return self._readings(benchmark, experiment, record, tuple(record.samples) if samples is None else samples)
+
+    def _readings(
+        self, benchmark: Benchmark, experiment: Experiment, record: RepeatRecord, samples: tuple[Sample, ...]
+    ) -> list[Reading]:
+        machine = self.machine(experiment.machine)
+        try:
+            return readings(benchmark, machine, experiment.parameters, samples, record.seen.get("clock_step_s", 0.0))
+        except UNREADABLE as error:
+            why = f"the figures of repeat {record.repeat} cannot be computed from its samples ({error!r:.200})"
+            raise ProtocolError(why) from error
+
+    def machine(self, identity: str) -> Machine:
+        """The machine of that identity, from its most complete document."""
+        found = self._machines.get(identity)
+        if found is None:
+            document = self._folder.get("machines", self._documents[identity])
+            check_shape(KeptMachineJson, document)
+            found = machine_from_document(document)
+            if len(self._machines) >= _PARSED_MACHINES:
+                self._machines.clear()
+            self._machines[identity] = found
+        return found
+
+    def experiment(self, key: str) -> Experiment | None:
+        """The experiment of that key; None if the folder has no valid one."""
+        return self._experiments.get(key)
+
+    @property
+    def folder(self) -> ResultsFolder:
+        """The folder that is read."""
+        return self._folder
+
+
+class _Columns:
+    """Fills a chunk."""
+
+    def __init__(self, reader: ChunkReader, span: Span) -> None:
+        self._reader = reader
+        self._decoder = LineDecoder()
+        self._numbers: dict[str, dict[Any, int]] = {"texts": {}, "keys": {}, "groups": {}, "experiments": {}}
+        self._points: dict[tuple[Any, ...], str] = {}
+        self._lost: dict[str, int] = {}
+        self.chunk = Chunk(span, span.start, 0)
+        place = RecordFile(span.file, PartReader(reader.folder.path))
+        try:
+            for start, line in reader.folder.record_lines(span.file, span.start):
+                if start >= span.end:
+                    break
+                self._line(place, start, line)
+            self.chunk.crc = crc_of(reader.folder.path, Span(span.file, span.start, self.chunk.end))
+        except StoreError as error:
+            self.chunk.damaged.append(error.message)
+        for key, n in self._lost.items():
+            self.chunk.damaged.append(f"{span.file}: experiment {key[:80]} is missing or damaged: {n} repeats ignored")
+
+    def _line(self, place: RecordFile, start: int, line: bytes | None) -> None:
+        if line is None:
+            self.chunk.damaged.append(f"{place.name} at byte {start}: the line is too long")
+            return
+        self.chunk.end = start + len(line) + 1
+        try:
+            record = self._decoder.decode(line, place, start)
+        except ProtocolError as error:
+            self.chunk.damaged.append(f"{place.name} at byte {start}: {error.message}")
+            return
+        experiment = self._reader.experiment(record.experiment)
+        if experiment is None:
+            self._lost[record.experiment] = self._lost.get(record.experiment, 0) + 1
+            return
+        self._add(record, start, len(line))
+
+    def _add(self, record: RepeatRecord, start: int, length: int) -> None:
+        columns = self.chunk.records
+        number = len(columns["repeat"])
+        samples = tuple(record.samples)
+        error = -1
+        if record.outcome.is_ok:
+            try:
+                self._add_readings(number, self._reader.readings(record, samples))
+            except ProtocolError as problem:
+                error = self._number("texts", problem.message)
+        self._add_samples(number, samples)
+        outcome, seen = record.outcome, record.seen
+        hosts = seen.get("hosts") or ([seen["host"]] if "host" in seen else [])
+        row = {
+            "experiment": self._number("experiments", record.experiment),
+            "repeat": record.repeat,
+            "ord": record.order,
+            "t0": record.t0,
+            "wall_s": record.wall_s,
+            "state": self._number("texts", outcome.state.value),
+            "reason": self._number("texts", outcome.reason),
+            "evidence": self._number("texts", outcome.evidence),
+            "stage": self._number("texts", outcome.stage.value if outcome.stage else ""),
+            "checked": self._number("texts", outcome.check),
+            "host": self._number("texts", " ".join(dict.fromkeys(hosts))),
+            "start": start,
+            "length": length,
+            "n_samples": len(samples),
+            "error": error,
+        }
+        for name, value in row.items():
+            columns[name].append(value)
+
+    def _add_readings(self, number: int, found: list[Reading]) -> None:
+        columns = self.chunk.readings
+        nan = float("nan")
+        for seq, reading in enumerate(found):
+            share = share_of(reading.value, reading.limit, reading.figure.better)
+            columns["record"].append(number)
+            columns["key"].append(self._number("keys", (reading.figure.name, self._json(reading.point))))
+            columns["seq"].append(seq)
+            columns["value"].append(reading.value)
+            columns["minimum"].append(reading.minimum)
+            columns["maximum"].append(reading.maximum)
+            columns["n"].append(reading.n_samples)
+            columns["share"].append(nan if share is None else share)
+            columns["resolution"].append(reading.resolution)
+            columns["impossible"].append(impossible_reason(reading) is not None)
+
+    def _add_samples(self, number: int, samples: tuple[Sample, ...]) -> None:
+        columns = self.chunk.samples
+        point, series, rank, group = None, None, None, 0
+        work, text = None, 0
+        groups: list[int] = []
+        works: list[int] = []
+        for sample in samples:
+            if sample.point is not point or sample.series != series or sample.rank != rank:
+                point, series, rank = sample.point, sample.series, sample.rank
+                group = self._number("groups", (series, self._json(point), rank))
+            if sample.work is not work:
+                work = sample.work
+                text = self._number("texts", self._json(work))
+            groups.append(group)
+            works.append(text)
+        columns["grp"].extend(groups)
+        columns["work"].extend(works)
+        columns["i"].extend([sample.i for sample in samples])
+        nan = float("nan")
+        columns["elapsed_s"].extend([nan if sample.elapsed_s is None else sample.elapsed_s for sample in samples])
+        columns["record"].extend([number] * len(samples))
+
+    def _number(self, table: str, value: Any) -> int:
+        """The place of a value in the list of that name."""
+        known = self._numbers[table]
+        found = known.get(value)
+        if found is None:
+            found = known[value] = len(known)
+            getattr(self.chunk, table).append(value)
+        return found
+
+    def _json(self, point: Mapping[str, Any]) -> str:
+        key = tuple(point.items())
+        try:
+            found = self._points.get(key)
+        except TypeError:  # a list
+            return json_text(point)
+        if found is None or any(type(value) is bool or value in (0, 1) for _, value in key):
+            found = self._points[key] = json_text(point)  # True == 1, as keys
+        return found
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON."""
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+
+
+def crc_of(folder: Path, span: Span) -> int:
+    """The CRC-32 of the bytes of a span. Raises StoreError."""
+    crc, left = 0, span.end - span.start
+    try:
+        with opened_file(folder, "records", span.file) as stream:
+            stream.seek(span.start)
+            while left > 0 and (part := stream.read(min(_BLOCK_B, left))):
+                crc, left = zlib.crc32(part, crc), left - len(part)
+    except OSError as error:
+        raise StoreError(f"{folder / 'records' / span.file} cannot be read: {reason(error)}") from error
+    return crc if left <= 0 else -1
+
+
+_of_this_process: ChunkReader | None = None
+
+
+def start_process(path: Path, experiments: Mapping[str, Experiment], machines: Mapping[str, str], parent: int) -> None:
+    """Prepare a process that reads chunks. The kernel ends it if its parent dies."""
+    global _of_this_process
+    gc.disable()  # the parts of records have no cycles, and the process ends soon
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
+    _of_this_process = ChunkReader(path, experiments, machines)
+
+
+def read_in_process(span: Span) -> Chunk:
+    """The records of a span, in a process that was prepared."""
+    assert _of_this_process is not None  # noqa: S101 - prepared by `start_process`
+    return _of_this_process.read(span)

@@ -1,0 +1,184 @@
+"""Open the index of a results folder; it is made, or brought up to date, where necessary."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.analysis.index.build import DuplicatesError, create, extend
+from seatrial.analysis.index.chunk import Span
+from seatrial.analysis.index.state import Additions, additions, folder_state
+from seatrial.environments.cache import CacheError, check_folder, make_folder, own_cache
+from seatrial.errors import BuildError, StoreError
+from seatrial.store.folder import ResultsFolder
+from seatrial.version import __version__
+
+if TYPE_CHECKING:
+    import duckdb
+
+_VERSION = 1
+_MEMORY = "400MB"
+
+
+@contextmanager
+def opened_index(folder: ResultsFolder) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection for reading the views (`analysis.index.views`) of a folder as it is now.
+
+    SQL that runs on it can read neither files nor the network, nor change its settings. Raises StoreError.
+    """
+    import duckdb
+
+    try:
+        with _place(folder) as place:
+            _bring_up_to_date(folder, place)
+            connection = _connect(place, read_only=True)
+    except duckdb.Error as error:
+        raise StoreError(f"the index of {folder.path} cannot be made: {error}") from error
+    except OSError as error:
+        raise StoreError(f"the index of {folder.path} cannot be made: {error.strerror or error}") from error
+    try:
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+    finally:
+        connection.close()
+
+
+def damaged_lines(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """What of the folder was rejected, a sentence each."""
+    return [row[0] for row in connection.execute("SELECT text FROM stored.damaged").fetchall()]
+
+
+def _bring_up_to_date(folder: ResultsFolder, place: Path) -> None:
+    if _fits(folder, place):
+        return
+    with _locked(place):
+        if _fits(folder, place):  # another process made it meanwhile
+            return
+        for left in place.parent.glob(f"{place.name}.*"):  # by a process that was killed
+            if left.is_file():
+                left.unlink(missing_ok=True)
+        private = place.with_name(f"{place.name}.{os.getpid()}-{secrets.token_hex(4)}")
+        try:
+            if not (_can_extend(folder, place) and _extended(folder, place, private)):
+                private.unlink(missing_ok=True)
+                _made(folder, private)
+            private.replace(place)
+        finally:
+            private.unlink(missing_ok=True)
+            Path(f"{private}.wal").unlink(missing_ok=True)
+            shutil.rmtree(f"{private}.tmp", ignore_errors=True)
+
+
+def _fits(folder: ResultsFolder, place: Path) -> bool:
+    """Whether the index exists and is complete."""
+    import duckdb
+
+    if not place.exists():
+        return False
+    try:
+        with _connect(place, read_only=True) as connection:
+            found = additions(connection, folder, folder_state(folder))
+            return found is not None and found.are_none
+    except duckdb.Error:
+        return False
+
+
+def _can_extend(folder: ResultsFolder, place: Path) -> bool:
+    return place.exists() and not place.is_symlink()
+
+
+def _extended(folder: ResultsFolder, place: Path, private: Path) -> bool:
+    """Whether the index could be brought up to date, as the file `private`."""
+    import duckdb
+
+    try:
+        shutil.copyfile(place, private)
+        with _connect(private, read_only=False) as connection:
+            state = folder_state(folder)
+            new = additions(connection, folder, state)
+            if new is None or _redefines(connection, new):
+                return False
+            extend(connection, folder, state, new, is_new=False)
+        return True
+    except (DuplicatesError, duckdb.Error):
+        return False
+
+
+def _redefines(connection: duckdb.DuckDBPyConnection, new: Additions) -> bool:
+    """Whether new documents change what was read before: a machine that is known better now, or what was missing."""
+    if not new.documents:
+        return False
+    row = connection.execute("SELECT count(*) FROM stored.damaged").fetchone()
+    return any(kind == "machines" for kind, _ in new.documents) or row is None or row[0] > 0
+
+
+def _made(folder: ResultsFolder, private: Path) -> None:
+    with _connect(private, read_only=False) as connection:
+        state = folder_state(folder)
+        create(connection)
+        spans = [Span(name, 0, state.sizes[name]) for name in state.files]
+        extend(connection, folder, state, Additions(spans, list(state.documents)), is_new=True)
+
+
+def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": _MEMORY,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "temp_directory": f"{path}.tmp",
+    }
+    return duckdb.connect(str(path), read_only=read_only, config=config)
+
+
+@contextmanager
+def _place(folder: ResultsFolder) -> Iterator[Path]:
+    """The file of the index in the user's cache; a temporary one if the cache cannot be used."""
+    try:
+        top = own_cache().path / "index"
+        make_folder(top)
+        check_folder(top)
+    except (OSError, CacheError, BuildError):
+        with tempfile.TemporaryDirectory(prefix="seatrial-index-") as private:
+            yield Path(private) / "index.duckdb"
+        return
+    of_folder = hashlib.sha256(os.fsencode(folder.path.resolve())).hexdigest()[:24]
+    place = top / f"{of_folder}-{_made_by()}.duckdb"
+    for old in top.glob(f"{of_folder}-*.duckdb"):
+        if old != place:
+            old.unlink(missing_ok=True)  # of another version
+    yield place
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    """One process at a time makes an index; without locks on the file system, several make the same."""
+    with place.with_suffix(".lock").open("a") as lock:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@cache
+def _made_by() -> str:
+    """Identifies the code that makes an index: its version, the library's, and the state of our files."""
+    import duckdb
+
+    found = hashlib.sha256(f"{_VERSION} {__version__} {duckdb.__version__}".encode())
+    top = Path(__file__).parents[2]
+    for name in ("analysis", "benchmarks", "imports", "machine", "model", "stats", "store"):
+        for path in sorted((top / name).rglob("*.py")):
+            seen = path.stat()
+            found.update(f"{path.relative_to(top)} {seen.st_size} {seen.st_mtime_ns}".encode())
+    return found.hexdigest()[:16]

@@ -1,0 +1,51 @@
+"""Rows of an export: the figures of a results folder, and the verdicts of its studies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRow:
+    """One figure of an experiment, or an experiment without figures (`figure` is ""). Parameters are JSON objects.
+
+    `last_t0` is the start of its last repeat in seconds since the epoch, `wall_s` the time of all its repeats.
+    """
+
+    experiment: str
+    benchmark: str
+    parameters: str
+    environment: str
+    machine: str
+    outcome: str
+    reason: str = ""
+    evidence: str = ""
+    figure: str = ""
+    figure_parameters: str = "{}"
+    unit: str = ""
+    better: str = ""
+    median: float | None = None
+    ci95_low: float | None = None
+    ci95_high: float | None = None
+    n_repeats: int = 0
+    fraction_of_limit: float | None = None
+    last_t0: float = 0.0
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedVerdict:
+    """One comparison of a study, in words."""
+
+    study: str
+    what: str
+    verdict: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What is exported: rows in order, and verdicts."""
+
+    rows: tuple[ExportedRow, ...]
+    verdicts: tuple[ExportedVerdict, ...] = ()

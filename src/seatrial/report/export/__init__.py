@@ -1,0 +1,1 @@
+"""Exports of results: one module for each format."""

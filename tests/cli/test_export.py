@@ -1,0 +1,180 @@
+"""`seatrial export`, `query` and `import csv=`: formats that other tools read, round trips, refusals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from analysis.test_index import put
+from cli.in_process import seatrial_here
+from made_up import made_up_machine
+
+from seatrial.engine.trial import keep_machine
+from seatrial.model.experiment import Experiment
+from seatrial.model.fact import Facts
+from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.record import RepeatRecord
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
+
+HEAD = (
+    "benchmark,parameters,environment,figure,figure_parameters,unit,better,median,ci95_low,ci95_high,n_repeats,outcome"
+)
+
+
+def say(tmp_path: Path, *words: str) -> str:
+    done = seatrial_here(*words, cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(tmp_path: Path, *words: str) -> str:
+    done = seatrial_here(*words, cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Figures of two hosts, and a command of alice that failed."""
+    put(tmp_path / "r", 7)
+    folder = put(tmp_path / "r", 6, host="n2")
+    machine = made_up_machine()
+    serial = replace(machine, name="secrethost", facts=Facts({**machine.facts, **_serial()}))
+    keep_machine(folder, serial, "machine")
+    failing = Experiment("command", {"argv": ("/home/alice/app", "--in", "alice.dat", "-n", "4")}, "", "", "machine")
+    folder.put("experiments", failing.id, failing.document())
+    writer = RecordWriter(folder, "secrethost")
+    outcome = Outcome.failed(Stage.RUN, "/home/alice/app: exit status 1 | on secrethost", "alice@secrethost <&> \x07")
+    writer.append(RepeatRecord(failing.id, 0, 0, 1.7e9, 1.0, outcome, (), {}, {"host": "secrethost.cluster"}))
+    writer.close()
+    return tmp_path / "r"
+
+
+def _serial() -> Facts:
+    from made_up import facts
+
+    return facts(serial_number="SN-4711-XY")
+
+
+def test_csv_has_the_columns_of_the_contract_and_comes_back_equal(tmp_path: Path, results: Path) -> None:
+    text = say(tmp_path, "export", "r")
+    assert text.splitlines()[0] == HEAD
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["outcome"] for row in rows} == {"ok", "failed"}
+    ok = next(row for row in rows if row["figure"] == "triad")
+    assert json.loads(ok["parameters"])["threads"] == 2 and json.loads(ok["figure_parameters"])["threads"] == 2
+    failed = next(row for row in rows if row["outcome"] == "failed")
+    assert (failed["figure"], failed["median"], failed["n_repeats"]) == ("", "", "")
+    (tmp_path / "a.csv").write_text(text)
+    done = seatrial_here(
+        "import", "csv=a.csv", "--results", "back", cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "cache")
+    )
+    assert done.returncode == 3  # the table has an experiment that failed
+    assert say(tmp_path, "export", "back") == text
+    answer = json.loads(
+        seatrial_here(
+            "import", "csv=a.csv", "--results", "back", "--format", "json", cwd=tmp_path,
+            SEATRIAL_CACHE=str(tmp_path / "cache"),
+        ).stdout
+    )  # fmt: skip
+    assert answer["schema"] == "seatrial.results/1"
+    assert say(tmp_path, "export", "back") == text  # the same table is not counted twice
+
+
+@pytest.mark.parametrize("output", ["csv", "markdown", "junit", "openmetrics"])
+def test_an_anonymous_export_names_nobody(tmp_path: Path, results: Path, output: str) -> None:
+    text = say(tmp_path, "export", "r", "--format", output, "--anonymous")
+    for word in ("alice", "secrethost", "SN-4711", "/home", "n1", "cluster"):
+        assert word not in text, word
+    assert "triad" in text and "failed" in text
+
+
+def test_junit_has_a_case_for_each_figure_and_failure(tmp_path: Path, results: Path) -> None:
+    root = ET.fromstring(say(tmp_path, "export", "r", "--format", "junit"))
+    assert (root.get("tests"), root.get("errors"), root.get("failures")) == ("9", "1", "0")
+    error = root.find(".//error")
+    assert error is not None and "exit status 1" in (error.get("message") or "") and "<&> ?" in (error.text or "")
+
+
+def test_a_strict_parser_reads_the_openmetrics(tmp_path: Path, results: Path) -> None:
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="needs prometheus-client (PyPI)")
+    families = list(parser.text_string_to_metric_families(say(tmp_path, "export", "r", "--format", "openmetrics")))
+    figures = next(family for family in families if family.name == "seatrial_figure")
+    assert len(figures.samples) == 8 and {s.labels["figure"] for s in figures.samples} == {
+        "copy",
+        "scale",
+        "add",
+        "triad",
+    }
+
+
+def test_parquet_and_markdown(tmp_path: Path, results: Path) -> None:
+    import duckdb
+
+    assert "name a file" in refused(tmp_path, "export", "r", "--format", "parquet")
+    say(tmp_path, "export", "r", "--format", "parquet", "-o", "a.parquet")
+    found = duckdb.sql(f"SELECT * FROM '{tmp_path}/a.parquet'")
+    assert ",".join(found.columns) == HEAD and len(found.fetchall()) == 9
+    table = say(tmp_path, "export", "r", "--format", "markdown").splitlines()
+    assert len(table) == 11 and all(line.replace("\\|", "").count("|") == 8 for line in table)
+
+
+def test_queries_answer_in_three_formats(tmp_path: Path, results: Path) -> None:
+    sql = "SELECT figure, count(*) AS n FROM figures GROUP BY figure ORDER BY figure"
+    assert say(tmp_path, "query", "r", sql, "--format", "csv") == "figure,n\nadd,2\ncopy,2\nscale,2\ntriad,2\n"
+    found = json.loads(say(tmp_path, "query", "r", sql, "--format", "json"))
+    assert found["rows"][0] == {"figure": "add", "n": 2}
+    assert say(tmp_path, "query", "r", sql).splitlines()[1].split() == ["add", "2"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT medain FROM figures", "did you mean median"),
+        ("SELECT * FROM figurs", "the views are figures, samples"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "disabled"),
+        ("COPY figures TO 'x.csv'", "not one SELECT"),
+        ("DROP VIEW figures", "not one SELECT"),
+        ("SELECT 1; SELECT 2", "not one SELECT"),
+        ("SET enable_external_access = true", "not one SELECT"),
+        ("selct", "cannot be answered"),
+        ("", "not one SELECT"),
+    ],
+)
+def test_other_sql_is_refused(tmp_path: Path, results: Path, sql: str, words: str) -> None:
+    assert words in refused(tmp_path, "query", "r", sql)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("benchmark,", "bench,", "the header is not"),
+        ("B/s,higher", "GB/s,higher", "unit"),
+        ("higher", "faster", "better"),
+        ("ok\n", "good\n", "outcome"),
+        (",7,ok", ",0,ok", "n_repeats"),
+        ("4.3e+10", "nan", "not a number"),
+        ('""threads"": 2', '""threads"": null', "JSON object"),
+    ],
+)
+def test_a_wrong_table_is_refused(tmp_path: Path, results: Path, old: str, new: str, words: str) -> None:
+    text = say(tmp_path, "export", "r").replace("43000000000.0", "4.3e+10")
+    assert old in text
+    (tmp_path / "a.csv").write_text(text.replace(old, new))
+    assert words in refused(tmp_path, "import", "csv=a.csv", "--results", "back")
+    assert not (tmp_path / "back").exists()
+
+
+def test_a_page_of_several_folders_has_a_default_name(tmp_path: Path) -> None:
+    put(tmp_path / "a", 2)
+    put(tmp_path / "b", 2, host="n2")
+    path = Path(say(tmp_path, "report", "a", "b").strip())
+    assert path == (tmp_path / "a" / "report.html").resolve()
+    assert "n1" in path.read_text() and "n2" in path.read_text()
+    assert isinstance(ResultsFolder.existing(tmp_path / "a"), ResultsFolder)
