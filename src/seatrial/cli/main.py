@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import gc
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from seatrial.cli.help import Commands
+from seatrial.cli.options import (
+    RESULTS,
+    CompareFailOn,
+    ExportFormat,
+    FailOn,
+    FileKind,
+    Format,
+    FormatOption,
+    FromOption,
+    LiveOption,
+    OutputOption,
+    PictureFormat,
+    QueryFormat,
+    ResultsOption,
+    SetOption,
+    Shell,
+    SiteOption,
+    SystemOption,
+)
 from seatrial.cli.results_options import results_app
 from seatrial.cli.signals import all_done, stopped_status, take_signals
 from seatrial.cli.streams import output_error, take_streams
 from seatrial.errors import SeatrialError, StoreError
 from seatrial.version import __version__
-
-RESULTS = Path("seatrial-results")
 
 app = typer.Typer(
     name="seatrial",
@@ -28,101 +44,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-
-
-class Format(StrEnum):
-    """Output format of a command."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class PictureFormat(StrEnum):
-    """Output format of `discover`."""
-
-    TEXT = "text"
-    JSON = "json"
-    SVG = "svg"
-
-
-class ExportFormat(StrEnum):
-    """Output format of `export`."""
-
-    CSV = "csv"
-    MARKDOWN = "markdown"
-    PARQUET = "parquet"
-    JUNIT = "junit"
-    OPENMETRICS = "openmetrics"
-
-
-class QueryFormat(StrEnum):
-    """Output format of `query`."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-
-
-class FailOn(StrEnum):
-    """The lowest severity that counts as a failure."""
-
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class CompareFailOn(StrEnum):
-    """The verdict that counts as a failure; ambiguous includes slower."""
-
-    SLOWER = "slower"
-    AMBIGUOUS = "ambiguous"
-
-
-class FileKind(StrEnum):
-    """A kind of file that `init` writes."""
-
-    STUDY = "study"
-    SITE = "site"
-
-
-class Shell(StrEnum):
-    """A shell that completes our words."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-FormatOption = Annotated[Format, typer.Option("--format", help="json: a single JSON object on stdout")]
-ResultsOption = Annotated[Path, typer.Option("--results", metavar="DIR", help="the results folder")]
-FromOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--from",
-        metavar="KIND=FILE[#n]",
-        help="output of another tool: hwloc-xml, lspci-vv, lspci-tree, dmidecode, nvidia-smi-topo, nvidia-smi-p2p, "
-        "amd-smi, rocm-smi-topo, nccl-xml; several files describe one machine",
-    ),
-]
-LiveOption = Annotated[
-    bool, typer.Option("--live", help="read this machine (default without --from); with --from, add its facts")
-]
-OutputOption = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="write to a file instead of stdout")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=V1,V2",
-        help="set a parameter to one or more values; also environment.mpi, environment.compiler, ...",
-    ),
-]
-
-SiteOption = Annotated[
-    Path | None, typer.Option("--site", metavar="FILE", help="the site file (default: ~/.config/seatrial/site.yaml)")
-]
-SystemOption = Annotated[
-    str | None,
-    typer.Option("--system", metavar="NAME[:PARTITION]", help="system and partition to run on, from the site file"),
-]
 
 
 def _version(wanted: bool) -> None:

@@ -82,7 +82,9 @@ def _arguments(name: str, current: str, table: Table) -> Iterator[Word]:
         yield from ((kind, "") for kind in ("study", "site"))
     if name == "completion":
         yield from ((shell, "") for shell in ("bash", "zsh", "fish"))
-    if name in ("compare", "report"):
+    if name in table["groups"]:
+        yield from table["groups"][name].items()
+    if name in ("compare", "report", "export", "query", "history", "results"):
         yield from _folders(current)
 
 

@@ -30,6 +30,11 @@ def made_table() -> dict[str, Any]:
             name: {"help": _first(command.help or ""), "options": _options(command, context)}
             for name, command in group.commands.items()
         },
+        "groups": {
+            name: {inner: _first(command.help or "") for inner, command in group_of.commands.items()}
+            for name, group_of in group.commands.items()
+            if hasattr(group_of, "commands")
+        },
         "benchmarks": {
             name: {
                 "question": benchmark.question,
