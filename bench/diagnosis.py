@@ -6,7 +6,7 @@ with a spinner on each CPU. A case is named if the planted cause comes first; on
 count as well, because they are true. A control is clean if no cause is named.
 
 python bench/diagnosis.py [--seconds 2] [--load quiet loaded] [--subject NAME ...] [--quick] [--only TEXT]
-    [-o FILE.json]
+    [--skip TEXT] [-o FILE.json]
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--subject", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
     parser.add_argument("--quick", action="store_true", help="only the cases that the tests run")
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--skip", help="leave out cases whose library or options contain this, such as '--wait'")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
 
@@ -43,7 +44,8 @@ def main() -> None:
     for load in options.load:
         for case in CASES:
             is_chosen = case.subject in options.subject and options.only in case.name and load in case.loads
-            if is_chosen and (case.is_quick or not options.quick):
+            is_skipped = options.skip is not None and options.skip in case.variant
+            if is_chosen and not is_skipped and (case.is_quick or not options.quick):
                 rows.append(run(case, load, options.seconds))
                 row = rows[-1]
                 label = f"{row['load']:6} {row['verdict']:7} {row['variant']:8} {row['subject']}"

@@ -15,7 +15,7 @@ from seatrial.cli.main import app
 from seatrial.cli.man import manual_page
 
 
-@pytest.mark.parametrize("kind", ["study", "site"])
+@pytest.mark.parametrize("kind", ["study", "site", "benchmark"])
 def test_a_new_file_is_valid_as_it_is(tmp_path: Path, kind: str) -> None:
     data = {"XDG_DATA_HOME": str(tmp_path / "data")}
     done = seatrial_here("init", kind, cwd=tmp_path, **data)
@@ -24,9 +24,16 @@ def test_a_new_file_is_valid_as_it_is(tmp_path: Path, kind: str) -> None:
     head = path.read_text().splitlines()[0]
     schema = Path(head.removeprefix("# yaml-language-server: $schema="))
     Draft202012Validator.check_schema(json.loads(schema.read_text()))
-    used = ("plan", "study.yaml") if kind == "study" else ("build", "nothing", "--site", "site.yaml")
+    if kind == "benchmark":
+        (tmp_path / "seatrial-benchmarks").mkdir()
+        shutil.copy(path, tmp_path / "seatrial-benchmarks")
+    used = {
+        "study": ("plan", "study.yaml"),
+        "site": ("build", "nothing", "--site", "site.yaml"),
+        "benchmark": ("list", "local.copy"),
+    }[kind]
     answer = seatrial_here(*used, cwd=tmp_path)
-    assert answer.returncode == 0 if kind == "study" else "nothing" in answer.stderr, answer.stderr
+    assert "nothing" in answer.stderr if kind == "site" else answer.returncode == 0, answer.stderr
     before = path.read_text()
     again = seatrial_here("init", kind, cwd=tmp_path, **data)
     assert again.returncode == 2 and "exists already" in again.stderr and path.read_text() == before

@@ -6,7 +6,9 @@ import json
 import os
 from pathlib import Path
 
+from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
+from seatrial.model.role import Role
 
 _STUDY = """\
 # Show what it runs, and for how long: seatrial plan {file}
@@ -14,7 +16,7 @@ _STUDY = """\
 study: nontemporal-stores          # letters, digits, - and _
 question: Are non-temporal stores faster on this machine?
 benchmarks:                        # `seatrial list` names them, `seatrial list NAME` their parameters
-  memory.stream: {{threads: all}}
+  {benchmark}: {{threads: all}}
 axes:                              # what varies: parameters, or parts of the environment such as environment.mpi
   nontemporal: [false, true]
 compare: {{along: nontemporal, baseline: false, margin: 2%}}
@@ -41,7 +43,23 @@ _SITE = """\
 #         nodes: 64
 """
 
-_TEXTS = {"study": _STUDY, "site": _SITE}
+_BENCHMARK = """\
+# Measure: seatrial run {file}
+# Found by name: put it into ./seatrial-benchmarks/, and `seatrial list` shows local.copy
+benchmark:
+  name: copy                       # the benchmark is local.copy
+  question: How long does the kernel take to copy zeros?
+  argv: [dd, if=/dev/zero, of=/dev/null, bs=1M, "count={{blocks}}"]   # the program; {{blocks}} is the parameter below
+  parameters:
+    blocks: {{default: 2000, help: blocks of 1 MiB}}
+  variables: {{LC_ALL: C}}           # the language that the patterns are written for
+  figures:                         # what it prints; `wall`, the time of the whole program, needs no entry
+    - {{name: copy, unit: s, better: lower, file: stderr, pattern: 'copied, (\\S+) s,'}}
+  checks:                          # what must hold before a figure counts
+    - {{name: blocks_written, file: stderr, pattern: '^(\\d+)[+]0 records out', above: 1}}
+"""
+
+_TEXTS = {"study": _STUDY, "site": _SITE, "benchmark": _BENCHMARK}
 
 
 def init_command(kind: str, file: Path | None) -> None:
@@ -51,7 +69,7 @@ def init_command(kind: str, file: Path | None) -> None:
     lead = "" if schema is None else f"# yaml-language-server: $schema={schema}\n"
     try:
         with path.open("x", encoding="utf-8") as stream:
-            stream.write(lead + _TEXTS[kind].format(file=path))
+            stream.write(lead + _TEXTS[kind].format(file=path, benchmark=benchmark_of(Role.MEMORY_BANDWIDTH)))
     except FileExistsError as error:
         raise UsageError(f"{path} exists already", f"give another name: seatrial init {kind} FILE") from error
     except OSError as error:
@@ -61,15 +79,17 @@ def init_command(kind: str, file: Path | None) -> None:
 
 def _schema(kind: str) -> Path | None:
     """The schema of this version, written into the user's data folder for editors; None if that is not possible."""
+    from seatrial.plan.declaration_schema import declaration_schema
     from seatrial.plan.site_schema import site_schema
     from seatrial.plan.study_schema import study_schema
     from seatrial.store.files import write_once
 
+    made = {"study": study_schema, "site": site_schema, "benchmark": declaration_schema}
+
     try:
         base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "seatrial", "schemas")
         base.mkdir(parents=True, exist_ok=True)
-        document = study_schema() if kind == "study" else site_schema()
-        write_once(base, f"{kind}-1.json", data=json.dumps(document, ensure_ascii=False).encode())
+        write_once(base, f"{kind}-1.json", data=json.dumps(made[kind](), ensure_ascii=False).encode())
     except (OSError, RuntimeError):
         return None
     return base / f"{kind}-1.json"

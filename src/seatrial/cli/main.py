@@ -37,7 +37,7 @@ from seatrial.version import __version__
 
 app = typer.Typer(
     name="seatrial",
-    help="Sea trials for HPC machines: discover, measure, compare with the physical limit, explain, report.",
+    help="Sea trials for HPC machines: measure, compare with limits, explain.",
     add_completion=False,
     rich_markup_mode=None,
     cls=Commands,
@@ -408,13 +408,13 @@ def query(
 
 @app.command(rich_help_panel="Results")
 def history(
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="a figure, such as triad or memory.stream:triad")],
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="a figure, such as triad or BENCHMARK:triad")],
     folders: Annotated[
         list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Show a figure over time, and what changed with it."""
+    """Show a figure over time, and when it changed."""
     from seatrial.cli.history import history_command
 
     history_command(figure, folders or [RESULTS], as_json=output_format is Format.JSON)
@@ -425,12 +425,12 @@ app.add_typer(results_app, name="results", rich_help_panel="Results")
 
 @app.command(rich_help_panel="Set up")
 def init(
-    kind: Annotated[FileKind, typer.Argument(metavar="study|site", help="the kind of file")],
+    kind: Annotated[FileKind, typer.Argument(metavar="study|site|benchmark", help="the kind of file")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="its name (default: the kind, with .yaml)")
     ] = None,
 ) -> None:
-    """Write a commented study or site file to start from."""
+    """Write a commented study, site or benchmark file."""
     from seatrial.cli.init import init_command
 
     init_command(kind.value, file)

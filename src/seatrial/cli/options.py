@@ -63,6 +63,7 @@ class FileKind(StrEnum):
 
     STUDY = "study"
     SITE = "site"
+    BENCHMARK = "benchmark"
 
 
 class Shell(StrEnum):

@@ -79,7 +79,7 @@ def _arguments(name: str, current: str, table: Table) -> Iterator[Word]:
     if name == "import":
         yield from ((f"{kind}=", "results of another tool") for kind in table["imports"])
     if name == "init":
-        yield from ((kind, "") for kind in ("study", "site"))
+        yield from ((kind, "") for kind in ("study", "site", "benchmark"))
     if name == "completion":
         yield from ((shell, "") for shell in ("bash", "zsh", "fish"))
     if name in table["groups"]:

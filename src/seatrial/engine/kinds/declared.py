@@ -28,7 +28,7 @@ from seatrial.environments.mpi import choose_mpi, lacking_mpi, mpi_of
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import run
-from seatrial.model.benchmark import DeclaredCommand, DeclaredRanks, External, Native
+from seatrial.model.benchmark import External, Native
 from seatrial.model.declaration import WALL, Declaration, filled_in
 from seatrial.model.experiment import content_key
 from seatrial.model.mpi import Mpi
@@ -199,9 +199,8 @@ class DeclaredCommandKind(NativeKind):
         return point, made, content_key({"command": key, **more})
 
 
-def _of(program: Native | External) -> tuple[Declaration, Path]:
-    if not isinstance(program, DeclaredCommand | DeclaredRanks):
-        raise TypeError(f"{program!r} is not declared in a file")
+def _of(program: Any) -> tuple[Declaration, Path]:
+    """The declaration and the folder of a program of these kinds."""
     return program.declaration, program.folder
 
 

@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.calls import call_diagnoses, slow_transfer
-from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.diagnosis.cause import (
+    NO_CPU_CAUSES,
+    WAITING_CAUSES,
+    Cause,
+    Diagnosis,
+    Evidence,
+    Signal,
+    Sureness,
+)
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.profiler.diagnosis.input_output import blocked_diagnoses, io_diagnoses
 from seatrial.profiler.diagnosis.late import could_be_late, late
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
+_LEAST_WAITING = 0.08
+"""Nor is less waiting for other ranks: as much comes and goes by itself."""
 _MOST = 0.5
 _MOST_WAIT_FOR_DELAY = 4
 """While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""
@@ -33,6 +43,8 @@ _NOT_AT_CALLS = frozenset(
     }
 )
 """The place of an MPI call is no part of these."""
+_BEFORE_ALL = NO_CPU_CAUSES - {Cause.NO_CPU}
+"""Missing CPUs with a known reason come first, whatever their share; the other causes depend on them."""
 
 
 def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
@@ -50,9 +62,13 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     found += call_diagnoses(profile, is_delayed=bool(no_cpu))
     if not no_cpu:
         found = _with_paging([*found, *node_diagnoses(profile)])
-    named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= LEAST_SHARE]
-    named.sort(key=lambda one: (one.cause not in NO_CPU_CAUSES, -one.share))
+    named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= _least(one)]
+    named.sort(key=lambda one: (one.cause not in _BEFORE_ALL, -one.share))
     return tuple(named) or (_computation(profile),)
+
+
+def _least(one: Diagnosis) -> float:
+    return _LEAST_WAITING if one.cause in WAITING_CAUSES else LEAST_SHARE
 
 
 def _some_rank_was_delayed(profile: Profile) -> bool:

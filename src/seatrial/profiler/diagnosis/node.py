@@ -10,8 +10,9 @@ from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal
 if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile, RankCpu, RankTotals
 
-_LEAST_REGION_S = 50e-6
-"""The last thread of a shorter parallel region is late because of its start, not of its work."""
+_LEAST_REGION_S = 500e-6
+"""The last thread of a shorter parallel region may be late because of its start, not of its work: to wake a thread
+takes up to some 100 µs."""
 _LEAST_BLOCKED = 0.1
 _LEAST_FAULTS = 100
 _MOST_FAULT_S = 0.02

@@ -152,6 +152,7 @@ double seatrial_begin_places(void) {
   if (header == NULL || header->places_bytes == 0)
     return 0;
   frames = header->path_frames;
+  seatrial_check_python();
   seatrial_examine_reasons |= SEATRIAL_EXAMINES_FOR_PLACES;
   refine((word)__builtin_return_address(0));
   const uint64_t begin = seatrial_ticks();

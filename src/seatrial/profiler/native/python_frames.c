@@ -38,6 +38,8 @@ static struct {
   ptrdiff_t (*length)(void*);
   uint32_t (*character)(void*, ptrdiff_t);
   void (*release)(void*);
+  int (*lock)(void);
+  void (*unlock)(int);
 } python;
 
 /* Whether what is read here agrees with what the interpreter says. */
@@ -53,7 +55,9 @@ static bool look_up(void) {
                                       "PyCode_Addr2Line",
                                       "PyUnicode_GetLength",
                                       "PyUnicode_ReadChar",
-                                      "Py_DecRef"};
+                                      "Py_DecRef",
+                                      "PyGILState_Ensure",
+                                      "PyGILState_Release"};
   seatrial_function found[sizeof names / sizeof names[0]];
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     found[i] = seatrial_look_up(names[i]);
@@ -72,6 +76,8 @@ static bool look_up(void) {
   python.length = (ptrdiff_t(*)(void*))found[7];
   python.character = (uint32_t(*)(void*, ptrdiff_t))found[8];
   python.release = (void (*)(void*))found[9];
+  python.lock = (int (*)(void))found[10];
+  python.unlock = (void (*)(int))found[11];
   return true;
 }
 
@@ -156,6 +162,17 @@ static void check(const char* thread) {
   }
   python.release(code);
   python.release(frame);
+}
+
+void seatrial_check_python(void) {
+  if (python.layout == NULL || state != UNCHECKED || !python.is_initialized())
+    return;
+  const char* thread = python.this_thread();
+  if (thread == NULL)
+    return;
+  const int before = python.lock();
+  check(thread);
+  python.unlock(before);
 }
 
 unsigned seatrial_python_frames(struct seatrial_python_frame* frames, unsigned most) {

@@ -17,6 +17,11 @@ struct seatrial_python_frame {
 /* Whether this process has a Python whose frames can be read. */
 bool seatrial_find_python(void);
 
+/* Finds out whether what is read agrees with what the interpreter says. It waits for the
+ * interpreter's lock: only for MPI_Init, when nobody who holds it can wait for a message of this
+ * thread. */
+void seatrial_check_python(void);
+
 /* The innermost frames of this thread; their number is 0 outside of Python. */
 unsigned seatrial_python_frames(struct seatrial_python_frame* frames, unsigned most);
 

@@ -26,10 +26,10 @@ def sentence(one: Diagnosis) -> str:
 
 
 def lost_share(diagnoses: Sequence[Diagnosis]) -> str:
-    """The headline of missing CPUs; "" if none was missing."""
-    first = next((one for one in diagnoses if one.cause in NO_CPU_CAUSES), None)
-    if first is None:
+    """The headline of missing CPUs; "" if something else comes first."""
+    if not diagnoses or diagnoses[0].cause not in NO_CPU_CAUSES:
         return ""
+    first = diagnoses[0]
     return f"Rank {first.rank} waited for a CPU {show_percent(first.share)} of the time: {short_words(first)}"
 
 
