@@ -25,7 +25,8 @@ from profiler.made_up_tables import NAMES, Table, Thread
 
 from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.symbols.symbols import Symbols
-from seatrial.profiler.tables.process_table import MODULES_B, PAGE_B, PEERS_AT, SLOT, SLOTS, SLOTS_AT, read_table
+from seatrial.profiler.tables.header import MODULES_B, PAGE_B, SLOTS
+from seatrial.profiler.tables.process_table import PEERS_AT, SLOT, SLOTS_AT, read_table
 from seatrial.report.profile.document import profile_json
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text

@@ -10,21 +10,17 @@ import numpy as np
 
 from seatrial.profiler.profile_io import SystemCall
 from seatrial.profiler.tables.extension import EXTENSION_B
-from seatrial.profiler.tables.process_table import (
+from seatrial.profiler.tables.header import (
     BINS_OVER_TIME,
     EXACT_SIZES_B,
     HEADER,
     MAGIC,
     MODULES_B,
     PAGE_B,
-    PEER_B,
-    SLOT,
-    SLOT_B,
     SLOTS,
-    SLOTS_AT,
-    THREAD,
     VERSION,
 )
+from seatrial.profiler.tables.process_table import PEER_B, SLOT, SLOT_B, SLOTS_AT, THREAD
 
 NAMES = (
     "MPI_Init",

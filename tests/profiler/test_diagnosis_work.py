@@ -14,7 +14,8 @@ from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Signal
 from seatrial.profiler.diagnosis.measured import MeasuredNetwork, judged
 from seatrial.profiler.merge.bound import WaitKind, wait_kind
 from seatrial.profiler.merge.polling import polling_calls
-from seatrial.profiler.tables.process_table import OLD_VERSION, parse_table
+from seatrial.profiler.tables.header import OLD_VERSION
+from seatrial.profiler.tables.process_table import parse_table
 from seatrial.report.profile.diagnosis_words import sentence, short_words
 from seatrial.report.profile.document import profile_document
 from seatrial.report.profile.page import profile_page
@@ -116,8 +117,8 @@ def test_the_last_rank_at_collectives() -> None:
 
 
 def test_the_time_of_short_delays_is_no_lateness() -> None:
-    waits = [Call("MPI_Allreduce", 1000, 8, 0.6e-3, 2e-6)]
-    delayed = [rank(n, 2, waits, cpu_s=9.2, delay_s=0.7) for n in range(2)]
+    waits = [Call("MPI_Allreduce", 1000, 8, 0.9e-3, 2e-6)]
+    delayed = [rank(n, 2, waits, cpu_s=9.2, delay_s=0.8) for n in range(2)]
     assert first(*delayed).cause is Cause.COMPUTATION
     assert first(*(rank(n, 2, waits) for n in range(2))).cause is Cause.LATE_AT_COLLECTIVE
 

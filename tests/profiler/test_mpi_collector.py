@@ -24,8 +24,9 @@ from seatrial.model.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.library import SHARED_SOURCES, build_collector, profiler_variables
 from seatrial.profiler.merge.merge import profiles
+from seatrial.profiler.tables.header import State
 from seatrial.profiler.tables.io_samples import read_io_samples
-from seatrial.profiler.tables.process_table import State, read_table
+from seatrial.profiler.tables.process_table import read_table
 from seatrial.report.profile.io_words import recurring
 
 pytestmark = pytest.mark.real

@@ -20,7 +20,7 @@ from seatrial.environments.shared_library import c_compiler
 from seatrial.model.mpi import Mpi
 from seatrial.profiler.capture.library import profiler_variables
 from seatrial.profiler.capture.wrappers import wrapper_texts
-from seatrial.profiler.tables.process_table import Family, State
+from seatrial.profiler.tables.header import Family, State
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
 

@@ -8,7 +8,7 @@ import pytest
 from environments.mpi_libraries import FOUR, library
 from profiler.mpi_programs import run, seen, traffic_program
 
-from seatrial.profiler.tables.process_table import State
+from seatrial.profiler.tables.header import State
 
 pytestmark = pytest.mark.real
 

@@ -15,19 +15,9 @@ from profiler.made_up_tables import NAMES, Call, Table, Thread, size_bin
 
 import seatrial
 from seatrial.errors import ParseError
+from seatrial.profiler.tables.header import HEADER, VERSION, Family, State
 from seatrial.profiler.tables.places import PLACE
-from seatrial.profiler.tables.process_table import (
-    HEADER,
-    SLOTS_AT,
-    VERSION,
-    Family,
-    Module,
-    State,
-    bin_ceiling,
-    bin_floor,
-    parse_table,
-    read_table,
-)
+from seatrial.profiler.tables.process_table import SLOTS_AT, Module, bin_ceiling, bin_floor, parse_table, read_table
 
 FORMAT = Path(seatrial.__file__).parent / "profiler" / "native" / "table_file.h"
 WHOLE = Table(

@@ -20,7 +20,8 @@ from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.extension import EXTENSION_B, CounterKind
-from seatrial.profiler.tables.process_table import HEADER, OLD_VERSION, parse_table
+from seatrial.profiler.tables.header import HEADER, OLD_VERSION
+from seatrial.profiler.tables.process_table import parse_table
 from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.document import profile_document
 from seatrial.report.profile.memory_words import memory_lines

@@ -12,8 +12,9 @@ from seatrial.errors import ParseError
 from seatrial.profiler.call_site import CallSite, Frame
 from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.merge.places import is_for_others
+from seatrial.profiler.tables.header import SLOTS
 from seatrial.profiler.tables.places import PLACE, PLACE_BIT, parse_places
-from seatrial.profiler.tables.process_table import SLOTS, parse_table
+from seatrial.profiler.tables.process_table import parse_table
 from seatrial.report.profile.document import profile_document
 from seatrial.report.profile.place_words import path_words, site_words
 from seatrial.report.profile.text import profile_text

@@ -21,7 +21,8 @@ from seatrial.profiler.capture.library import profiler_variables
 from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.symbols.symbols import Symbols
-from seatrial.profiler.tables.process_table import SLOTS, read_table
+from seatrial.profiler.tables.header import SLOTS
+from seatrial.profiler.tables.process_table import read_table
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
 

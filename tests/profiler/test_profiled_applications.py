@@ -20,7 +20,8 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark import External
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.library import profiler_variables
-from seatrial.profiler.tables.process_table import ProcessTable, State, read_table
+from seatrial.profiler.tables.header import State
+from seatrial.profiler.tables.process_table import ProcessTable, read_table
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
 

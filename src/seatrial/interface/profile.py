@@ -24,7 +24,7 @@ from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.merge.merge import empty_profile
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
-from seatrial.profiler.tables.process_table import MOST_PATH_FRAMES, MOST_SLOTS, SLOTS
+from seatrial.profiler.tables.header import MOST_PATH_FRAMES, MOST_SLOTS, SLOTS
 from seatrial.report.profile.document import TraceJson, profile_document, profile_json
 from seatrial.report.profile.trace_export import TraceExport, write_trace
 from seatrial.store.contents import read_contents

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from seatrial.profiler.merge.over_time import MOST_BINS
 from seatrial.profiler.profile_io import IoSeries, IoTotals, NodeIo, ProfileIo, RankIo
+from seatrial.profiler.tables.header import IoCounters
 from seatrial.profiler.tables.io_samples import IoSamples, RankSamples
-from seatrial.profiler.tables.process_table import IoCounters, ProcessTable
+from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:
     import numpy as np

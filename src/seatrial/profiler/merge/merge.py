@@ -23,8 +23,9 @@ from seatrial.profiler.merge.sites import Resolve, call_sites
 from seatrial.profiler.merge.waiting import measured_waiting
 from seatrial.profiler.merge.worlds import World, worlds
 from seatrial.profiler.profile import PairTable, Profile, RankState, RankTotals, SizeTotals, Trust
+from seatrial.profiler.tables.header import Family, State
 from seatrial.profiler.tables.io_samples import IoSamples
-from seatrial.profiler.tables.process_table import Family, ProcessTable, State
+from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.profile import Lane, OverTime
-from seatrial.profiler.tables.process_table import BINS_OVER_TIME, ProcessTable
+from seatrial.profiler.tables.header import BINS_OVER_TIME
+from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from seatrial.profiler.tables.process_table import ProcessTable, State
+from seatrial.profiler.tables.header import State
+from seatrial.profiler.tables.process_table import ProcessTable
 
 World = dict[int, ProcessTable]
 """Rank -> its table."""

@@ -1,6 +1,6 @@
 /* The MPI profiler's table of one process: one file, mapped shared, so that every call that
  * returned is counted however the process ends. Little endian; read by seatrial's
- * profiler/tables/process_table.py, which checks magic and version.
+ * profiler/tables/process_table.py and header.py, which check magic and version.
  *
  *   header                     one page
  *   modules                    MODULE_BYTES: "begin end offset path\n" of mapped code, as text

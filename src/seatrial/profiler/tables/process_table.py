@@ -17,8 +17,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import ParseError
-from seatrial.profiler.profile_io import SystemCall, SystemUse
+from seatrial.profiler.profile_io import SystemUse
 from seatrial.profiler.tables.extension import EXTENSION_B, MOST_REGIONS, Extension, parse_extension
+from seatrial.profiler.tables.header import (
+    BINS_OVER_TIME,
+    EXACT_SIZES_B,
+    HEADER,
+    MAGIC,
+    MODULES_B,
+    MOST_SLOTS,
+    OLD_VERSION,
+    PAGE_B,
+    SLOTS,
+    VERSION,
+    CpuRight,
+    CpuUse,
+    DamageError,
+    Family,
+    Header,
+    IoCounters,
+    State,
+    cpu_right,
+    cpu_use,
+    initialized_s,
+    io_counters,
+    parse_header,
+    require,
+    system_uses,
+)
 from seatrial.profiler.tables.places import Place, parse_places
 from seatrial.store.files import opened_file
 
@@ -26,19 +52,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-MAGIC = 0x464F525041534553
-VERSION = 3
-OLD_VERSION = 2
-"""Without what follows `cpu_right` in the header, and without the extension."""
-PAGE_B = 4096
-MODULES_B = 64 * 1024
-SLOTS = 4096
-MOST_SLOTS = 1 << 18
-MOST_PATH_FRAMES = 32
-EXACT_SIZES_B = 1024
-BINS_OVER_TIME = 512
-
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQIIQQQ")
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
     ("call", "<u2"),
@@ -71,24 +84,6 @@ _SLACK_B = 1 << 16
 """Largest padding of a thread area, which begins on a page of any size."""
 
 
-class Family(IntEnum):
-    """The MPI family that defines the constants and handles of the process."""
-
-    UNKNOWN = 0
-    MPICH = 1
-    OPENMPI = 2
-    STANDARD_ABI = 3
-
-
-class State(IntEnum):
-    """How far the process had got."""
-
-    LOADED = 0
-    INITIALIZED = 1
-    FINALIZED = 2
-    ABORTED = 3
-
-
 class Part(IntEnum):
     """The part of a call that a row holds."""
 
@@ -104,52 +99,6 @@ class Module(NamedTuple):
     end: int
     offset: int
     path: str
-
-
-class IoCounters(NamedTuple):
-    """The kernel's counters of a process (`proc_pid_io(5)`): bytes and calls of its reads and writes, and bytes that
-    storage devices moved for it. `at_s` is seconds since the epoch."""
-
-    at_s: float
-    read_B: int
-    written_B: int
-    read_calls: int
-    write_calls: int
-    device_read_B: int
-    device_written_B: int
-    cancelled_B: int
-
-
-class CpuUse(NamedTuple):
-    """CPU time between two samples of a process, and what its node did meanwhile; None where the kernel did not report
-    it.
-
-    `delay_s` is the time that threads were ready to run, but not running; `throttled_s` the time that the control group
-    with the smallest quota was throttled, and `throttled_share` the share of its periods in which it was. `node_busy_s`
-    and `node_steal_s` are those of all CPUs of the node. `most_resident_B` is since the start.
-    """
-
-    wall_s: float
-    cpu_s: float | None
-    delay_s: float | None
-    voluntary: int | None
-    involuntary: int | None
-    minor_faults: int | None
-    major_faults: int | None
-    most_resident_B: int | None
-    throttled_s: float | None
-    throttled_share: float | None
-    node_busy_s: float | None
-    node_steal_s: float | None
-
-
-class CpuRight(NamedTuple):
-    """The CPUs that a process may use: its affinity `mask` as CPU numbers, of those `online`, and the `quota` of its
-    control groups in CPUs, None if there is none."""
-
-    mask: tuple[int, ...]
-    online: int
-    quota: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +207,7 @@ def bin_ceiling(size_bin: int) -> int:
 def _parsed(part: ReadPart, size: int, functions: int, name: str) -> ProcessTable:
     try:
         return _Reader(part, size, functions).table()
-    except _DamageError as damage:
+    except DamageError as damage:
         raise ParseError(_TOOL, None, damage.text, damage.why, name) from None
 
 
@@ -266,152 +215,7 @@ LEAST_RATE, MOST_RATE = 1.0, 1e15
 """Ticks per second of any clock. Beyond them, times in seconds could be infinite."""
 
 
-class _DamageError(Exception):
-    def __init__(self, why: str, text: str = "") -> None:
-        self.why = why
-        self.text = text
-        super().__init__(why)
-
-
-def _require(condition: bool, why: str, text: str = "") -> None:
-    if not condition:
-        raise _DamageError(why, text)
-
-
-class _Header(NamedTuple):
-    """The fields of `struct seatrial_header`, in order."""
-
-    magic: int
-    version: int
-    state: int
-    family: int
-    world_rank: int
-    world_size: int
-    pid: int
-    most_threads: int
-    threads: int
-    thread_bytes: int
-    thread_offset: int
-    ticks_per_s: float
-    loaded_at: int
-    initialized_at: int
-    finalized_at: int
-    last_call_at: int
-    loaded_at_ns: int
-    own_ticks: float
-    lost_calls: int
-    unknown_length: int
-    host: bytes
-    program: bytes
-    library: bytes
-    io_loaded: tuple[int, ...]
-    io_first: tuple[int, ...]
-    io_last: tuple[int, ...]
-    io_error: int
-    is_collected: int
-    pid_namespace: int
-    job: bytes
-    cpu_first: tuple[int, ...]
-    cpu_last: tuple[int, ...]
-    online: int
-    quota: float
-    mask: tuple[int, ...]
-    times_system_calls: int
-    system_uses: tuple[tuple[int, ...], ...]
-    extension_offset: int
-    rows: int
-    path_frames: int
-    places_bytes: int
-    places_used: int
-    lost_places: int
-
-
-_IO_FIELDS = 8
-_IO_AT = 23
-_IO_END = _IO_AT + 3 * _IO_FIELDS
-_CPU_FIELDS = 13
-_CPU_AT = _IO_END + 4
-_CPU_END = _CPU_AT + 2 * _CPU_FIELDS
-_MASK_AT = _CPU_END + 2
-_MASK_END = _MASK_AT + 64
-_SYSTEM_FIELDS = 3
-_UNREPORTED = _ALL_BITS = (1 << 64) - 1
-_MOST_ONLINE = 1 << 20
-
-
-def _header(data: bytes) -> _Header:
-    fields = HEADER.unpack(data)
-    taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
-    cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
-    mask, rest = fields[_MASK_AT:_MASK_END], fields[_MASK_END:]
-    times_system_calls, *uses, extension, rows, frames, room, used, lost = rest
-    by_kind = tuple(tuple(uses[at : at + _SYSTEM_FIELDS]) for at in range(0, len(uses), _SYSTEM_FIELDS))
-    right = (*fields[_CPU_END:_MASK_AT], mask, times_system_calls, by_kind, extension)
-    known = (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right)
-    return _Header._make((*known, rows or SLOTS, frames, room, used, lost))
-
-
-def _io(fields: tuple[int, ...]) -> IoCounters | None:
-    at_ns, *counters = fields
-    return IoCounters(at_ns / 1e9, *counters) if at_ns else None
-
-
-def _cpu_use(first: tuple[int, ...], last: tuple[int, ...]) -> CpuUse | None:
-    """The growth of the counters; None if a sample is missing. A counter that shrank counts as unreported."""
-    if not first[0] or not last[0]:
-        return None
-    _require(last[0] >= first[0], "the last sample of CPU time is before the first")
-    grown: list[int | None] = [
-        after - before if before <= after < _UNREPORTED else None
-        for before, after in zip(first[1:], last[1:], strict=True)
-    ]
-    cpu, delay, voluntary, involuntary, minor, major, _, throttled, throttled_periods, periods, busy, steal = grown
-    most_resident_B = last[7] if last[7] != _UNREPORTED else None
-    share = throttled_periods / periods if throttled_periods is not None and periods else None
-    return CpuUse(
-        wall_s=(last[0] - first[0]) / 1e9,
-        cpu_s=_seconds(cpu),
-        delay_s=_seconds(delay),
-        voluntary=voluntary,
-        involuntary=involuntary,
-        minor_faults=minor,
-        major_faults=major,
-        most_resident_B=most_resident_B,
-        throttled_s=_seconds(throttled),
-        throttled_share=share if share is None else min(1.0, share),
-        node_busy_s=_seconds(busy),
-        node_steal_s=_seconds(steal),
-    )
-
-
-def _seconds(ns: int | None) -> float | None:
-    return None if ns is None else ns / 1e9
-
-
-def _cpu_right(head: _Header) -> CpuRight | None:
-    if not head.online:
-        return None
-    _require(head.online <= _MOST_ONLINE, f"it claims {head.online} CPUs")
-    _require(isfinite(head.quota) and head.quota >= 0, f"invalid CPU quota: {head.quota:g}")
-    mask = tuple(64 * word + bit for word, bits in enumerate(head.mask) if bits for bit in range(64) if bits >> bit & 1)
-    return CpuRight(mask, head.online, head.quota or None)
-
-
-def _system_uses(head: _Header, rate: float) -> tuple[SystemUse, ...] | None:
-    if head.version < VERSION or not head.times_system_calls:
-        return None
-    return tuple(
-        SystemUse(kind, calls, ticks / rate, moved)
-        for kind, (calls, ticks, moved) in zip(SystemCall, head.system_uses, strict=True)
-    )
-
-
-def _initialized_s(head: _Header, rate: float) -> float | None:
-    since = head.initialized_at - head.loaded_at
-    return since / rate if head.initialized_at and since >= 0 else None
-
-
-def _stopped_ticks(extension: Extension | None, head: _Header, end: int) -> int:
+def _stopped_ticks(extension: Extension | None, head: Header, end: int) -> int:
     """For how long the program stopped recording until its end; at most its whole time."""
     if extension is None or not end:
         return 0
@@ -430,17 +234,17 @@ class _Reader:
         import numpy as np  # needed to read a profile only
 
         data = self._bytes(0, HEADER.size, "the header")
-        head = _header(data)
-        _require(head.magic == MAGIC, "not a table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
-        _require(
+        head = parse_header(data)
+        require(head.magic == MAGIC, "not a table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
+        require(
             head.version in (OLD_VERSION, VERSION),
             f"the table has version {head.version}; this seatrial reads versions {OLD_VERSION} and {VERSION}",
         )
         is_known = head.state <= max(State) and head.family <= max(Family)
-        _require(is_known, f"invalid state {head.state} or family {head.family}")
+        require(is_known, f"invalid state {head.state} or family {head.family}")
         rate, own = head.ticks_per_s, head.own_ticks
-        _require(LEAST_RATE <= rate <= MOST_RATE, f"invalid clock rate: {rate:g} ticks per second")
-        _require(isfinite(own) and own >= 0, f"invalid overhead of the profiler: {own:g} ticks")
+        require(LEAST_RATE <= rate <= MOST_RATE, f"invalid clock rate: {rate:g} ticks per second")
+        require(isfinite(own) and own >= 0, f"invalid overhead of the profiler: {own:g} ticks")
         self._check_areas(head)
         size = max(head.world_size, 0)
         areas, rows = [], []
@@ -454,7 +258,7 @@ class _Reader:
         partners = np.flatnonzero(peers[:, 0] | peers[:, 1] | peers[:, 2] | peers[:, 3])
         span = f"ticks {end} and {head.loaded_at}"
         extension = self._extension(head)
-        _require(end == 0 or end >= head.loaded_at, "the last call is before the start", span)
+        require(end == 0 or end >= head.loaded_at, "the last call is before the start", span)
         stopped = _stopped_ticks(extension, head, end)
         return ProcessTable(
             rank=head.world_rank if head.world_rank >= 0 else None,
@@ -476,53 +280,53 @@ class _Reader:
             threads=tuple(areas),
             peer_ranks=partners,
             peers=peers if len(partners) == len(peers) else peers[partners],
-            io_loaded=_io(head.io_loaded),
-            io_first=_io(head.io_first),
-            io_last=_io(head.io_last),
+            io_loaded=io_counters(head.io_loaded),
+            io_first=io_counters(head.io_first),
+            io_last=io_counters(head.io_last),
             io_error=head.io_error,
-            cpu_use=_cpu_use(head.cpu_first, head.cpu_last),
-            cpu_right=_cpu_right(head),
-            system_uses=_system_uses(head, rate),
-            initialized_s=_initialized_s(head, rate),
+            cpu_use=cpu_use(head.cpu_first, head.cpu_last),
+            cpu_right=cpu_right(head),
+            system_uses=system_uses(head, rate),
+            initialized_s=initialized_s(head, rate),
             stopped_s=stopped / rate,
             extension=extension,
             places=self._places(head),
             lost_places=head.lost_places,
         )
 
-    def _extension(self, head: _Header) -> Extension | None:
+    def _extension(self, head: Header) -> Extension | None:
         at = head.extension_offset
         if head.version == OLD_VERSION or not at:
             return None
         is_between = at >= PAGE_B + MODULES_B and at + EXTENSION_B <= head.thread_offset - head.places_bytes
-        _require(is_between, f"its extension begins at {at}, inside other parts")
+        require(is_between, f"its extension begins at {at}, inside other parts")
         try:
             return parse_extension(self._bytes(at, EXTENSION_B, "the extension"))
         except ValueError as error:
-            raise _DamageError(str(error)) from None
+            raise DamageError(str(error)) from None
 
-    def _check_areas(self, head: _Header) -> None:
+    def _check_areas(self, head: Header) -> None:
         rank, world = head.world_rank, head.world_size
         most, area_b = head.most_threads, head.thread_bytes
-        _require(most > 0 and head.threads <= most, f"it claims {head.threads} threads in {most} areas")
-        _require(world <= _MOST_RANKS and -1 <= rank < max(world, 0), f"it claims to be rank {rank} of {world}")
+        require(most > 0 and head.threads <= most, f"it claims {head.threads} threads in {most} areas")
+        require(world <= _MOST_RANKS and -1 <= rank < max(world, 0), f"it claims to be rank {rank} of {world}")
         rows = head.rows
-        _require(SLOTS <= rows <= MOST_SLOTS and not rows & rows - 1, f"it claims {rows} rows in each area")
+        require(SLOTS <= rows <= MOST_SLOTS and not rows & rows - 1, f"it claims {rows} rows in each area")
         least = SLOTS_AT + SLOT_B * rows + PEER_B * (max(world, 0) + 1)
-        _require(least <= area_b < least + _SLACK_B, f"a thread's area has {area_b} bytes; {least} are required")
+        require(least <= area_b < least + _SLACK_B, f"a thread's area has {area_b} bytes; {least} are required")
         at = head.thread_offset
         places = head.places_bytes
-        _require(places <= _MOST_PLACES_B and head.places_used <= places, f"it claims {places} bytes of places")
-        _require(
+        require(places <= _MOST_PLACES_B and head.places_used <= places, f"it claims {places} bytes of places")
+        require(
             at >= PAGE_B + MODULES_B + places, f"the first area begins at {at}, inside the module map or the places"
         )
         whole = at + head.threads * area_b
-        _require(self._size >= whole, f"the file is truncated: {self._size} of {whole} bytes")
+        require(self._size >= whole, f"the file is truncated: {self._size} of {whole} bytes")
 
-    def _places(self, head: _Header) -> dict[int, Place]:
+    def _places(self, head: Header) -> dict[int, Place]:
         data = self._bytes(head.thread_offset - head.places_bytes, head.places_used, "the places")
         found = parse_places(data)
-        _require(found is not None, "invalid record among the places")
+        require(found is not None, "invalid record among the places")
         return found or {}
 
     def _area(self, at: int, number: int, size: int, count: int) -> tuple[ThreadTable | None, npt.NDArray[np.uint64]]:
@@ -532,7 +336,7 @@ class _Reader:
         named = f"area {number}"
         head = self._bytes(at, SLOTS_AT, named)
         taken, used, without_site, bin_ticks = THREAD.unpack(head[: THREAD.size])
-        _require(taken <= 1 and used <= count, f"{named} claims {used} rows of at most {count}", f"taken {taken}")
+        require(taken <= 1 and used <= count, f"{named} claims {used} rows of at most {count}", f"taken {taken}")
         rows = np.frombuffer(self._bytes(at + SLOTS_AT, SLOT_B * count, named), np.dtype(SLOT))
         slots = rows[(rows["call"] != 0) & (rows["count"] != 0)]
         self._check_slots(slots, number)
@@ -540,12 +344,12 @@ class _Reader:
             -1, 4
         )
         over_time = np.frombuffer(head, "<u8", BINS_OVER_TIME, THREAD.size)
-        _require(bin_ticks > 0 or not over_time.any(), f"{named} has time bins of width 0")
+        require(bin_ticks > 0 or not over_time.any(), f"{named} has time bins of width 0")
         if not len(slots) and not without_site:
             return None, peers
         region = (slots["site"] >> _REGION_SHIFT & _REGION_BITS).astype(np.uint8)
-        slots["site"] &= np.uint64(~(_REGION_BITS << _REGION_SHIFT) & _ALL_BITS)
-        _require(int(region.max(initial=0)) <= MOST_REGIONS, f"{named} has an invalid region")
+        slots["site"] &= np.uint64(~(_REGION_BITS << _REGION_SHIFT) & ((1 << 64) - 1))
+        require(int(region.max(initial=0)) <= MOST_REGIONS, f"{named} has an invalid region")
         whole = slots["part"] == Part.WHOLE
         parts = slots[~whole]
         if len(parts):
@@ -556,16 +360,14 @@ class _Reader:
         if not len(slots):
             return
         largest = int(slots["call"].max())
-        _require(largest <= self._functions, f"area {number} has function {largest} of {self._functions}")
-        _require(int(slots["bin"].max()) <= _LARGEST_BIN, f"area {number} has an invalid size bin")
-        _require(
-            int(slots["comm"].max()) < _KINDS_OF_COMMUNICATOR, f"area {number} has an invalid kind of communicator"
-        )
-        _require(int(slots["part"].max()) <= max(Part), f"area {number} has an invalid part of a call")
+        require(largest <= self._functions, f"area {number} has function {largest} of {self._functions}")
+        require(int(slots["bin"].max()) <= _LARGEST_BIN, f"area {number} has an invalid size bin")
+        require(int(slots["comm"].max()) < _KINDS_OF_COMMUNICATOR, f"area {number} has an invalid kind of communicator")
+        require(int(slots["part"].max()) <= max(Part), f"area {number} has an invalid part of a call")
 
     def _bytes(self, at: int, length: int, what: str) -> bytes:
         data = self._part(at, length)
-        _require(len(data) == length, f"the file is truncated in {what}: {len(data)} of {length} bytes")
+        require(len(data) == length, f"the file is truncated in {what}: {len(data)} of {length} bytes")
         return data
 
 
@@ -587,5 +389,5 @@ def _module(line: bytes) -> Module:
     except (ValueError, IndexError):
         begin = end = 0
     if begin >= end:
-        raise _DamageError("invalid line in the module map", line.decode("utf-8", "replace"))
+        raise DamageError("invalid line in the module map", line.decode("utf-8", "replace"))
     return Module(begin, end, offset, path)

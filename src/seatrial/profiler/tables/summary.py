@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from seatrial.profiler.merge.recorded import rank_columns
-from seatrial.profiler.tables.process_table import ProcessTable, State, bin_floor
+from seatrial.profiler.tables.header import State
+from seatrial.profiler.tables.process_table import ProcessTable, bin_floor
 
 MOST_ROWS = 200
 """Rows of calls and sizes kept in a record; the rest is summed into one row for each call, without a size."""

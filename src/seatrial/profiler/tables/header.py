@@ -1,0 +1,242 @@
+"""The header of a table of the MPI profiler (`struct seatrial_header` of `profiler/native/table_file.h`), with its
+samples of input, output and CPU time."""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from math import isfinite
+from typing import NamedTuple
+
+from seatrial.profiler.profile_io import SystemCall, SystemUse
+
+MAGIC = 0x464F525041534553
+VERSION = 3
+OLD_VERSION = 2
+"""Without what follows `cpu_right` in the header, and without the extension."""
+PAGE_B = 4096
+MODULES_B = 64 * 1024
+SLOTS = 4096
+MOST_SLOTS = 1 << 18
+MOST_PATH_FRAMES = 32
+EXACT_SIZES_B = 1024
+BINS_OVER_TIME = 512
+
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQIIQQQ")
+
+
+class Family(IntEnum):
+    """The MPI family that defines the constants and handles of the process."""
+
+    UNKNOWN = 0
+    MPICH = 1
+    OPENMPI = 2
+    STANDARD_ABI = 3
+
+
+class State(IntEnum):
+    """How far the process had got."""
+
+    LOADED = 0
+    INITIALIZED = 1
+    FINALIZED = 2
+    ABORTED = 3
+
+
+class IoCounters(NamedTuple):
+    """The kernel's counters of a process (`proc_pid_io(5)`): bytes and calls of its reads and writes, and bytes that
+    storage devices moved for it. `at_s` is seconds since the epoch."""
+
+    at_s: float
+    read_B: int
+    written_B: int
+    read_calls: int
+    write_calls: int
+    device_read_B: int
+    device_written_B: int
+    cancelled_B: int
+
+
+class CpuUse(NamedTuple):
+    """CPU time between two samples of a process, and what its node did meanwhile; None where the kernel did not report
+    it.
+
+    `delay_s` is the time that threads were ready to run, but not running; `throttled_s` the time that the control group
+    with the smallest quota was throttled, and `throttled_share` the share of its periods in which it was. `node_busy_s`
+    and `node_steal_s` are those of all CPUs of the node. `most_resident_B` is since the start.
+    """
+
+    wall_s: float
+    cpu_s: float | None
+    delay_s: float | None
+    voluntary: int | None
+    involuntary: int | None
+    minor_faults: int | None
+    major_faults: int | None
+    most_resident_B: int | None
+    throttled_s: float | None
+    throttled_share: float | None
+    node_busy_s: float | None
+    node_steal_s: float | None
+
+
+class CpuRight(NamedTuple):
+    """The CPUs that a process may use: its affinity `mask` as CPU numbers, of those `online`, and the `quota` of its
+    control groups in CPUs, None if there is none."""
+
+    mask: tuple[int, ...]
+    online: int
+    quota: float | None
+
+
+class DamageError(Exception):
+    """A table is not what its header claims; `text` is the evidence."""
+
+    def __init__(self, why: str, text: str = "") -> None:
+        self.why = why
+        self.text = text
+        super().__init__(why)
+
+
+def require(condition: bool, why: str, text: str = "") -> None:
+    """Raise DamageError unless the condition holds."""
+    if not condition:
+        raise DamageError(why, text)
+
+
+class Header(NamedTuple):
+    """The fields of `struct seatrial_header`, in order."""
+
+    magic: int
+    version: int
+    state: int
+    family: int
+    world_rank: int
+    world_size: int
+    pid: int
+    most_threads: int
+    threads: int
+    thread_bytes: int
+    thread_offset: int
+    ticks_per_s: float
+    loaded_at: int
+    initialized_at: int
+    finalized_at: int
+    last_call_at: int
+    loaded_at_ns: int
+    own_ticks: float
+    lost_calls: int
+    unknown_length: int
+    host: bytes
+    program: bytes
+    library: bytes
+    io_loaded: tuple[int, ...]
+    io_first: tuple[int, ...]
+    io_last: tuple[int, ...]
+    io_error: int
+    is_collected: int
+    pid_namespace: int
+    job: bytes
+    cpu_first: tuple[int, ...]
+    cpu_last: tuple[int, ...]
+    online: int
+    quota: float
+    mask: tuple[int, ...]
+    times_system_calls: int
+    system_uses: tuple[tuple[int, ...], ...]
+    extension_offset: int
+    rows: int
+    path_frames: int
+    places_bytes: int
+    places_used: int
+    lost_places: int
+
+
+_IO_FIELDS = 8
+_IO_AT = 23
+_IO_END = _IO_AT + 3 * _IO_FIELDS
+_CPU_FIELDS = 13
+_CPU_AT = _IO_END + 4
+_CPU_END = _CPU_AT + 2 * _CPU_FIELDS
+_MASK_AT = _CPU_END + 2
+_MASK_END = _MASK_AT + 64
+_SYSTEM_FIELDS = 3
+_UNREPORTED = (1 << 64) - 1
+_MOST_ONLINE = 1 << 20
+
+
+def parse_header(data: bytes) -> Header:
+    """The first HEADER.size bytes of a table."""
+    fields = HEADER.unpack(data)
+    taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
+    cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
+    mask, rest = fields[_MASK_AT:_MASK_END], fields[_MASK_END:]
+    times_system_calls, *uses, extension, rows, frames, room, used, lost = rest
+    by_kind = tuple(tuple(uses[at : at + _SYSTEM_FIELDS]) for at in range(0, len(uses), _SYSTEM_FIELDS))
+    right = (*fields[_CPU_END:_MASK_AT], mask, times_system_calls, by_kind, extension)
+    known = (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right)
+    return Header._make((*known, rows or SLOTS, frames, room, used, lost))
+
+
+def io_counters(fields: tuple[int, ...]) -> IoCounters | None:
+    """A sample of input and output; None if it was not taken."""
+    at_ns, *counters = fields
+    return IoCounters(at_ns / 1e9, *counters) if at_ns else None
+
+
+def cpu_use(first: tuple[int, ...], last: tuple[int, ...]) -> CpuUse | None:
+    """The growth of the counters; None if a sample is missing. A counter that shrank counts as unreported."""
+    if not first[0] or not last[0]:
+        return None
+    require(last[0] >= first[0], "the last sample of CPU time is before the first")
+    grown: list[int | None] = [
+        after - before if before <= after < _UNREPORTED else None
+        for before, after in zip(first[1:], last[1:], strict=True)
+    ]
+    cpu, delay, voluntary, involuntary, minor, major, _, throttled, throttled_periods, periods, busy, steal = grown
+    most_resident_B = last[7] if last[7] != _UNREPORTED else None
+    share = throttled_periods / periods if throttled_periods is not None and periods else None
+    return CpuUse(
+        wall_s=(last[0] - first[0]) / 1e9,
+        cpu_s=_seconds(cpu),
+        delay_s=_seconds(delay),
+        voluntary=voluntary,
+        involuntary=involuntary,
+        minor_faults=minor,
+        major_faults=major,
+        most_resident_B=most_resident_B,
+        throttled_s=_seconds(throttled),
+        throttled_share=share if share is None else min(1.0, share),
+        node_busy_s=_seconds(busy),
+        node_steal_s=_seconds(steal),
+    )
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e9
+
+
+def cpu_right(head: Header) -> CpuRight | None:
+    """The CPUs that the process may use; None if it did not reach the end of MPI. Raises DamageError."""
+    if not head.online:
+        return None
+    require(head.online <= _MOST_ONLINE, f"it claims {head.online} CPUs")
+    require(isfinite(head.quota) and head.quota >= 0, f"invalid CPU quota: {head.quota:g}")
+    mask = tuple(64 * word + bit for word, bits in enumerate(head.mask) if bits for bit in range(64) if bits >> bit & 1)
+    return CpuRight(mask, head.online, head.quota or None)
+
+
+def system_uses(head: Header, rate: float) -> tuple[SystemUse, ...] | None:
+    """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second."""
+    if head.version < VERSION or not head.times_system_calls:
+        return None
+    return tuple(
+        SystemUse(kind, calls, ticks / rate, moved)
+        for kind, (calls, ticks, moved) in zip(SystemCall, head.system_uses, strict=True)
+    )
+
+
+def initialized_s(head: Header, rate: float) -> float | None:
+    """Seconds from loading to the end of MPI_Init; None if that was not reached."""
+    since = head.initialized_at - head.loaded_at
+    return since / rate if head.initialized_at and since >= 0 else None
