@@ -126,6 +126,17 @@ def test_what_the_program_uses_is_told(tmp_path: Path, live_machine: Machine) ->
 
 
 @real
+@real
+def test_the_cpus_that_a_wrapper_leaves_are_recorded(tmp_path: Path, live_machine: Machine) -> None:
+    """taskset changes them after its start: those of the first look were wrong."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if shutil.which("taskset") is None or len(cpus) < 2:
+        pytest.skip("needs two CPUs and taskset (util-linux)")
+    spins = "import time; end = time.perf_counter() + 0.5\nwhile time.perf_counter() < end: pass"
+    record = measured(tmp_path, live_machine, "taskset", "-c", str(cpus[1]), sys.executable, "-c", spins)
+    assert record.seen["looks"]["allowed"] == str(cpus[1])
+
+
 def test_memory_below_our_own_is_not_told(tmp_path: Path, live_machine: Machine) -> None:
     record = measured(
         tmp_path, live_machine, str(compiled(tmp_path, "small", "int main(void) { return 0; }", "-static"))

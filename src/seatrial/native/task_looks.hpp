@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,9 +46,12 @@ public:
     covered_s_ += since_s;
     is_running_ = false;
     waiting_.clear();
+    masks_.clear();
     std::size_t left = most_tasks;
     for (const auto process : processes)
       look_at(process, left);
+    if (!masks_.empty())
+      allowed_ = joined(masks_);
     if (is_running_ || left == 0)
       return;
     for (auto& place : waiting_)
@@ -80,12 +84,14 @@ public:
     return all;
   }
 
-  // The CPUs that the first process that was seen might use, as the kernel lists them: `0-1`.
+  // The CPUs that the processes which ran when they were last seen running might use, as the
+  // kernel lists them: `0-1,3`. A wrapper such as taskset changes them after its start.
   [[nodiscard]] const std::string& allowed() const noexcept { return allowed_; }
 
 private:
   static constexpr std::size_t most_tasks = 1024;
   static constexpr std::size_t most_places = 256;
+  static constexpr std::size_t most_masks = 64;
   static constexpr std::size_t most_waits = 4;
   static constexpr std::size_t longest_path = 300;
 
@@ -97,7 +103,8 @@ private:
     if (tasks == nullptr)
       return;
     if (allowed_.empty())
-      read_allowed(folder);
+      allowed_ = allowed_of(folder);
+    const bool others_run = std::exchange(is_running_, false);
     while (const dirent* const entry = ::readdir(tasks)) {
       if (entry->d_name[0] == '.')
         continue;
@@ -107,6 +114,17 @@ private:
       look_at_task(folder, folder + "/task/" + entry->d_name + "/", entry->d_name);
     }
     ::closedir(tasks);
+    if (is_running_ && masks_.size() < most_masks)
+      masks_.insert(allowed_of(folder));
+    is_running_ = is_running_ || others_run;
+  }
+
+  [[nodiscard]] static std::string joined(const std::set<std::string>& masks) {
+    std::string all;
+    for (const auto& mask : masks)
+      if (!mask.empty())
+        all += (all.empty() ? "" : ",") + mask;
+    return all;
   }
 
   void look_at_task(const std::string& process, const std::string& task, const char* name) {
@@ -189,17 +207,20 @@ private:
     return {static_cast<double>(first), static_cast<double>(second)};
   }
 
-  void read_allowed(const std::string& folder) {
+  [[nodiscard]] static std::string allowed_of(const std::string& folder) {
     constexpr std::string_view key = "Cpus_allowed_list:";
+    std::string allowed;
     detail::for_each_line(detail::all_of(folder + "/status", 1 << 14), [&](std::string_view line) {
       if (line.starts_with(key))
-        allowed_ = line.substr(std::min(line.find_first_not_of("\t ", key.size()), line.size()));
+        allowed = line.substr(std::min(line.find_first_not_of("\t ", key.size()), line.size()));
     });
+    return allowed;
   }
 
   std::map<std::string, Counted, std::less<>> counted_; // by thread
   std::map<Place, double> waits_;
-  std::vector<Place> waiting_; // in this look
+  std::vector<Place> waiting_;  // in this look
+  std::set<std::string> masks_; // of processes that run in this look
   std::string allowed_;
   bool is_running_ = false;
   double covered_s_ = 0.0;
