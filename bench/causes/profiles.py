@@ -114,7 +114,13 @@ OUTSIDE = (
     Planted("many small files", "many-files", planted("metadata"), source=FILES, words=("open",)),
     Planted("output that is read slowly", "slow-pipe", planted("io"), source=FILES),
     Planted("rank 0 compresses and writes", "compressed", planted("imbalance"), source=FILES, words=("Rank 0",)),
-    Planted("rank 0 runs another program", "child", planted("blocked-rank"), source=FILES, words=("child processes",)),
+    Planted(
+        "rank 0 runs another program",
+        "child",
+        planted("blocked-rank", "blocked"),
+        source=FILES,
+        words=("child processes",),
+    ),
     Planted("all ranks sleep", "all-sleep", planted("blocked"), source=FILES, words=("sleeps",)),
     Planted(
         "rank 0 writes, and ranks compute in turn",

@@ -77,7 +77,7 @@ def _with_spinners(*cpus: int) -> Plant:
 
 @contextlib.contextmanager
 def _quota_and_spinner(bench: Bench) -> Iterator[Sequence[str]]:
-    with quota(0.5) as words, spinners(bench.cpus[:1]):
+    with quota(0.3) as words, spinners(bench.cpus[:1]):
         yield [*words, "taskset", "-c", str(bench.cpus[0])]
 
 
