@@ -49,7 +49,7 @@ class Compilation:
 
 
 def compilation_of(path: Path) -> Compilation:
-    """What a program states about its compilation; nothing if it is no ELF file, or cannot be read."""
+    """What a program states about its compilation; nothing if it is not an ELF file, or cannot be read."""
     try:
         sections = read_sections(path, _SECTIONS, _MOST_B)
     except (OSError, ParseError):

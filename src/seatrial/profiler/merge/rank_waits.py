@@ -81,7 +81,7 @@ def rank_waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], pr
 
 
 def without_skew(waits: Sequence[RankWaits], tables: Sequence[ProcessTable]) -> list[RankWaits]:
-    """The same without waiting for ranks of the same host that came out of MPI_Init later, which is startup: each rank
+    """The same without waiting for ranks of the same host that left MPI_Init later, which is startup: each rank
     waits for the last one once, where it waits most."""
     last_s: dict[str, float] = {}
     begun = [None if one.initialized_s is None else one.loaded_at_s + one.initialized_s for one in tables]
