@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +40,7 @@ def main() -> None:
     parser.add_argument("--skip", help="leave out cases whose library or options contain this, such as '--wait'")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was planted is removed first
 
     machine = live_machine()
     rows = []

@@ -12,7 +12,13 @@ from pathlib import Path
 
 from causes.case import Skip
 
-_SPINNER = "while True: pass"
+_SPINNER = """\
+import os
+parent = os.getppid()
+while os.getppid() == parent:  # ends with the script, however that ends
+    for _ in range(1_000_000):
+        pass
+"""
 
 
 @contextlib.contextmanager
