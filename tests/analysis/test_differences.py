@@ -373,6 +373,18 @@ def test_load_and_steal_count_when_they_lie_apart(key: str, low: float, high: fl
     assert differences(side(seen=half), side(seen=half[::-1]), None) == ()
 
 
+def test_a_program_that_is_blocked_on_one_side() -> None:
+    def at(cpu_s: float, delay_s: float) -> list[dict[str, Any]]:
+        used = {"cpu_s": cpu_s, "leader_cpu_s": cpu_s, "leader_delay_s": delay_s}
+        return [{**SEEN, "program_s": 1.0 + 0.001 * n, "used": used} for n in range(6)]
+
+    (found,) = differences(side(seen=at(0.98, 0.0)), side(seen=at(0.7, 0.0)), None)
+    assert found.what == "time blocked (files, sockets, sleep)" and not found.intended
+    assert found.candidate is not None and found.candidate.startswith("median 30 %")
+    kinds = named(differences(side(seen=at(0.98, 0.0)), side(seen=at(0.7, 0.28)), None))
+    assert list(kinds) == ["waiting for a CPU"]  # it could have run
+
+
 def test_sides_that_were_measured_one_after_the_other() -> None:
     (found,) = differences(side(), side(t0=86400.0), "threads")
     assert found.what == "time of measurement" and not found.intended

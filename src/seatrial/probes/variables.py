@@ -16,6 +16,7 @@ _NAMES = frozenset(
         "GLIBC_TUNABLES",
         "CXX",
         "OPAL_PREFIX",
+        "TMPDIR",
         "SLURM_JOB_ID",
         "SLURM_JOB_PARTITION",
         "SLURM_MPI_TYPE",

@@ -83,12 +83,26 @@ class Signals:
     def delay_share(self) -> float | None:
         """Of the time in which the counted threads ran or could have run, or of the wall time if that is longer: the
         part in which they waited for a CPU. None if not known of most of the program."""
+        whole_s = self._threads_s
+        return None if whole_s is None or self.delay_s is None else self.delay_s / whole_s
+
+    @property
+    def blocked_share(self) -> float | None:
+        """Of the same time, the part in which the counted threads neither ran nor could have run: they slept, or waited
+        for files, sockets or each other. None if not known of most of the program."""
+        whole_s = self._threads_s
+        if whole_s is None or self.delay_s is None or self.counted_cpu_s is None:
+            return None
+        return max(0.0, 1 - (self.counted_cpu_s + self.delay_s) / whole_s)
+
+    @property
+    def _threads_s(self) -> float | None:
+        """The time of the counted threads, in seconds; None if they are not most of the program."""
         if self.delay_s is None or self.counted_cpu_s is None or self.threads_s is None:
             return None
         if self.cpu_s is not None and self.counted_cpu_s < _REPRESENTATIVE * (self.cpu_s - 0.01 * self.repeats):
             return None
-        whole = max(self.threads_s, self.counted_cpu_s + self.delay_s)
-        return self.delay_s / whole if whole > 0 else None
+        return max(self.threads_s, self.counted_cpu_s + self.delay_s) or None
 
 
 def signals(repeats: Sequence[Seen], least_s: float = LEAST_TIME_S) -> Signals | None:

@@ -38,8 +38,8 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
 
     Load and CPU time always vary: they count as a difference from 6 repeats on each side, if the medians differ by half
     a process, one percent (hypervisor) or five percent (other processes) of CPU time, and 95 % of all pairs of repeats
-    differ in the same direction. So do waiting for a CPU or for memory, and time stopped by a quota, from five percent
-    on. Limits on I/O and the file system are compared as they are.
+    differ in the same direction. So do waiting for a CPU or for memory, time stopped by a quota, and blocked time, from
+    five percent on. Limits on I/O and the file system are compared as they are.
     """
     hosts = [
         Counter(str(record.seen["host"]) for record in side.all_records() if record.seen.get("host"))
@@ -93,6 +93,7 @@ _WAITING = {
     Kind.DELAY: _of_program(lambda known: known.delay_share),
     Kind.THROTTLED: _of_program(_throttled),
     Kind.MEMORY: _of_program(_short_of_memory),
+    Kind.BLOCKED: _of_program(lambda known: known.blocked_share),
 }
 
 

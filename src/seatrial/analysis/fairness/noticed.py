@@ -39,6 +39,7 @@ class Kind(StrEnum):
     THROTTLED = "time stopped by a CPU quota"
     IO_LIMIT = "limit on I/O"
     MEMORY = "waiting for memory"
+    BLOCKED = "time blocked (files, sockets, sleep)"
     FILE_SYSTEM = "file system"
     COMMAND = "command line"
     TIME = "time of measurement"
