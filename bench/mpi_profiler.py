@@ -15,11 +15,12 @@ A tool is listed for a call only if it wraps that call: mpiP and IPM do not wrap
 down nor record them. On shared cores whole runs fall into two levels, so the best of the rounds is reported as well.
 
     python bench/mpi_profiler.py [--mpi openmpi --mpi mpich] [--mpip openmpi=LIB --mpip mpich=LIB] [--mpip-k0]
-                                 [--ipm openmpi=LIB --ipm mpich=LIB] [--rounds 6] [--batches 40] [--calls 1500]
-                                 [-o docs/results/mpi_profiler.json]
+                                 [--ipm openmpi=LIB --ipm mpich=LIB] [--also NAME=LIB] [--rounds 6]
+                                 [--batches 40] [--calls 1500] [-o docs/results/mpi_profiler.json]
 
 LIB is libmpiP.so or libipm.so, built with that MPI; with -g, the result includes its compiler and flags. --mpip-k0 also
-measures mpiP with MPIP="-k 0", which does not walk the stack.
+measures mpiP with MPIP="-k 0", which does not walk the stack. --also is another build of this profiler, such as that of
+an earlier commit, which is measured in the same rounds.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class Tool:
     name: str
     variables: Mapping[str, str] = field(default_factory=dict)
     defines: frozenset[str] | None = None
+    is_rival: bool = True
 
     def records(self, kind: str) -> bool:
         """Whether it wraps every call in an iteration of this kind."""
@@ -84,6 +86,7 @@ def main() -> None:
     parser.add_argument("--mpip", action="append", default=[], metavar="MPI=LIB")
     parser.add_argument("--mpip-k0", action="store_true", help="also measure mpiP without its stack walk")
     parser.add_argument("--ipm", action="append", default=[], metavar="MPI=LIB")
+    parser.add_argument("--also", action="append", default=[], metavar="NAME=LIB")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--batches", type=int, default=40)
     parser.add_argument("--calls", type=int, default=1500)
@@ -105,7 +108,8 @@ def main() -> None:
             program = built(mpi, Path(where) / f"calls-{name}")
             folder = Path(where) / name
             folder.mkdir()
-            tools = [Tool("bare"), timers(folder), ours(folder, node), *rivals(name, options)]
+            tools = [Tool("bare"), timers(folder), ours(folder, node), *others(options.also, folder, node)]
+            tools += rivals(name, options)
             rounds = []
             for number in range(options.rounds):
                 turn = number % len(tools)
@@ -158,6 +162,19 @@ def timers(folder: Path) -> Tool:
 def ours(folder: Path, node: str) -> Tool:
     """The profiler with call sites, as in `seatrial profile`: in memory until MPI_Finalize copies the table."""
     return Tool(_OURS, profiler_variables(build_profiler(first_compiler()), folder, {}, node_folder=node))
+
+
+def others(builds: Sequence[str], folder: Path, node: str) -> list[Tool]:
+    """Other builds of this profiler, NAME=LIB, under the same conditions."""
+    named = [option.partition("=") for option in builds]
+    return [
+        Tool(
+            name,
+            profiler_variables(Path(library).resolve(strict=True), folder, {}, node_folder=node),
+            is_rival=False,
+        )
+        for name, _, library in named
+    ]
 
 
 def rivals(mpi: str, options: argparse.Namespace) -> list[Tool]:
@@ -247,7 +264,7 @@ def judged(rounds: Sequence[Mapping[str, Mapping[str, float]]], tools: Sequence[
         floor = added[_FLOOR]
         entry["of_two_timers"] = own / timer_ns if timer_ns else None
         entry["of_two_timers_around_it"] = own / floor if floor > 0 else None
-        entry["is_ahead"] = all(own < value for name, value in added.items() if name not in (_OURS, _FLOOR))
+        entry["is_ahead"] = all(own < added[tool.name] for tool in tools[3:] if tool.is_rival and tool.name in added)
         entry["meets_goal"] = (
             entry["ratio"][_OURS] <= _GOAL_PING_PONG
             if kind == "ping_pong"

@@ -37,6 +37,20 @@ def spinners(cpus: Sequence[int]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def passing_spinner(cpu: int, begin_s: float, end_s: float) -> Iterator[None]:
+    """A process on this CPU that spins between two times from now on, and sleeps before."""
+    spin = "import sys, time\nbegin, end = map(float, sys.argv[1:])\nstart = time.monotonic()\ntime.sleep(begin)\n"
+    spin += "while time.monotonic() < start + end: pass"
+    words = ["taskset", "-c", str(cpu), sys.executable, "-c", spin, str(begin_s), str(end_s)]
+    process = subprocess.Popen(words, start_new_session=True)
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextlib.contextmanager
 def quota(cpus: float) -> Iterator[list[str]]:
     """A control group with a CPU quota; gives the words that start a command in it. Raises Skip without the right to
     make one."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from causes.case import BOTH, QUIET_ONLY, Bench, Case, Said, planted
 from causes.libraries import LIBRARIES, Library, built
-from causes.loads import quota, spinners
+from causes.loads import passing_spinner, quota, spinners
 
 HERE = Path(__file__).parent
 SOURCE = HERE / "profiles.c"
@@ -21,8 +21,9 @@ NO_LOSS = frozenset({"computation", "startup"})
 @dataclass(frozen=True)
 class Planted:
     """A step of a program, and the causes that are right: one of `right` first, all of `together`. `cpus` restricts all
-    ranks; `spins` names CPUs with a spinner; `quota` is a CPU quota of a control group. CPUs are counted among those
-    that this process may use. `words` must be said. `allowed` are true besides."""
+    ranks; `spins` names CPUs with a spinner, all the time or from and until `spins_s`; `quota` is a CPU quota of a
+    control group. CPUs are counted among those that this process may use. `words` must be said. `allowed` are true
+    besides."""
 
     name: str
     step: str
@@ -30,6 +31,7 @@ class Planted:
     ranks: int = 2
     cpus: tuple[int, ...] = ()
     spins: tuple[int, ...] = ()
+    spins_s: tuple[float, float] | None = None
     quota: float | None = None
     seconds: float | None = None
     is_quick: bool = False
@@ -134,6 +136,24 @@ CPUS = (
     Planted("four ranks on two CPUs that exchange", "transfer", planted("more-ranks-than-cpus"), ranks=4),
     Planted("both ranks on one CPU", "balanced", planted("ranks-on-the-same-cpus"), cpus=(0,)),
     Planted("a spinner on one CPU", "computing", planted("other-processes"), spins=(1,)),
+    Planted(
+        "a spinner on one CPU for 2 of 8 s",
+        "balanced",
+        planted("other-processes"),
+        spins=(1,),
+        spins_s=(3.0, 5.0),
+        seconds=8.0,
+        words=("after the start",),
+    ),
+    Planted(
+        "a spinner on one CPU for 1.5 of 8 s, and rank 1 computes longer",
+        "imbalance",
+        together=planted("imbalance", "other-processes"),
+        spins=(1,),
+        spins_s=(3.0, 4.5),
+        seconds=8.0,
+        words=("Rank 1",),
+    ),
     Planted("a quota of 0.6 CPUs", "balanced", planted("cpu-quota"), quota=0.6),
 )
 CONTROLS = (
@@ -141,6 +161,9 @@ CONTROLS = (
     Planted("mostly computation", "computing"),
     Planted("even work for longer", "balanced", seconds=6.0),
     Planted("a short run", "balanced", seconds=0.3),
+    Planted(
+        "even work, and a program that sleeps beside it", "balanced", spins=(1,), spins_s=(30.0, 31.0), seconds=8.0
+    ),
     Planted("computation only", "compute-only"),
     Planted("a long computation with a broadcast", "one-bcast"),
     Planted("even work with MPI_Alltoall", "even-alltoall"),
@@ -184,7 +207,11 @@ def _profiled(bench: Bench, one: Planted, library: Library, *, wait: bool) -> Sa
             command[command.index("-n") : command.index("-n")] = ["--bind-to", "none"]
     with contextlib.ExitStack() as stack:
         prefix = stack.enter_context(quota(one.quota)) if one.quota is not None else []
-        stack.enter_context(spinners([bench.cpus[k] for k in one.spins]))
+        if one.spins_s is None:
+            stack.enter_context(spinners([bench.cpus[k] for k in one.spins]))
+        else:
+            for k in one.spins:
+                stack.enter_context(passing_spinner(bench.cpus[k], *one.spins_s))
         document = bench.seatrial(
             "profile",
             *("--results", str(bench.folder / "results"), "--format", "json", *options),

@@ -6,15 +6,20 @@ from collections.abc import Sequence
 
 from seatrial.profiler.tables.extension import (
     COUNTER,
+    CPU_SAMPLE,
     EXTENSION_B,
     HEAD,
+    IN_MPI,
     MOST_COUNTERS,
+    MOST_CPU_SAMPLES,
     MOST_PARALLEL,
     MOST_REGIONS,
     OPENMP,
     PARALLEL,
     REGION,
     REGIONS,
+    SLICES,
+    SPLIT,
 )
 
 
@@ -27,9 +32,15 @@ def extension(
     regions: Sequence[tuple[int, str, int, int, int, int, int]] = (),
     openmp: tuple[int, int, int] | None = None,
     parallel: Sequence[tuple[int, ...]] = (),
+    samples: Sequence[tuple[int, ...]] = (),
+    used: int | None = None,
+    split: tuple[int, int, int, int] = (0, 0, 0, 0),
+    in_mpi: Sequence[tuple[int, int, int]] = (),
 ) -> bytes:
     """`counters`: kind, errno, value, enabled and running ns. `regions`: number of the parent, name, begun, ended,
-    ticks, MPI ticks, CPU ns. `openmp` and `parallel` in the order of the file. None: not requested."""
+    ticks, MPI ticks, CPU ns. `openmp` and `parallel` in the order of the file. None: not requested.
+    `samples`: ticks, then CPU, run delay, busy and steal in ns; `used`: the number that the table claims. `split`:
+    ticks in MPI, those counted, calls counted, own ticks; `in_mpi`: value, enabled and running ns of each counter."""
     requested = (counters is not None) + 2 * (openmp is not None)
     parts = [HEAD.pack(requested, paranoid, has_unit)]
     parts += [COUNTER.pack(*one) for one in counters or ()]
@@ -40,4 +51,9 @@ def extension(
     parts.append(OPENMP.pack(*(openmp or (0, 0, 0))))
     parts += [PARALLEL.pack(*one) for one in parallel]
     parts.append(bytes(PARALLEL.size * (MOST_PARALLEL - len(parallel))))
+    parts.append(SLICES.pack(1, len(samples) if used is None else used, 0))
+    parts += [CPU_SAMPLE.pack(*one) for one in samples]
+    parts.append(bytes(CPU_SAMPLE.size * (MOST_CPU_SAMPLES - len(samples))))
+    parts.append(SPLIT.pack(*split))
+    parts += [IN_MPI.pack(*one) for one in in_mpi]
     return b"".join(parts).ljust(EXTENSION_B, b"\0")

@@ -11,7 +11,7 @@ from profiler.test_diagnosis import REDUCE, first, profile, rank
 from published_schemas import check
 
 from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Signal
-from seatrial.profiler.diagnosis.measured import MeasuredNetwork, judged
+from seatrial.profiler.diagnosis.measured import MeasuredCall, MeasuredNetwork, judged
 from seatrial.profiler.merge.bound import WaitKind, wait_kind
 from seatrial.profiler.merge.polling import polling_calls
 from seatrial.profiler.tables.header import OLD_VERSION
@@ -129,17 +129,44 @@ def test_kinds_of_waiting() -> None:
     assert wait_kind("MPI_Isend") is None and wait_kind("MPI_Init") is None
 
 
+def seconds(network: MeasuredNetwork, call: str, size_B: int) -> float | None:
+    expected = network.expected(call, size_B)
+    return None if expected is None else expected[0]
+
+
 def test_reference_of_this_host() -> None:
     network = MeasuredNetwork({8: 1e-6, 1 << 20: 2e-4, 4 << 20: 1e-3}, {}, "mpi.latency of this results folder")
-    assert network.expected_s("MPI_Recv", 8) == 1e-6 and network.expected_s("MPI_Recv", 0) == 1e-6
-    assert network.expected_s("MPI_Recv", 2 << 20) == pytest.approx(4.47e-4, rel=0.01)
-    assert network.expected_s("MPI_Recv", 8 << 20) is None and network.expected_s("MPI_Allreduce", 8) is None
+    assert seconds(network, "MPI_Recv", 8) == 1e-6 and seconds(network, "MPI_Recv", 0) == 1e-6
+    assert seconds(network, "MPI_Recv", 2 << 20) == pytest.approx(4.47e-4, rel=0.01)
+    assert seconds(network, "MPI_Recv", 8 << 20) is None and seconds(network, "MPI_Allreduce", 8) is None
+    streamed = replace(network, bandwidth_Bps={8: 1e6, 4 << 20: 1e9})
+    assert seconds(streamed, "MPI_Recv", 8 << 20) == pytest.approx(1e-3 + (4 << 20) / 1e9)
     send = [Call("MPI_Recv", 1000, 4 << 20, 2.1e-3, 2e-3)]
     found = [one for one in profile(*(rank(n, 2, send) for n in range(2))).diagnoses if one.cause is Cause.TRANSFER]
+    (unmeasured,) = found
+    assert "no measurement of such a call; by constants (a message on one node" in sentence(unmeasured)
     (slow,) = judged(found, network)
+    assert "no measurement" not in sentence(slow)
     assert "2 times the 1.00 ms" in sentence(slow) and "why is not known" in sentence(slow)
     (near,) = judged(found, replace(network, one_way_s={8: 1e-6, 4 << 20: 1.8e-3}))
     assert "the limit of this library and fabric" in sentence(near) and near.source == network.source
+
+
+def test_collectives_are_judged_by_those_of_as_many_ranks() -> None:
+    exchange = {64: 1e-5, 1 << 20: 1e-3}
+    calls = {
+        "MPI_Allreduce": MeasuredCall(exchange, "mpi.allreduce (ranks=2, nodes=1) of this results folder"),
+        "MPI_Alltoall": MeasuredCall(exchange, "mpi.alltoall"),
+        "MPI_Barrier": MeasuredCall({0: 2e-6}, "mpi.barrier"),
+    }
+    network = MeasuredNetwork({}, {}, "", calls, ranks=2)
+    assert seconds(network, "MPI_Allreduce", 1 << 20) == 1e-3 and seconds(network, "MPI_Barrier", 0) == 2e-6
+    assert seconds(network, "MPI_Alltoall", 2 << 20) == 1e-3, "half of the bytes are for each rank"
+    assert seconds(network, "MPI_Allreduce", 2 << 20) is None and seconds(network, "MPI_Recv", 64) is None
+    reduce = [Call("MPI_Allreduce", 1000, 1 << 20, 2.1e-3, 2e-3)]
+    found = profile(*(rank(n, 2, reduce) for n in range(2))).diagnoses
+    (transfer,) = (one for one in judged(found, network) if one.cause is Cause.TRANSFER)
+    assert "2 times the 1.00 ms that such a call takes by mpi.allreduce (ranks=2" in sentence(transfer)
 
 
 def test_what_ranks_had_of_a_cpu_stands_beside_the_verdict() -> None:

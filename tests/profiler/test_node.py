@@ -116,6 +116,9 @@ def test_a_table_without_extension_has_no_regions() -> None:
         (extension(regions=[(0, "a", 1, 2, 0, 0, 0)]), "ended 2 times"),
         (extension(counters=[(99, 0, 0, 0, 0)]), "unknown kind"),
         (extension(counters=[(1, 0, 5, 10, 11)]), "11 of 10 ns"),
+        (extension(counters=[(1, 0, 5, 10, 10)], split=(1, 2, 1, 0)), "2 of 1 ticks"),
+        (extension(counters=[(1, 0, 5, 10, 10)], in_mpi=[(1, 5, 6)]), "6 of 5 ns in MPI"),
+        (extension(used=65), "65 samples"),
     ],
 )
 def test_an_inconsistent_extension_is_refused(data: bytes, why: str) -> None:
@@ -167,6 +170,32 @@ def test_counters_are_scaled_if_they_took_turns() -> None:
     first, turns = counter_lines(profile)
     assert first.startswith("1.5 instructions per cycle, 6.40 GB/s from memory, 310 MFLOP/s")
     assert "97 % of it by vector instructions" in first and "at least 40 % of the time" in turns
+
+
+def test_counts_in_mpi_are_scaled_to_all_of_its_time() -> None:
+    """Half of the time in MPI was counted: 2e9 cycles and 6e9 instructions, of 2e10 and 3e10 in all."""
+    counters = [(CounterKind.CYCLES, 0, 2 * 10**10, 10 * S, 10 * S), (CounterKind.INSTRUCTIONS, 0, 3 * 10**10, S, S)]
+    data = extension(counters=counters, split=(2 * S, S, 100, 1000), in_mpi=[(2 * 10**9, S, S), (3 * 10**9, S, S // 2)])
+    profile = merged(table(0, 1, data))
+    (found,) = (one.counters for one in profile.per_rank)
+    assert found is not None and found.in_mpi is not None
+    assert found.in_mpi.cycles == pytest.approx(4e9) and found.in_mpi.ipc == pytest.approx(3.0)
+    assert found.ipc_outside == pytest.approx(18 / 16)
+    assert "1.1 outside MPI, 3 in MPI calls" in counter_lines(profile)[1]
+    assert "at least 50 % of the time in MPI" in counter_lines(profile)[1]
+    document = profile_document(profile, 0)
+    check(document, "profile-1")
+    assert document["per_rank"][0]["counters"]["in_mpi"]["counted_share"] == pytest.approx(0.5)
+    several = merged(replace(table(0, 1, data), threads=[Thread([REDUCE]), Thread([REDUCE])]))
+    assert several.per_rank[0].counters.in_mpi is None, "one of the threads is counted"
+
+
+def test_a_rank_that_is_blocked_outside_parallel_regions_is_named() -> None:
+    """It has 3 of 10 s of a CPU, and 2 s in MPI: 5 s are for an unknown reason, 1 s of which may be in a region."""
+    profile = merged(table(0, 1, parallel(busy_s=2.0, wall_s=1.0), cpu_s=3.0))
+    found = named(profile, Cause.BLOCKED)
+    assert found is not None and found.share == pytest.approx(0.4, abs=0.01)
+    assert named(merged(table(0, 1, parallel(busy_s=18.0, wall_s=9.0), cpu_s=3.0)), Cause.BLOCKED) is None
 
 
 def test_a_bound_is_named_near_a_measured_limit_only() -> None:

@@ -18,6 +18,7 @@ from seatrial.environments.shared_library import c_compiler
 from seatrial.model.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.library import INCLUDE
+from seatrial.profiler.merge.bound import is_start
 from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.process_table import read_table
@@ -132,9 +133,38 @@ def fake_counters(tmp_path: Path, mode: str) -> Profile:
 
 def test_counters_are_read_at_the_begin_and_end_and_scaled(tmp_path: Path) -> None:
     counters = fake_counters(tmp_path, "").per_rank[0].counters
-    assert counters is not None and not counters.errors
-    assert (counters.cycles, counters.instructions) == (1000, 2 * 2000), "the second counted for half of the time"
-    assert counters.cache_misses == 2 * 3000 and counters.least_share == 0.5
+    assert counters is not None and not counters.errors and counters.in_mpi is not None
+    # Each reading is 1000 cycles after the one before: two for each call that was counted, one at the end, and one
+    # before MPI_Finalize unless that would take too much of the time.
+    in_calls = counters.in_mpi.cycles * counters.in_mpi.counted_share
+    assert in_calls >= 1000 and round(counters.cycles - 2 * in_calls) in (1000, 2000)
+    assert counters.instructions == 4 * counters.cycles, "the second counted for half of the time"
+    assert counters.cache_misses == 6 * counters.cycles and counters.least_share == 0.5
+
+
+def test_counts_in_mpi_are_told_from_those_outside(regions: tuple[Mpi, Path], tmp_path: Path) -> None:
+    """With events of the kernel: CPU time as cycles."""
+    mpi, program = regions
+    run(mpi, program, tmp_path / "t", 1, "nested", more={"SEATRIAL_PROFILE_COUNTERS": "software"})
+    profile = profiled(tmp_path / "t")
+    (counters,) = (one.counters for one in profile.per_rank)
+    assert counters is not None
+    if counters.errors:
+        pytest.skip(f"perf events cannot be opened here: errno {counters.errors}")
+    inside = counters.in_mpi
+    assert inside is not None and inside.cycles is not None and counters.cycles is not None
+    in_calls_s = sum(one.time_s for one in profile.calls if not is_start(one.call))
+    assert inside.mpi_s == pytest.approx(in_calls_s, rel=1e-6) and 0 < inside.counted_share <= 1
+    assert 0 < inside.cycles < counters.cycles
+
+
+def test_cpu_time_is_sampled_over_time(regions: tuple[Mpi, Path], tmp_path: Path) -> None:
+    mpi, program = regions
+    run(mpi, program, tmp_path / "t", 1, "nested")
+    (cpu,) = (one.cpu for one in profiled(tmp_path / "t").per_rank)
+    assert cpu is not None and cpu.slices is not None and cpu.cpu_s is not None and cpu.delay_s is not None
+    assert 0 < cpu.slices.span_s <= cpu.wall_s and list(cpu.slices.at_s) == sorted(cpu.slices.at_s)
+    assert 0 < cpu.slices.cpu_s[-1] <= cpu.cpu_s and cpu.slices.delay_s[-1] <= cpu.delay_s * 1.0001
 
 
 @pytest.mark.parametrize("mode", ["denied", "closed"])

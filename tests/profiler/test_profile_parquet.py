@@ -15,7 +15,17 @@ def test_it_is_what_the_document_says(tmp_path) -> None:
     profile = crash()
     document = profile_document(profile, 0)
     files = {path.stem: path for path in write_parquet(profile, tmp_path / "it's" / "deep")}
-    assert set(files) == {"calls", "sizes", "matrix", "per_rank", "callsites", "over_time", "io", "regions"}
+    assert set(files) == {
+        "calls",
+        "sizes",
+        "matrix",
+        "per_rank",
+        "callsites",
+        "over_time",
+        "io",
+        "regions",
+        "cpu_slices",
+    }
 
     def rows(name: str, *fields: str):
         return duckdb.sql(f"SELECT {', '.join(fields)} FROM read_parquet(?)", params=[str(files[name])]).fetchall()

@@ -32,7 +32,7 @@ def network_tables(results: Sequence[ExperimentResult]) -> NetworkTables:
 
     Raises UsageError if there are no such tables.
     """
-    latencies, bandwidths = (_measured(results, role) for role in _TABLES)
+    latencies, bandwidths = (times_by_size(results, role) for role in _TABLES)
     fitting = [(a, b) for a in latencies for b in bandwidths if _pair(a[0]) == _pair(b[0])]
     if not fitting:
         times, bandwidths_of = map(benchmark_of, _TABLES)
@@ -44,7 +44,8 @@ def network_tables(results: Sequence[ExperimentResult]) -> NetworkTables:
     return NetworkTables(one_way_s, bandwidth_Bps, (latency.id, bandwidth.id), _pair(latency))
 
 
-def _measured(results: Sequence[ExperimentResult], role: Role) -> list[tuple[ExperimentResult, dict[int, float]]]:
+def times_by_size(results: Sequence[ExperimentResult], role: Role) -> list[tuple[ExperimentResult, dict[int, float]]]:
+    """The results with figures of this role at several sizes, each with its medians by size in bytes."""
     found = []
     for result in results:
         if result.outcome.is_ok:

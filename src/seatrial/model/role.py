@@ -19,6 +19,7 @@ class Role(StrEnum):
     LINE_BOUNCE = "transfer of a cache line between two cores"
     MESSAGE_TIME = "one-way time of a message, by size"
     MESSAGE_BANDWIDTH = "bandwidth of a stream of messages, by size"
+    COLLECTIVE_TIME = "time of a collective operation on the slowest rank, by size"
     RANK_PAIRS = "messages between each pair of ranks"
     DEVICE_MEMORY_BANDWIDTH = "bandwidth of a device's memory"
     DEVICE_FMA_RATE = "FMA rate of a device's vector units"

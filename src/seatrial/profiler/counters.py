@@ -20,6 +20,32 @@ class NodeLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class MpiCounters:
+    """What counters counted while the thread that initialised MPI was in MPI calls, all threads of the rank meanwhile.
+
+    They are read in some of the calls, and scaled to all of the time in MPI: `counted_share` is the part of it in which
+    they were. None: not counted.
+    """
+
+    mpi_s: float
+    counted_share: float
+    cycles: float | None
+    instructions: float | None
+    cache_misses: float | None
+    memory_lines: float | None
+    flops: float | None
+
+    @property
+    def ipc(self) -> float | None:
+        """Instructions per cycle."""
+        return _ratio(self.instructions, self.cycles)
+
+
+def _ratio(of: float | None, to: float | None) -> float | None:
+    return of / to if of is not None and to else None
+
+
+@dataclass(frozen=True, slots=True)
 class RankCounters:
     """Numbers are scaled to the whole time where counters took turns; `least_share` is the smallest part of the time in
     which one of them counted. None: not supported on this machine, or not permitted.
@@ -27,7 +53,8 @@ class RankCounters:
     `cache_misses` are those of the level that the kernel's generic event counts: the last on Intel, the second on AMD.
     `memory_lines` are fills of the data cache from memory. `fp_instructions`: operations of one instruction -> such
     instructions. `flops` counts floating-point operations, a fused multiply-add as two. `wall_s` is the time in which
-    they counted. `errors` are the errnos of what could not be counted; `paranoid` is kernel.perf_event_paranoid.
+    they counted. `in_mpi` is the part in MPI, None if it is not known. `errors` are the errnos of what could not be
+    counted; `paranoid` is kernel.perf_event_paranoid.
     """
 
     wall_s: float
@@ -41,11 +68,19 @@ class RankCounters:
     errors: tuple[int, ...] = ()
     paranoid: int | None = None
     has_unit: bool = True
+    in_mpi: MpiCounters | None = None
 
     @property
     def ipc(self) -> float | None:
         """Instructions per cycle."""
-        return self.instructions / self.cycles if self.instructions is not None and self.cycles else None
+        return _ratio(self.instructions, self.cycles)
+
+    @property
+    def ipc_outside(self) -> float | None:
+        """Instructions per cycle outside MPI; None if the part in MPI is not known."""
+        if self.in_mpi is None:
+            return None
+        return _ratio(_rest(self.instructions, self.in_mpi.instructions), _rest(self.cycles, self.in_mpi.cycles))
 
     @property
     def memory_B(self) -> float | None:
@@ -61,3 +96,7 @@ class RankCounters:
     def is_forbidden(self) -> bool:
         """Whether a setting of the system forbids it."""
         return any(error in (EACCES, EPERM) for error in self.errors)
+
+
+def _rest(whole: float | None, part: float | None) -> float | None:
+    return None if whole is None or part is None else max(0.0, whole - part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ _MAY_MISS = "DOUBLE?"
 
 
 def write_parquet(profile: Profile, folder: Path) -> list[Path]:
-    """Write `calls`, `sizes`, `matrix`, `per_rank`, `callsites`, `over_time`, `io` and
-    `regions`.parquet; return their paths.
+    """Write `calls`, `sizes`, `matrix`, `per_rank`, `callsites`, `over_time`, `io`, `regions` and
+    `cpu_slices`.parquet; return their paths.
 
     Names and units are those of `seatrial.profile/1`. Files are written atomically. Raises StoreError if one cannot be
     written.
@@ -228,6 +229,26 @@ def _io(profile: Profile) -> Columns:
     }
 
 
+def _cpu_slices(profile: Profile) -> Columns:
+    """One row for each rank and slice of time."""
+    known = [
+        (one.rank, one.cpu.slices) for one in profile.per_rank if one.cpu is not None and one.cpu.slices is not None
+    ]
+
+    def grown(name: str) -> list[float]:
+        return [after - before for _, one in known for before, after in pairwise(getattr(one, name))]
+
+    return {
+        "rank": ("UBIGINT", [rank for rank, one in known for _ in one.at_s[1:]]),
+        "from_s": ("DOUBLE", [at_s for _, one in known for at_s in one.at_s[:-1]]),
+        "to_s": ("DOUBLE", [at_s for _, one in known for at_s in one.at_s[1:]]),
+        "cpu_s": ("DOUBLE", grown("cpu_s")),
+        "run_delay_s": ("DOUBLE", grown("delay_s")),
+        "node_busy_s": (_MAY_MISS, grown("busy_s")),
+        "node_steal_s": (_MAY_MISS, grown("steal_s")),
+    }
+
+
 _TABLES: Mapping[str, Callable[[Profile], Columns]] = {
     "calls": _calls,
     "sizes": _sizes,
@@ -237,4 +258,5 @@ _TABLES: Mapping[str, Callable[[Profile], Columns]] = {
     "over_time": _over_time,
     "io": _io,
     "regions": _regions,
+    "cpu_slices": _cpu_slices,
 }

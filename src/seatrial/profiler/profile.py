@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.counters import NodeLimits, RankCounters
+from seatrial.profiler.cpu_slices import CpuSlices
 from seatrial.profiler.diagnosis.cause import Diagnosis
 from seatrial.profiler.openmp import ParallelPlace, RankOpenMp
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
@@ -160,7 +161,7 @@ class RankCpu:
 
     `delay_s` is the time that its threads, summed, were ready to run without running. `mask` are the CPUs that it may
     run on, `quota` the CPUs that its control groups allow (None: no quota), `throttled_share` the share of the quota's
-    periods in which it was used up.
+    periods in which it was used up. `slices` are its CPU time over time, None if not known.
     """
 
     wall_s: float
@@ -175,6 +176,7 @@ class RankCpu:
     throttled_s: float | None
     mask: tuple[int, ...]
     quota: float | None
+    slices: CpuSlices | None = None
 
     @property
     def delay_share(self) -> float | None:

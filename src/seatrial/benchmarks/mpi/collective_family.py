@@ -32,6 +32,7 @@ from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.memory_size import sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample, point_key
 
 _SLICE_S = 0.25
@@ -161,7 +162,16 @@ def _overlap(sample: Sample) -> float:
 def figures(work: str, limit: LimitOf) -> tuple[Figure, ...]:
     """The figures of one operation; `work` says what one of it is."""
     return (
-        Figure("time_max", "time_max", "s", Better.LOWER, _time, f"{work}, on the slowest rank", limit),
+        Figure(
+            "time_max",
+            "time_max",
+            "s",
+            Better.LOWER,
+            _time,
+            f"{work}, on the slowest rank",
+            limit,
+            role=Role.COLLECTIVE_TIME,
+        ),
         Figure("time_mean", "time_mean", "s", Better.LOWER, _time, f"{work}, mean over ranks", limit),
         Figure(
             "overlap",

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
-from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, SMALL_B, bound_of, is_call_rate, is_start
+from seatrial.profiler.diagnosis.reference import reference_of
+from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, SMALL_B, bound_of, is_call_rate, is_start, may_wait
 from seatrial.profiler.profile import Bound
 
 if TYPE_CHECKING:
@@ -91,4 +92,10 @@ def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) 
     if cause is Cause.TRANSFER and made:
         evidence = (*evidence, Evidence(Signal.DATATYPES, made))
     size = None if cause is Cause.STARTUP or not main.largest_B else main.size_B
-    return Diagnosis(cause, min(1.0, time_s / profile.wall_s), Sureness.INFERRED, evidence, call=main.call, size_B=size)
+    source = ""
+    if cause in (Cause.LATENCY, Cause.TRANSFER) and may_wait(main.call):
+        reference = reference_of(len({rank.host for rank in profile.per_rank}))
+        allowed_s = reference.most_s(main.call, main.bytes / main.count, profile.ranks)
+        evidence, source = (*evidence, Evidence(Signal.ALLOWED, allowed_s)), reference.source
+    share = min(1.0, time_s / profile.wall_s)
+    return Diagnosis(cause, share, Sureness.INFERRED, evidence, call=main.call, size_B=size, source=source)

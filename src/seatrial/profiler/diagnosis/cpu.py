@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.diagnosis.delayed_stretch import LEAST_S, Stretch, delayed_stretch, node_within, rank_within
 
 if TYPE_CHECKING:
     from seatrial.profiler.profile import NodeCpu, Profile, RankCpu, RankTotals
@@ -18,8 +19,6 @@ _EXPLAINS = 0.5
 """A cause explains the waiting if it is at least so large, as a share of it."""
 _IDLE = 0.5
 """A node with less of a CPU idle on average is busy."""
-_LEAST_WALL_S = 0.2
-"""The counters of a node have steps of 10 ms."""
 
 
 def cpu_diagnoses(profile: Profile) -> list[Diagnosis]:
@@ -33,10 +32,13 @@ def cpu_diagnoses(profile: Profile) -> list[Diagnosis]:
 
 
 def _of_node(ranks: Sequence[RankTotals], node: NodeCpu | None) -> Diagnosis | None:
-    known = [(rank, rank.cpu) for rank in ranks if rank.cpu is not None and rank.cpu.wall_s >= _LEAST_WALL_S]
+    known = [(rank, rank.cpu) for rank in ranks if rank.cpu is not None and rank.cpu.wall_s >= LEAST_S]
     if not known:
         return None
     worst, cpu = max(known, key=lambda one: one[1].delay_share or 0.0)
+    stretch = delayed_stretch(cpu.slices)
+    if stretch is not None:
+        return _for_a_while(worst, cpu, [one for _, one in known], node, stretch)
     delay = cpu.delay_share or 0.0
     throttled = max(one.throttled_share or 0.0 for _, one in known)
     if delay < LEAST_DELAY and throttled < _LEAST_THROTTLED:
@@ -50,6 +52,27 @@ def _of_node(ranks: Sequence[RankTotals], node: NodeCpu | None) -> Diagnosis | N
         evidence.append(Evidence(Signal.CPU_TIME, cpu.cpu_s / cpu.wall_s))
     cause, more = _why([one for _, one in known], len(ranks), cpu, delay, throttled, node)
     return Diagnosis(cause, delay, Sureness.MEASURED, (*evidence, *more), rank=worst.rank, host=worst.host)
+
+
+def _for_a_while(
+    worst: RankTotals, cpu: RankCpu, cpus: Sequence[RankCpu], node: NodeCpu | None, stretch: Stretch
+) -> Diagnosis:
+    """By what was counted in the stretch alone."""
+    within, own = [rank_within(one, stretch) for one in cpus], rank_within(cpu, stretch)
+    delay = own.delay_share or 0.0
+    throttled = 0.0
+    if (cpu.throttled_s or 0.0) >= _EXPLAINS * stretch.delay_s:
+        throttled = max(one.throttled_share or 0.0 for one in within)
+    beside = None if node is None else node_within(node, cpu.slices, within, stretch)
+    cause, more = _why(within, len(cpus), own, delay, throttled, beside)
+    evidence = [
+        Evidence(Signal.RUN_DELAY, delay),
+        Evidence(Signal.FROM, stretch.begin_s),
+        Evidence(Signal.UNTIL, stretch.end_s),
+        *([] if own.cpu_s is None else [Evidence(Signal.CPU_TIME, own.cpu_s / own.wall_s)]),
+    ]
+    share = min(1.0, stretch.delay_s / cpu.wall_s)
+    return Diagnosis(cause, share, Sureness.MEASURED, (*evidence, *more), rank=worst.rank, host=worst.host)
 
 
 def _why(

@@ -44,7 +44,8 @@ _NOT_AT_CALLS = frozenset(
 )
 """The place of an MPI call is no part of these."""
 _BEFORE_ALL = NO_CPU_CAUSES - {Cause.NO_CPU}
-"""Missing CPUs with a known reason come first, whatever their share; the other causes depend on them."""
+"""Missing CPUs with a known reason come first, if they were missing for a tenth of the time: the other causes depend on
+them."""
 
 
 def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
@@ -53,18 +54,23 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     if not profile.calls or profile.wall_s <= 0:
         return ()
     no_cpu = cpu_diagnoses(profile)
+    is_delayed = _some_rank_was_delayed(profile) or any(one.share >= LEAST_DELAY for one in no_cpu)
     if not profile.trust.has_sizes:
         return (*no_cpu, _without_sizes(profile) if profile.mpi_share >= LEAST_SHARE else _computation(profile))
-    found = [*no_cpu, *([] if no_cpu or _some_rank_was_delayed(profile) else _waiting(profile))]
+    found = [*no_cpu, *([] if is_delayed else _waiting(profile))]
     serial = frozenset(one.rank for one in found if one.cause is Cause.SERIAL_IO and one.rank is not None)
     blocked = frozenset(one.rank for one in found if one.cause is Cause.BLOCKED_RANK and one.rank is not None)
     found += [*io_diagnoses(profile, serial), *blocked_diagnoses(profile, blocked | serial)]
-    found += call_diagnoses(profile, is_delayed=bool(no_cpu))
+    found += call_diagnoses(profile, is_delayed=is_delayed)
     if not no_cpu:
         found = _with_paging([*found, *node_diagnoses(profile)])
     named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= _least(one)]
-    named.sort(key=lambda one: (one.cause not in _BEFORE_ALL, -one.share))
+    named.sort(key=lambda one: (not _is_before_all(one), -one.share))
     return tuple(named) or (_computation(profile),)
+
+
+def _is_before_all(one: Diagnosis) -> bool:
+    return one.cause in _BEFORE_ALL and one.share >= LEAST_DELAY
 
 
 def _least(one: Diagnosis) -> float:

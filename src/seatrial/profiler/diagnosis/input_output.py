@@ -43,7 +43,7 @@ def io_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis]:
 def blocked_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis]:
     """Ranks that sleep, wait for other programs, or are blocked for an unknown reason, outside MPI."""
     ranks = [rank for rank in profile.per_rank if rank.rank not in named]
-    times = {rank.rank: _blocked_s(rank, has_threads=bool(profile.parallel)) for rank in ranks}
+    times = {rank.rank: _blocked_s(rank) for rank in ranks}
     total_s = sum(times.values())
     if total_s <= 0 or profile.wall_s <= 0:
         return []
@@ -54,7 +54,9 @@ def blocked_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis
     return [Diagnosis(Cause.BLOCKED, share, Sureness.MEASURED, evidence, rank=most.rank, host=most.host)]
 
 
-def _blocked_s(rank: RankTotals, *, has_threads: bool) -> float:
-    """With OpenMP, only what was seen: a rank is also blocked while it waits for its own threads."""
+def _blocked_s(rank: RankTotals) -> float:
+    """With OpenMP, what is blocked for an unknown reason counts as far as it cannot have been in parallel regions:
+    there, a rank may wait for its own threads to wake up."""
     work = work_of(rank)
-    return work[Work.SLEEP] + work[Work.OTHERS] + (0.0 if has_threads else work[Work.BLOCKED])
+    parallel_s = 0.0 if rank.openmp is None else rank.openmp.parallel_s
+    return work[Work.SLEEP] + work[Work.OTHERS] + max(0.0, work[Work.BLOCKED] - parallel_s)

@@ -44,3 +44,8 @@ class Reference:
 
 ON_ONE_HOST = Reference(4e-6, 1e9, "a message on one node: 4 µs and 1 GB/s")
 BETWEEN_HOSTS = Reference(200e-6, 30e6, "a message over Gigabit Ethernet: 200 µs and 30 MB/s")
+
+
+def reference_of(hosts: int) -> Reference:
+    """The constants for ranks on so many hosts."""
+    return ON_ONE_HOST if hosts == 1 else BETWEEN_HOSTS

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from math import nan
 
+from seatrial.profiler.cpu_slices import CpuSlices
 from seatrial.profiler.profile import NodeCpu, RankCpu
 from seatrial.profiler.tables.process_table import ProcessTable
 
 
-def rank_cpu(table: ProcessTable) -> RankCpu | None:
-    """What the kernel counted for a rank, None if it did not reach the end of MPI."""
+def rank_cpu(table: ProcessTable, start_s: float | None = None) -> RankCpu | None:
+    """What the kernel counted for a rank, None if it did not reach the end of MPI. With slices of time if `start_s` is
+    given: when the first rank was loaded, in seconds since the epoch."""
     use, right = table.cpu_use, table.cpu_right
     if use is None or use.wall_s <= 0:
         return None
@@ -26,7 +31,32 @@ def rank_cpu(table: ProcessTable) -> RankCpu | None:
         throttled_s=use.throttled_s,
         mask=() if right is None else right.mask,
         quota=None if right is None else right.quota,
+        slices=None if start_s is None else _slices(table, start_s),
     )
+
+
+def _slices(table: ProcessTable, start_s: float) -> CpuSlices | None:
+    """None if there are less than two samples with CPU time."""
+    samples = () if table.extension is None else table.extension.samples.list
+    known = [one for one in samples if one.cpu_ns is not None and one.delay_ns is not None]
+    if len(known) < 2:
+        return None
+    loaded_s = table.loaded_at_s - start_s
+    return CpuSlices(
+        at_s=array("d", [loaded_s + one.at / table.ticks_per_s for one in known]),
+        cpu_s=_grown(one.cpu_ns for one in known),
+        delay_s=_grown(one.delay_ns for one in known),
+        busy_s=_grown(one.busy_ns for one in known),
+        steal_s=_grown(one.steal_ns for one in known),
+    )
+
+
+def _grown(values: Iterable[int | None]) -> array[float]:
+    """Seconds since the first of these ns. Run delay shrinks when a thread ends: that is no growth."""
+    column = array("d", [0.0])
+    for before, after in pairwise(values):
+        column.append(nan if before is None or after is None else column[-1] + max(0, after - before) / 1e9)
+    return column
 
 
 def node_cpus(tables: Sequence[ProcessTable]) -> tuple[NodeCpu, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.profiler.call_site import Frame
 from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.diagnosis.diagnose import diagnose
-from seatrial.profiler.diagnosis.reference import BETWEEN_HOSTS, ON_ONE_HOST
+from seatrial.profiler.diagnosis.reference import reference_of
 from seatrial.profiler.merge.counters import rank_counters
 from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
@@ -93,7 +93,7 @@ def _profile(
     rows = all_rows(tables)
     trust = _trust(tables, size)
     matrix, unmatched = pair_table(tables, size)
-    reference = ON_ONE_HOST if len({table.host for table in tables}) == 1 else BETWEEN_HOSTS
+    reference = reference_of(len({table.host for table in tables}))
     barrier_s = reference.most_s("MPI_Barrier", 0, size)
     sizes = size_totals(rows, names, measured_waiting(tables, barrier_s), reference, size, has_sizes=trust.has_sizes)
     ranks = _per_rank(tables, rows, sizes, names)
@@ -103,7 +103,7 @@ def _profile(
         elapsed_s=max(table.wall_s for table in tables),
         wall_s=sum(one.wall_s for one in ranks),
         mpi_s=sum(one.mpi_s for one in ranks),
-        overhead_s=sum(one.calls * table.own_s for one, table in zip(ranks, tables, strict=True)),
+        overhead_s=sum(_own_s(one.calls, table) for one, table in zip(ranks, tables, strict=True)),
         calls=tuple(call_totals(rows, sizes, names, len(tables))),
         sizes=tuple(sizes),
         matrix=matrix,
@@ -122,6 +122,15 @@ def _profile(
     return replace(profile, diagnoses=diagnose(profile))
 
 
+def _own_s(calls: int, table: ProcessTable) -> float:
+    """What the profiler took in a rank: for each call, for samples of CPU time, and for reading counters."""
+    ticks = 0
+    if table.extension is not None:
+        ticks = table.extension.samples.own_ticks
+        ticks += 0 if table.extension.counters is None else table.extension.counters.split.own_ticks
+    return calls * table.own_s + ticks / table.ticks_per_s
+
+
 def _per_rank(
     tables: Sequence[ProcessTable], rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str]
 ) -> list[RankTotals]:
@@ -135,6 +144,7 @@ def _per_rank(
 
     collective = np.array([False, *(_is_collective(name) for name in names)])
     time_s = np.bincount(rows.process, rows.time_s, len(tables))
+    start_s = min(table.loaded_at_s for table in tables)
     waits = without_skew(rank_waits(rows, sizes, names, len(tables)), tables)
     calls, collective_B = summed(rows.count), summed(rows.bytes, collective[rows.call])
     return [
@@ -149,7 +159,7 @@ def _per_rank(
             collective_B=collective_B[k],
             threads=len(table.threads),
             state=_STATES[table.state],
-            cpu=rank_cpu(table),
+            cpu=rank_cpu(table, start_s),
             waits=waits[k],
             system=table.system_uses,
             counters=rank_counters(table),

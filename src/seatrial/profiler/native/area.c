@@ -1,5 +1,6 @@
 #include "area.h"
 
+#include "cpu_slices.h"
 #include "look_up.h"
 #include "rebind.h"
 #include "region.h"
@@ -35,6 +36,7 @@ uint64_t seatrial_generation = 1;
 bool seatrial_examines_calls;
 unsigned seatrial_examine_reasons;
 word (*seatrial_refine_site)(word site);
+struct seatrial_call_watch seatrial_call_watch;
 
 /* Absorbs counts for which no slot was free; it is never read. */
 static _Thread_local struct seatrial_slot discarded;
@@ -155,6 +157,10 @@ word seatrial_enter_slowly(word site) {
   site = here->site != 0 ? here->site : site;
   if (!SEATRIAL_LIKELY(seatrial_refine_site == NULL))
     site = seatrial_refine_site(site);
+  if (!SEATRIAL_LIKELY(seatrial_call_watch.entered == NULL)) {
+    here->until = 0; /* the call ends in seatrial_add_time */
+    seatrial_call_watch.entered();
+  }
   return seatrial_in_region(site);
 }
 
@@ -313,6 +319,7 @@ static void tidy(uint64_t now) {
   if (header == NULL)
     return;
   header->last_call_at = now;
+  seatrial_take_slice_if_due(now);
   /* Measured again from time to time, so that the rate is accurate even if the process is
    * killed. */
   if (seatrial_thread_state.tidy_at >> 30 != (now + TIDY_TICKS) >> 30) {
@@ -327,6 +334,8 @@ static void tidy(uint64_t now) {
 void seatrial_add_time(uint64_t begin, uint64_t end) {
   struct seatrial_thread_state* here = &seatrial_thread_state;
   add_over_time(begin, end);
+  if (!SEATRIAL_LIKELY(seatrial_call_watch.left == NULL))
+    seatrial_call_watch.left(begin, end);
   if (end > here->tidy_at)
     tidy(end);
   const uint64_t bin = (end - here->loaded_at) >> here->bin_shift;

@@ -63,10 +63,18 @@ enum seatrial_reason {
   SEATRIAL_EXAMINES_FOR_TRACE = 1,
   SEATRIAL_EXAMINES_FOR_WAITING = 2,
   SEATRIAL_EXAMINES_FOR_REGIONS = 4,
-  SEATRIAL_EXAMINES_FOR_PLACES = 8
+  SEATRIAL_EXAMINES_FOR_PLACES = 8,
+  SEATRIAL_EXAMINES_FOR_COUNTERS = 16
 };
 extern unsigned seatrial_examine_reasons SEATRIAL_HIDDEN;
 extern bool seatrial_examines_calls SEATRIAL_HIDDEN; /* set once this or another thread counts */
+
+/* Called before and after each call, if calls are examined for it; the second also for others. */
+struct seatrial_call_watch {
+  void (*entered)(void);
+  void (*left)(uint64_t begin, uint64_t end);
+};
+extern struct seatrial_call_watch seatrial_call_watch SEATRIAL_HIDDEN;
 
 /* What replaces the address of a call site, if calls are examined for places. */
 extern word (*seatrial_refine_site)(word site) SEATRIAL_HIDDEN;

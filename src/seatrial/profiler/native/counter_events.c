@@ -107,3 +107,14 @@ unsigned seatrial_counter_events(struct seatrial_event* events, unsigned most) {
   }
   return count;
 }
+
+unsigned seatrial_software_events(struct seatrial_event* events, unsigned most) {
+  const struct seatrial_event known[] = {
+      {SEATRIAL_CYCLES, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
+      {SEATRIAL_CACHE_MISSES, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
+  };
+  unsigned count = 0;
+  for (size_t i = 0; i < sizeof known / sizeof *known && count < most; i++)
+    events[count++] = known[i];
+  return count;
+}

@@ -13,4 +13,8 @@ struct seatrial_event {
 /* Writes at most `most` of them; returns how many. */
 unsigned seatrial_counter_events(struct seatrial_event* events, unsigned most);
 
+/* The same with what every kernel counts instead: CPU time in ns as cycles, page faults as cache
+ * misses. For tests on machines without hardware counters. */
+unsigned seatrial_software_events(struct seatrial_event* events, unsigned most);
+
 #endif

@@ -16,11 +16,6 @@
 
 enum { HIGH_DESCRIPTOR = 512 }; /* programs expect low numbers for their own files */
 
-/* What a read returns (perf_event_open(2), PERF_FORMAT_TOTAL_TIME_*). */
-struct reading {
-  uint64_t value, enabled_ns, running_ns;
-};
-
 /* `id` is the kernel's number of the event: a program may close descriptors that it did not open,
  * and the same number may be a file of its own later. */
 static struct {
@@ -28,14 +23,20 @@ static struct {
   int file;
   int error;
   uint64_t id;
-  struct reading first;
+  struct seatrial_counter_reading first;
 } opened[SEATRIAL_MOST_COUNTERS];
 static unsigned count;
 static bool has_started;
 
-static bool is_requested(void) {
+/* The events to count: none, those of the hardware (1), or those that every kernel has (software).
+ */
+static unsigned requested_events(struct seatrial_event* events) {
   const char* requested = getenv("SEATRIAL_PROFILE_COUNTERS");
-  return seatrial_is_enabled() && requested != NULL && requested[0] == '1';
+  if (!seatrial_is_enabled() || requested == NULL)
+    return 0;
+  if (strcmp(requested, "software") == 0)
+    return seatrial_software_events(events, SEATRIAL_MOST_COUNTERS);
+  return requested[0] == '1' ? seatrial_counter_events(events, SEATRIAL_MOST_COUNTERS) : 0;
 }
 
 static int open_event(const struct seatrial_event* event) {
@@ -60,11 +61,9 @@ static int open_event(const struct seatrial_event* event) {
 
 /* When the library is loaded, before the program starts threads. */
 __attribute__((constructor)) static void open_counters(void) {
-  if (!is_requested())
-    return;
   const int saved = errno;
   struct seatrial_event events[SEATRIAL_MOST_COUNTERS];
-  count = seatrial_counter_events(events, SEATRIAL_MOST_COUNTERS);
+  count = requested_events(events);
   for (unsigned i = 0; i < count; i++) {
     opened[i].event = events[i];
     opened[i].file = open_event(&events[i]);
@@ -75,7 +74,11 @@ __attribute__((constructor)) static void open_counters(void) {
   errno = saved;
 }
 
-static int read_event(unsigned i, struct reading* into) {
+unsigned seatrial_counter_count(void) {
+  return has_started ? count : 0;
+}
+
+int seatrial_read_counter(unsigned i, struct seatrial_counter_reading* into) {
   uint64_t id;
   if (opened[i].error != 0)
     return opened[i].error;
@@ -119,7 +122,7 @@ void seatrial_start_counters(void) {
   errno = saved;
   for (unsigned i = 0; i < count; i++) {
     struct seatrial_counter* counter = &seatrial_extension()->counters[i];
-    const int reason = read_event(i, &opened[i].first);
+    const int reason = seatrial_read_counter(i, &opened[i].first);
     if (opened[i].error == 0)
       opened[i].error = reason;
     counter->kind = opened[i].event.kind;
@@ -132,9 +135,9 @@ void seatrial_read_counters(void) {
     return;
   for (unsigned i = 0; i < count; i++) {
     struct seatrial_counter* counter = &seatrial_extension()->counters[i];
-    struct reading now;
-    const struct reading* first = &opened[i].first;
-    counter->error = read_event(i, &now);
+    struct seatrial_counter_reading now;
+    const struct seatrial_counter_reading* first = &opened[i].first;
+    counter->error = seatrial_read_counter(i, &now);
     if (counter->error != 0)
       continue;
     counter->value = now.value - first->value;

@@ -183,9 +183,16 @@ static uint64_t time_ns(clockid_t clock) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+void seatrial_read_cpu_time(struct seatrial_cpu_use* into) {
+  memset(into, 0xff, sizeof *into);
+  into->cpu_ns = time_ns(CLOCK_PROCESS_CPUTIME_ID);
+  into->run_delay_ns = run_delay_ns();
+  read_node(into);
+}
+
 void seatrial_read_cpu_use(struct seatrial_cpu_use* into) {
   struct rusage usage;
-  memset(into, 0xff, sizeof *into);
+  seatrial_read_cpu_time(into);
   if (getrusage(RUSAGE_SELF, &usage) == 0) {
     into->voluntary = (uint64_t)usage.ru_nvcsw;
     into->involuntary = (uint64_t)usage.ru_nivcsw;
@@ -193,9 +200,6 @@ void seatrial_read_cpu_use(struct seatrial_cpu_use* into) {
     into->major_faults = (uint64_t)usage.ru_majflt;
     into->most_resident_bytes = (uint64_t)usage.ru_maxrss * 1024u;
   }
-  into->cpu_ns = time_ns(CLOCK_PROCESS_CPUTIME_ID);
-  into->run_delay_ns = run_delay_ns();
-  read_node(into);
   read_throttling(into);
   into->at_ns = (int64_t)time_ns(CLOCK_MONOTONIC_RAW);
 }

@@ -7,6 +7,10 @@
 /* Takes a sample. What the kernel does not report is SEATRIAL_UNREPORTED. */
 void seatrial_read_cpu_use(struct seatrial_cpu_use* into);
 
+/* The part of a sample that is cheap enough to be taken often: CPU time, run delay, and what the
+ * node did. The rest is SEATRIAL_UNREPORTED, and `at_ns` is not set. */
+void seatrial_read_cpu_time(struct seatrial_cpu_use* into);
+
 /* The CPUs that the calling thread may run on, the number of CPUs online, and the CPU quota of its
  * control groups. */
 void seatrial_read_cpu_right(struct seatrial_cpu_right* into);

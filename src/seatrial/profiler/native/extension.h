@@ -1,6 +1,6 @@
 /* What a process records beside its MPI calls: hardware counters, regions that the program names,
- * OpenMP. A part of the table of its own (table_file.h), between the module map and the areas of
- * the threads. */
+ * OpenMP, CPU time over time. A part of the table of its own (table_file.h), between the module map
+ * and the areas of the threads. */
 #ifndef SEATRIAL_EXTENSION_H
 #define SEATRIAL_EXTENSION_H
 
@@ -14,6 +14,7 @@ enum {
   SEATRIAL_REGION_NAME_BYTES = 64,
   SEATRIAL_REGION_DEPTH = 16,
   SEATRIAL_MOST_PARALLEL = 64,
+  SEATRIAL_MOST_CPU_SAMPLES = 64,
   SEATRIAL_EXTENSION_BYTES = 4 * 4096
 };
 
@@ -90,6 +91,39 @@ struct seatrial_openmp {
   struct seatrial_parallel list[SEATRIAL_MOST_PARALLEL];
 };
 
+/* CPU time so far; as in struct seatrial_cpu_use, but without its rest. */
+struct seatrial_cpu_sample {
+  uint64_t at; /* ticks */
+  uint64_t cpu_ns;
+  uint64_t run_delay_ns;
+  uint64_t node_busy_ns;
+  uint64_t node_steal_ns;
+};
+
+/* Samples at the ends of MPI calls, from MPI_Init to the end of MPI. When all are used, every
+ * second one is dropped and the period doubles; in a process that is killed meanwhile, some are
+ * there twice. */
+struct seatrial_cpu_slices {
+  uint64_t period; /* ticks between samples, at least; 0: none are taken */
+  uint64_t used;
+  uint64_t own_ticks; /* the time that taking them took */
+  struct seatrial_cpu_sample list[SEATRIAL_MOST_CPU_SAMPLES];
+};
+
+/* What the hardware counters counted in MPI calls of the thread that initialised MPI, all threads
+ * meanwhile: not in each call, so that reading them takes little of the time. */
+struct seatrial_counter_split {
+  uint64_t ticks;         /* in MPI calls of this thread, while the counters ran */
+  uint64_t counted_ticks; /* in those that were counted */
+  uint64_t counted_calls;
+  uint64_t own_ticks; /* the time that reading took */
+  struct {
+    uint64_t value;
+    uint64_t enabled_ns;
+    uint64_t running_ns;
+  } in_mpi[SEATRIAL_MOST_COUNTERS];
+};
+
 struct seatrial_extension {
   uint32_t requested;
   int32_t paranoid;  /* kernel.perf_event_paranoid; INT32_MIN: unknown */
@@ -97,6 +131,8 @@ struct seatrial_extension {
   struct seatrial_counter counters[SEATRIAL_MOST_COUNTERS];
   struct seatrial_regions regions;
   struct seatrial_openmp openmp;
+  struct seatrial_cpu_slices slices;
+  struct seatrial_counter_split split;
 };
 
 _Static_assert(sizeof(struct seatrial_extension) <= SEATRIAL_EXTENSION_BYTES, "it has these pages");

@@ -2,7 +2,9 @@
 
 #include "area.h"
 #include "communicator.h"
+#include "counter_split.h"
 #include "counters.h"
+#include "cpu_slices.h"
 #include "deliver.h"
 #include "family.h"
 #include "library.h"
@@ -40,6 +42,8 @@ static void begun(void) {
   seatrial_open_regions();
   seatrial_open_openmp();
   seatrial_start_counters();
+  seatrial_begin_counter_split();
+  seatrial_begin_slices();
   header->initialized_at = seatrial_ticks();
   header->state = SEATRIAL_INITIALIZED;
 }
@@ -87,7 +91,9 @@ void seatrial_opened_session(word address) {
 static void update_header(struct seatrial_header* header, uint64_t now) {
   header->last_call_at = now;
   seatrial_close_regions(now);
+  seatrial_end_counter_split();
   seatrial_read_counters();
+  seatrial_end_slices();
   seatrial_sample_cpu();
   seatrial_measure_clock();
   seatrial_write_modules((char*)header + SEATRIAL_PAGE);

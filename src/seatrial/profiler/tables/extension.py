@@ -1,4 +1,5 @@
-"""What a process's table holds beside its MPI calls: hardware counters, regions that the program names, OpenMP.
+"""What a process's table holds beside its MPI calls: hardware counters, regions that the program names, OpenMP, and CPU
+time over time.
 
 The format is defined in `profiler/native/extension.h`. A table may come from anywhere: every number is checked or
 bounded here.
@@ -16,6 +17,7 @@ EXTENSION_B = 4 * 4096
 MOST_COUNTERS = 16
 MOST_REGIONS = 64
 MOST_PARALLEL = 64
+MOST_CPU_SAMPLES = 64
 
 HEAD = struct.Struct("<IiQ")
 COUNTER = struct.Struct("<IiQQQ")
@@ -25,9 +27,16 @@ OPENMP = struct.Struct("<3Q")
 PARALLEL = struct.Struct("<10Q")
 REGIONS_AT = HEAD.size + MOST_COUNTERS * COUNTER.size
 OPENMP_AT = REGIONS_AT + REGIONS.size + MOST_REGIONS * REGION.size
+SLICES = struct.Struct("<3Q")
+CPU_SAMPLE = struct.Struct("<5Q")
+SLICES_AT = OPENMP_AT + OPENMP.size + MOST_PARALLEL * PARALLEL.size
+SPLIT = struct.Struct("<4Q")
+IN_MPI = struct.Struct("<3Q")
+SPLIT_AT = SLICES_AT + SLICES.size + MOST_CPU_SAMPLES * CPU_SAMPLE.size
 
 _COUNTERS_REQUESTED, _OPENMP_REQUESTED = 1, 2
 _UNKNOWN_LEVEL = -(1 << 31)
+_UNREPORTED = (1 << 64) - 1
 
 
 class CounterKind(IntEnum):
@@ -64,6 +73,45 @@ class Counters:
     paranoid: int | None
     has_unit: bool
     list: tuple[Counter, ...]
+    split: CounterSplit
+
+
+class InMpi(NamedTuple):
+    """What one counter counted in MPI calls; times as in Counter."""
+
+    value: int
+    enabled_ns: int
+    running_ns: int
+
+
+class CounterSplit(NamedTuple):
+    """The MPI calls of the thread that initialised MPI: `ticks` of all, `counted_ticks` and `counted_calls` of those in
+    which the counters were read; `own_ticks` were spent on reading. `in_mpi` is in the order of the counters."""
+
+    ticks: int
+    counted_ticks: int
+    counted_calls: int
+    own_ticks: int
+    in_mpi: tuple[InMpi, ...]
+
+
+class CpuSample(NamedTuple):
+    """CPU time of a process so far, and of its node, in ns; None where the kernel did not report it. `at` is in ticks
+    since the process was loaded."""
+
+    at: int
+    cpu_ns: int | None
+    delay_ns: int | None
+    busy_ns: int | None
+    steal_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSamples:
+    """In order of time. `own_ticks` were spent on taking them."""
+
+    own_ticks: int
+    list: tuple[CpuSample, ...]
 
 
 class RegionRow(NamedTuple):
@@ -133,15 +181,18 @@ class Extension:
     counters: Counters | None
     regions: Regions
     openmp: OpenMp | None
+    samples: CpuSamples
 
 
-def parse_extension(data: bytes) -> Extension:
-    """The extension in these EXTENSION_B bytes. Raises ValueError with the reason for inconsistent ones."""
+def parse_extension(data: bytes, loaded_at: int) -> Extension:
+    """The extension in these EXTENSION_B bytes; the process was loaded at `loaded_at` ticks. Raises ValueError with the
+    reason for inconsistent ones."""
     requested, paranoid, has_unit = HEAD.unpack_from(data)
     return Extension(
         counters=_counters(data, paranoid, bool(has_unit)) if requested & _COUNTERS_REQUESTED else None,
         regions=_regions(data),
         openmp=_openmp(data) if requested & _OPENMP_REQUESTED else None,
+        samples=_samples(data, loaded_at),
     )
 
 
@@ -156,7 +207,34 @@ def _counters(data: bytes, paranoid: int, has_unit: bool) -> Counters:
         if counter.running_ns > counter.enabled_ns:
             raise ValueError(f"a counter ran for {counter.running_ns} of {counter.enabled_ns} ns")
         found.append(counter)
-    return Counters(None if paranoid == _UNKNOWN_LEVEL else paranoid, has_unit, tuple(found))
+    split = _split(data, len(found))
+    return Counters(None if paranoid == _UNKNOWN_LEVEL else paranoid, has_unit, tuple(found), split)
+
+
+def _split(data: bytes, counters: int) -> CounterSplit:
+    ticks, counted, calls, own = SPLIT.unpack_from(data, SPLIT_AT)
+    if counted > ticks:
+        raise ValueError(f"counters were read in {counted} of {ticks} ticks in MPI")
+    in_mpi = tuple(InMpi(*one) for one in _rows(IN_MPI, data, SPLIT_AT + SPLIT.size, counters))
+    for one in in_mpi:
+        if one.running_ns > one.enabled_ns:
+            raise ValueError(f"a counter ran for {one.running_ns} of {one.enabled_ns} ns in MPI")
+    return CounterSplit(ticks, counted, calls, own, in_mpi)
+
+
+def _samples(data: bytes, loaded_at: int) -> CpuSamples:
+    """Without those that are not later than the one before: a process that was killed while it dropped some has them
+    twice."""
+    _, used, own = SLICES.unpack_from(data, SLICES_AT)
+    if used > MOST_CPU_SAMPLES:
+        raise ValueError(f"it claims {used} samples of CPU time")
+    found: list[CpuSample] = []
+    last = loaded_at
+    for at, *values in _rows(CPU_SAMPLE, data, SLICES_AT + SLICES.size, used):
+        if at > last:
+            found.append(CpuSample(at - loaded_at, *(None if value == _UNREPORTED else value for value in values)))
+            last = at
+    return CpuSamples(own, tuple(found))
 
 
 def _regions(data: bytes) -> Regions:

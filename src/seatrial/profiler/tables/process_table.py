@@ -301,7 +301,7 @@ class _Reader:
         is_between = at >= PAGE_B + MODULES_B and at + EXTENSION_B <= head.thread_offset - head.places_bytes
         require(is_between, f"its extension begins at {at}, inside other parts")
         try:
-            return parse_extension(self._bytes(at, EXTENSION_B, "the extension"))
+            return parse_extension(self._bytes(at, EXTENSION_B, "the extension"), head.loaded_at)
         except ValueError as error:
             raise DamageError(str(error)) from None
 

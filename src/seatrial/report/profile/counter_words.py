@@ -26,6 +26,7 @@ def counter_lines(profile: Profile) -> list[str]:
     if not known:
         return [why_not(counted[0])]
     said = [", ".join(part for part in (_ipc(known), _memory(profile, known), _flops(profile, known)) if part)]
+    said += _split(known)
     least = min(one.least_share for one in known)
     if least < _TURNS:
         said.append(
@@ -48,6 +49,21 @@ def why_not(counters: RankCounters) -> str:
         return "not supported here: the kernel has no perf events"
     errors = ", ".join(map(str, counters.errors)) or "none"
     return f"nothing was counted (errno: {errors})"
+
+
+def _split(known: Sequence[RankCounters]) -> list[str]:
+    """Instructions per cycle outside MPI and in it: a rank that waits actively makes many, without any work."""
+    inside = [one.in_mpi for one in known if one.in_mpi is not None]
+    outside_ipc = [ipc for one in known if (ipc := one.ipc_outside) is not None]
+    inside_ipc = [ipc for one in inside if (ipc := one.ipc) is not None]
+    if not outside_ipc or not inside_ipc:
+        return []
+    least = min(one.counted_share for one in inside)
+    of = "" if least >= _TURNS else f" (read in calls with at least {show_percent(least)} of the time in MPI)"
+    return [
+        f"instructions per cycle: {_spread(outside_ipc)} outside MPI, {_spread(inside_ipc)} in MPI calls, where active "
+        f"waiting counts too{of}"
+    ]
 
 
 def _ipc(known: Sequence[RankCounters]) -> str:

@@ -30,7 +30,15 @@ def lost_share(diagnoses: Sequence[Diagnosis]) -> str:
     if not diagnoses or diagnoses[0].cause not in NO_CPU_CAUSES:
         return ""
     first = diagnoses[0]
-    return f"Rank {first.rank} waited for a CPU {show_percent(first.share)} of the time: {short_words(first)}"
+    span = _span(first)
+    mostly = f", from {span}" if span else ""
+    return f"Rank {first.rank} waited for a CPU {show_percent(first.share)} of the time{mostly}: {short_words(first)}"
+
+
+def _span(one: Diagnosis) -> str:
+    """When it was, if it was not always."""
+    begin_s, end_s = one.value(Signal.FROM), one.value(Signal.UNTIL)
+    return "" if begin_s is None or end_s is None else f"{begin_s:.1f} s to {end_s:.1f} s"
 
 
 def _place(one: Diagnosis) -> str:
@@ -60,10 +68,14 @@ def _call(one: Diagnosis) -> str:
 
 def _waited(one: Diagnosis, why: str) -> str:
     ran = one.value(Signal.CPU_TIME)
-    got = "" if ran is None else f" and had {cpus_words(round(ran, 2))} on average"
+    span = _span(one)
+    got = "" if ran is None else f" and had {cpus_words(round(ran, 2))}{'' if span else ' on average'}"
+    of = "its time"
+    if span:
+        of = f"the time from {span} after the start ({show_percent(one.share)} of all its time)"
     return (
         f"{_first_upper(rank_words(one))} was ready to run, but had no CPU, for {_percent(one, Signal.RUN_DELAY)} of "
-        f"its time{got}: {why}. Times in MPI include waiting for such ranks."
+        f"{of}{got}: {why}. Times in MPI include waiting for such ranks."
     )
 
 
@@ -216,12 +228,18 @@ def _transfer(one: Diagnosis) -> str:
 
 
 def _against(one: Diagnosis) -> str:
-    """How the fast calls compare with what a message takes here by measurement."""
+    """How the fast calls compare with what such a call takes here by measurement, or else by constants."""
     expected_s, best_s = one.value(Signal.REFERENCE), number_of(one, Signal.CALL_BEST)
+    allowed_s = one.value(Signal.ALLOWED)
+    if not expected_s and allowed_s:
+        return (
+            f" The results folder has no measurement of such a call; by constants ({one.source}), it takes at most "
+            f"{show(allowed_s, 's')}."
+        )
     if not expected_s or best_s <= 0:
         return ""
     ratio = best_s / expected_s
-    measured = f"{show(expected_s, 's')} that such a message takes by {one.source}"
+    measured = f"{show(expected_s, 's')} that such a call takes by {one.source}"
     if ratio <= _NEAR:
         return f" That is {ratio:.2g} times the {measured}: the limit of this library and fabric."
     return f" That is {ratio:.2g} times the {measured}; why is not known."

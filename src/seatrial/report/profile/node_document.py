@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 from seatrial.model.json_shape import Count, From, Keywords, NonNegative, shape
-from seatrial.profiler.counters import NodeLimits, RankCounters
+from seatrial.profiler.counters import MpiCounters, NodeLimits, RankCounters
 from seatrial.profiler.openmp import ParallelPlace, RankOpenMp
 from seatrial.profiler.regions import RankRegion, Region, RegionFaults
 
@@ -47,6 +47,19 @@ class RegionFaultsJson(TypedDict):
     stopped_s: Annotated[NonNegative, "not recorded because of MPI_Pcontrol(0); not part of any wall time"]
 
 
+@shape(MpiCounters)
+class MpiCountersJson(TypedDict):
+    """The part of the counts in MPI calls of the thread that initialised MPI, of all threads meanwhile."""
+
+    mpi_s: Annotated[NonNegative, "time in these calls"]
+    counted_share: Annotated[float, Keywords(minimum=0, maximum=1), "of it in which counters were read; scaled by it"]
+    cycles: NonNegative | None
+    instructions: NonNegative | None
+    cache_misses: NonNegative | None
+    memory_lines: Annotated[NonNegative | None, "of 64 B"]
+    flops: NonNegative | None
+
+
 @shape(RankCounters)
 class CountersJson(TypedDict):
     """Hardware counters of a rank from MPI_Init to the end of MPI, all threads, user mode; null: not supported or not
@@ -63,6 +76,7 @@ class CountersJson(TypedDict):
         "operations of one instruction -> such instructions",
     ]
     least_share: Annotated[float, Keywords(minimum=0, maximum=1), "of the time in which a counter counted"]
+    in_mpi: NotRequired[Annotated[MpiCountersJson | None, "null: not known"]]
     errors: Annotated[list[int], "errno of what could not be counted"]
     paranoid: Annotated[int | None, "kernel.perf_event_paranoid"]
 

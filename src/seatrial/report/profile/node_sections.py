@@ -20,6 +20,7 @@ from seatrial.report.studies.sections import Section
 from seatrial.report.units import NO_VALUE, show, show_percent
 
 _MOST_ROWS = 40
+_IPC_COLUMNS = ("Instructions per cycle", "outside MPI", "in MPI")
 
 
 def node_sections(profile: Profile) -> list[Section]:
@@ -63,7 +64,7 @@ def _ranks(profile: Profile) -> list[Section]:
     has_counters = any(one.counters is not None and one.counters.is_any for one in known)
     order = sorted(known, key=lambda one: -(_resident_B(one) or 0))
     numeric = ("CPU", "Waited for a CPU", "Blocked", "Switches", "Minor faults", "Major faults", "Most memory")
-    columns = _columns(("Rank", "Host"), (*numeric, *["Instructions per cycle"] * has_counters))
+    columns = _columns(("Rank", "Host"), (*numeric, *_IPC_COLUMNS * has_counters))
     rows = [[*map(Cell, (str(one.rank), one.host, *_cells(one))), *_ipc(one, has_counters)] for one in order]
     table = Table("CPU time and memory by rank", columns, rows[:_MOST_ROWS])
     lines = [*memory_lines(profile), *counter_lines(profile)]
@@ -99,8 +100,11 @@ def _cells(rank: RankTotals) -> list[str]:
 def _ipc(rank: RankTotals, is_shown: bool) -> list[Cell]:
     if not is_shown:
         return []
-    ipc = None if rank.counters is None else rank.counters.ipc
-    return [Cell(NO_VALUE if ipc is None else f"{ipc:.2f}", ipc)]
+    counters = rank.counters
+    values: list[float | None] = [None] * len(_IPC_COLUMNS)
+    if counters is not None:
+        values = [counters.ipc, counters.ipc_outside, None if counters.in_mpi is None else counters.in_mpi.ipc]
+    return [Cell(NO_VALUE if ipc is None else f"{ipc:.2f}", ipc) for ipc in values]
 
 
 def _upper(lines: Sequence[str]) -> list[str]:

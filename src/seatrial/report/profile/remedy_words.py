@@ -33,6 +33,9 @@ def _less_io(one: Diagnosis) -> str:
     return "Read and write less or in larger pieces, with MPI-IO, or while computing goes on (a thread of its own)."
 
 
+_MAKES_COMMUNICATORS = ("MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_create", "MPI_Cart_create", "MPI_Intercomm_create")
+
+
 _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MORE_RANKS_THAN_CPUS: lambda one: (
         f"Start as many ranks and threads on {one.host} as it has CPUs ({number_of(one, Signal.CPUS):.0f}), then "
@@ -78,9 +81,11 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         else "`seatrial profile --wait 10` measures waiting and transfer separately."
     ),
     Cause.MESSAGE_RATE: lambda _: "Combine messages: send fewer, larger ones.",
-    Cause.LATENCY: lambda _: (
-        f"Send fewer, larger messages, or run fewer ranks; `seatrial run {benchmark_of(Role.MESSAGE_TIME)}` measures "
-        "the fabric."
+    Cause.LATENCY: lambda one: (
+        "Make communicators once, before the steps of the program, and keep them."
+        if one.call.startswith(_MAKES_COMMUNICATORS)
+        else "Send fewer, larger messages, or run fewer ranks; "
+        f"`seatrial run {benchmark_of(Role.MESSAGE_TIME)}` measures the fabric."
     ),
     Cause.TRANSFER: lambda _: (
         "Send less, or place communicating ranks on one node; "

@@ -147,7 +147,7 @@ def _sites(profile: Profile, style: Style) -> str:
     block = _block("call sites by time", rows, len(profile.callsites) - _MOST_SITES, style)
     paths = [(one, path_words(one)) for one in profile.callsites[:_MOST_SITES]]
     lines = [_wrapped(style, clean(f"  {one.call} at {site_words(one)}: {path}")) for one, path in paths if path]
-    return "\n".join([block, style.paint("paths", "heading"), *lines]) if lines else block
+    return "\n".join([f"{block}\n", style.paint("paths", "heading"), *lines]) if lines else block
 
 
 def _ranks(profile: Profile, style: Style) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Diagnosis, Sureness
+from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Sureness
 from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals, Trust
 from seatrial.profiler.profile_io import FILE_CALLS
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
@@ -125,7 +125,10 @@ def imbalance(values: Iterable[float]) -> float | None:
 
 
 def balance_line(profile: Profile) -> str:
-    """How evenly the ranks compute."""
+    """How evenly the ranks compute. Where ranks waited for a CPU, their CPU time: time outside MPI includes waiting for
+    one."""
+    if any(one.cause in NO_CPU_CAUSES for one in profile.diagnoses):
+        return _cpu_balance_line(profile)
     last = slowest(profile)
     uneven = imbalance(one.compute_s for one in profile.per_rank)
     if last is None or uneven is None or len(profile.per_rank) < 2:
@@ -133,6 +136,18 @@ def balance_line(profile: Profile) -> str:
     return (
         f"Rank {last.rank} on {last.host} computes longest: {show(last.compute_s, 's')}, "
         f"{show_percent(uneven)} above the mean of all ranks"
+    )
+
+
+def _cpu_balance_line(profile: Profile) -> str:
+    used = [(one, one.cpu.cpu_s) for one in profile.per_rank if one.cpu is not None and one.cpu.cpu_s is not None]
+    uneven = imbalance(cpu_s for _, cpu_s in used)
+    if uneven is None or len(used) < max(2, len(profile.per_rank)):
+        return ""
+    last, cpu_s = max(used, key=lambda one: one[1])
+    return (
+        f"Rank {last.rank} on {last.host} used most CPU time: {show(cpu_s, 's')}, {show_percent(uneven)} above the "
+        "mean of all ranks; ranks that wait actively in MPI use it too"
     )
 
 

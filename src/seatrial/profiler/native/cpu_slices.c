@@ -1,0 +1,71 @@
+#include "cpu_slices.h"
+
+#include "cpu_use.h"
+#include "extension.h"
+#include "process.h"
+
+#include <stddef.h>
+
+enum { PER_S = 10, TIMES_OWN_COST = 1000 };
+
+uint64_t seatrial_slice_at = UINT64_MAX;
+
+static struct seatrial_cpu_slices* slices(void) {
+  struct seatrial_extension* extension = seatrial_extension();
+  return extension == NULL ? NULL : &extension->slices;
+}
+
+/* Every second sample goes; slices become twice as long. */
+static void thin_out(struct seatrial_cpu_slices* all) {
+  for (unsigned i = 0; i < SEATRIAL_MOST_CPU_SAMPLES / 2; i++)
+    all->list[i] = all->list[2 * i];
+  __atomic_store_n(&all->used, SEATRIAL_MOST_CPU_SAMPLES / 2, __ATOMIC_RELEASE);
+  all->period *= 2;
+}
+
+static void add_sample(struct seatrial_cpu_slices* all) {
+  struct seatrial_cpu_use use;
+  const uint64_t begin = seatrial_ticks();
+  seatrial_read_cpu_time(&use);
+  if (all->used >= SEATRIAL_MOST_CPU_SAMPLES)
+    thin_out(all);
+  all->list[all->used] = (struct seatrial_cpu_sample){.at = begin,
+                                                      .cpu_ns = use.cpu_ns,
+                                                      .run_delay_ns = use.run_delay_ns,
+                                                      .node_busy_ns = use.node_busy_ns,
+                                                      .node_steal_ns = use.node_steal_ns};
+  __atomic_store_n(&all->used, all->used + 1, __ATOMIC_RELEASE);
+  const uint64_t cost = seatrial_ticks() - begin;
+  all->own_ticks += cost;
+  const uint64_t wait = cost * TIMES_OWN_COST > all->period ? cost * TIMES_OWN_COST : all->period;
+  __atomic_store_n(&seatrial_slice_at, begin + wait, __ATOMIC_RELEASE);
+}
+
+/* One thread takes the sample that is due. */
+void seatrial_take_slice(uint64_t now) {
+  struct seatrial_cpu_slices* all = slices();
+  uint64_t due = __atomic_load_n(&seatrial_slice_at, __ATOMIC_ACQUIRE);
+  if (all != NULL && now >= due &&
+      __atomic_compare_exchange_n(&seatrial_slice_at, &due, UINT64_MAX, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_RELAXED))
+    add_sample(all);
+}
+
+void seatrial_begin_slices(void) {
+  struct seatrial_cpu_slices* all = slices();
+  if (all == NULL)
+    return;
+  if (all->period == 0)
+    all->period = (uint64_t)(seatrial_ticks_per_s() / PER_S);
+  add_sample(all);
+}
+
+/* If a thread takes a sample at this moment, it is the last one. */
+void seatrial_end_slices(void) {
+  struct seatrial_cpu_slices* all = slices();
+  if (all == NULL ||
+      __atomic_exchange_n(&seatrial_slice_at, UINT64_MAX, __ATOMIC_ACQ_REL) == UINT64_MAX)
+    return;
+  add_sample(all);
+  __atomic_store_n(&seatrial_slice_at, UINT64_MAX, __ATOMIC_RELEASE);
+}
