@@ -89,6 +89,12 @@ def test_threads_that_share_the_cpus() -> None:
     assert found.cause is Cause.MORE_RANKS_THAN_CPUS and found.share == 1.0
 
 
+def test_threads_that_other_processes_keep_waiting() -> None:
+    """The same with more time for other processes than for the ranks, whose delay is theirs."""
+    found = first(*(rank(n, 2, REDUCE, 9.0, 31.0, cpus=range(4), online=4, busy_s=38.0) for n in range(2)))
+    assert found.cause is Cause.OTHER_PROCESSES and found.value(Signal.OTHERS_CPUS) == pytest.approx(2.0)
+
+
 def test_ranks_on_the_same_cpu() -> None:
     found = first(*(rank(n, 2, REDUCE, 5.0, 4.9, cpus=[0], online=8) for n in range(2)))
     assert found.cause is Cause.SAME_CPUS and found.value(Signal.CPUS) == 1

@@ -85,8 +85,7 @@ def _why(
     same = [one for one in cpus if one.mask and one.mask == worst.mask]
     if len(same) > len(worst.mask) > 0 and len(worst.mask) < len(together):
         return Cause.SAME_CPUS, [Evidence(Signal.RANKS_ON_NODE, len(same)), Evidence(Signal.CPUS, len(worst.mask))]
-    wanted = sum((one.cpu_s or 0.0) + (one.delay_s or 0.0) for one in cpus) / max(one.wall_s for one in cpus)
-    if together and (ranks > len(together) or wanted > len(together) + _EXPLAINS):
+    if together and (ranks > len(together) or _have_threads_for_more(cpus, len(together), node)):
         is_all = node is not None and len(together) >= node.online
         cause = Cause.MORE_RANKS_THAN_CPUS if is_all or node is None else Cause.SAME_CPUS
         return cause, [on_node, Evidence(Signal.CPUS, len(together))]
@@ -104,3 +103,12 @@ def _why(
     if others >= _EXPLAINS * delay and node.idle_cpus < _IDLE:
         return Cause.OTHER_PROCESSES, used
     return Cause.NO_CPU, [on_node, *used]
+
+
+def _have_threads_for_more(cpus: Sequence[RankCpu], together: int, node: NodeCpu | None) -> bool:
+    """Whether the threads of these ranks alone could use more than the CPUs that they may use together. Not if other
+    processes used more than they: each thread then waits for a CPU, and would not if it were alone."""
+    longest_s = max(one.wall_s for one in cpus)
+    used = sum(one.cpu_s or 0.0 for one in cpus) / longest_s
+    waited = sum(one.delay_s or 0.0 for one in cpus) / longest_s
+    return used + waited > together + _EXPLAINS and (node is None or node.other_cpus <= used)

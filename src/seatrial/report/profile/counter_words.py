@@ -25,7 +25,8 @@ def counter_lines(profile: Profile) -> list[str]:
     known = [one for one in counted if one.is_any]
     if not known:
         return [why_not(counted[0])]
-    said = [", ".join(part for part in (_ipc(known), _memory(profile, known), _flops(profile, known)) if part)]
+    parts = [part for part in (_ipc(known), _memory(profile, known), _flops(profile, known)) if part]
+    said = [", ".join(parts)] if parts else ["neither instructions nor floating-point operations could be counted"]
     said += _split(known)
     least = min(one.least_share for one in known)
     if least < _TURNS:

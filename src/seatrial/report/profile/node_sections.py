@@ -20,7 +20,7 @@ from seatrial.report.studies.sections import Section
 from seatrial.report.units import NO_VALUE, show, show_percent
 
 _MOST_ROWS = 40
-_IPC_COLUMNS = ("Instructions per cycle", "outside MPI", "in MPI")
+_IPC_COLUMNS = ("IPC", "IPC outside MPI", "IPC in MPI")
 
 
 def node_sections(profile: Profile) -> list[Section]:
@@ -61,19 +61,22 @@ def _ranks(profile: Profile) -> list[Section]:
     known = [one for one in profile.per_rank if one.cpu is not None]
     if not known:
         return []
-    has_counters = any(one.counters is not None and one.counters.is_any for one in known)
+    counters = [one.counters for one in known if one.counters is not None]
+    has_ipc = any(one.ipc is not None for one in counters)
     order = sorted(known, key=lambda one: -(_resident_B(one) or 0))
     numeric = ("CPU", "Waited for a CPU", "Blocked", "Switches", "Minor faults", "Major faults", "Most memory")
-    columns = _columns(("Rank", "Host"), (*numeric, *_IPC_COLUMNS * has_counters))
-    rows = [[*map(Cell, (str(one.rank), one.host, *_cells(one))), *_ipc(one, has_counters)] for one in order]
+    columns = _columns(("Rank", "Host"), (*numeric, *_IPC_COLUMNS * has_ipc))
+    rows = [[*map(Cell, (str(one.rank), one.host, *_cells(one))), *_ipc(one, has_ipc)] for one in order]
     table = Table("CPU time and memory by rank", columns, rows[:_MOST_ROWS])
     lines = [*memory_lines(profile), *counter_lines(profile)]
-    if has_counters:
+    if any(one.flops is not None or one.memory_lines is not None for one in counters):
         lines.append(UNVERIFIED.removesuffix("."))
     about = (
         "From MPI_Init to MPI_Finalize, all threads of a rank. Blocked: neither running nor ready to run. A major "
         "fault reads a page from a device. Switches: voluntary and involuntary."
     )
+    if has_ipc:
+        about += " IPC: instructions per cycle; in MPI, active waiting counts too."
     return [_section("memory", "CPU time and memory", about, table, len(rows) - _MOST_ROWS, _upper(lines))]
 
 
