@@ -1,6 +1,7 @@
 /* An MPI and OpenMP program with a planted cause inside a rank: nodes CAUSE SECONDS. It repeats a
  * step until SECONDS have passed on rank 0. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <mpi.h>
 #include <omp.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FILE_BYTES = 256 << 20, PAGE = 4096, TRIAD = 8 << 20, CHAINS = 16 };
+enum { FILE_BYTES = 256 << 20, PAGE = 4096, TRIAD = 8 << 20, CHAINS = 16, ARRAY = 1 << 20 };
 
 static int rank;
 static double *a, *b, *c;
@@ -102,6 +103,25 @@ static void in_memory(void) {
   chain(1000000);
 }
 
+static void fill(double* array) {
+  for (long i = 0; i < ARRAY; i++)
+    array[i] = (double)i;
+  kept += array[ARRAY / 2] < 0;
+}
+
+/* An array for each step, given back to the kernel each time. */
+static void allocations(void) {
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  double* array = malloc(ARRAY * sizeof *array);
+  fill(array);
+  free(array);
+}
+
+static void kept_array(void) {
+  static double array[ARRAY];
+  fill(array);
+}
+
 static void triad(void) {
   for (long i = 0; i < TRIAD; i++)
     a[i] = b[i] + 3.0 * c[i];
@@ -130,6 +150,8 @@ static const struct {
     {"threads-short", threads_short},
     {"paging", paging},
     {"mapped", in_memory},
+    {"allocations", allocations},
+    {"kept", kept_array},
     {"triad", triad},
     {"arithmetic", arithmetic},
 };

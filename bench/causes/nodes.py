@@ -39,6 +39,8 @@ PLANTED = (
     Planted("a thousand short parallel regions", "threads-short", threads=2, options=("--openmp",)),
     Planted("a rank waits for pages of a mapped file", "paging", planted("paging"), 2),
     Planted("a mapped file that is in memory", "mapped", ranks=2, allowed=planted("io")),  # it writes the file first
+    Planted("an array is allocated in each step", "allocations", planted("page-faults"), 2),
+    Planted("an array is kept for all steps", "kept", ranks=2),
     Planted(
         "a triad in memory", "triad", planted("memory-bound"), 2, 1, ("--counters",), "memory.stream", needs_unit=True
     ),

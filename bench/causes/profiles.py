@@ -123,6 +123,13 @@ OUTSIDE = (
         source=FILES,
         words=("child processes",),
     ),
+    Planted(
+        "ranks wait for a lock of a file",
+        "locked-file",
+        planted("blocked", "blocked-rank"),
+        source=FILES,
+        words=("locks of files",),
+    ),
     Planted("all ranks sleep", "all-sleep", planted("blocked"), source=FILES, words=("sleeps",)),
     Planted(
         "rank 0 writes, and ranks compute in turn",

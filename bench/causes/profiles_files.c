@@ -58,6 +58,22 @@ static void read_storm(long step) {
   sum();
 }
 
+/* Ranks book in a file of all, under its lock: one at a time. */
+static void locked_file(long step) {
+  static int file = -1;
+  (void)step;
+  if (file < 0)
+    file = open("planted-ledger", O_RDWR | O_CREAT, 0600);
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  if (fcntl(file, F_SETLKW, &lock) != 0)
+    exit(3);
+  compute(2e-3);
+  lock.l_type = F_UNLCK;
+  fcntl(file, F_SETLK, &lock);
+  compute(1e-3);
+  sum();
+}
+
 static void many_files(long step) {
   for (int i = 0; i < 50; i++) {
     char name[64];
@@ -181,6 +197,7 @@ static const struct cause causes[] = {
     {"write-storm", write_storm, NULL},
     {"read-storm", read_storm, NULL},
     {"many-files", many_files, NULL},
+    {"locked-file", locked_file, NULL},
     {"slow-pipe", slow_pipe, close_reader},
     {"compressed", compressed, NULL},
     {"buffered-serial", buffered_serial, NULL},

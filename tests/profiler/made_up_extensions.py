@@ -10,6 +10,7 @@ from seatrial.profiler.tables.extension import (
     EXTENSION_B,
     HEAD,
     IN_MPI,
+    KERNEL,
     MOST_COUNTERS,
     MOST_CPU_SAMPLES,
     MOST_PARALLEL,
@@ -36,11 +37,13 @@ def extension(
     used: int | None = None,
     split: tuple[int, int, int, int] = (0, 0, 0, 0),
     in_mpi: Sequence[tuple[int, int, int]] = (),
+    kernel: tuple[int, int, int, int] = (0, 0, 0, 0),
 ) -> bytes:
     """`counters`: kind, errno, value, enabled and running ns. `regions`: number of the parent, name, begun, ended,
     ticks, MPI ticks, CPU ns. `openmp` and `parallel` in the order of the file. None: not requested.
     `samples`: ticks, then CPU, run delay, busy and steal in ns; `used`: the number that the table claims. `split`:
-    ticks in MPI, those counted, calls counted, own ticks; `in_mpi`: value, enabled and running ns of each counter."""
+    ticks in MPI, those counted, calls counted, own ticks; `in_mpi`: value, enabled and running ns of each counter.
+    `kernel`: first and last system ns, calls and ticks for locks."""
     requested = (counters is not None) + 2 * (openmp is not None)
     parts = [HEAD.pack(requested, paranoid, has_unit)]
     parts += [COUNTER.pack(*one) for one in counters or ()]
@@ -56,4 +59,6 @@ def extension(
     parts.append(bytes(CPU_SAMPLE.size * (MOST_CPU_SAMPLES - len(samples))))
     parts.append(SPLIT.pack(*split))
     parts += [IN_MPI.pack(*one) for one in in_mpi]
+    parts.append(bytes(IN_MPI.size * (MOST_COUNTERS - len(in_mpi))))
+    parts.append(KERNEL.pack(*kernel, 0))
     return b"".join(parts).ljust(EXTENSION_B, b"\0")

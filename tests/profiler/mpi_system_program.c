@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,12 @@ int main(int count, char** words) {
     if (stat(name, &status) != 0 || status.st_size != BYTES)
       exit(3);
   }
+  const int locked = open(name, O_RDWR);
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  if (fcntl(locked, F_SETLKW, &lock) != 0 || fcntl(locked, F_SETLK, &lock) != 0 ||
+      flock(locked, LOCK_EX) != 0)
+    exit(3);
+  close(locked);
   usleep(20000);
   if (system("true") != 0)
     exit(3);

@@ -23,6 +23,7 @@ from seatrial.profiler.tables.extension import EXTENSION_B, CounterKind
 from seatrial.profiler.tables.header import HEADER, OLD_VERSION
 from seatrial.profiler.tables.process_table import parse_table
 from seatrial.report.profile.counter_words import counter_lines
+from seatrial.report.profile.diagnosis_words import sentence
 from seatrial.report.profile.document import profile_document
 from seatrial.report.profile.memory_words import memory_lines
 from seatrial.report.profile.openmp_words import openmp_lines
@@ -35,9 +36,11 @@ NONE = 2**64 - 1
 REDUCE = Call("MPI_Allreduce", 200, 8, 1e-2, 1e-5, site=0x10100)
 
 
-def cpu(at_s: float, cpu_s: float = 0.0, *, voluntary: int = 0, major: int = 0, resident_B: int = 1 << 20):
+def cpu(
+    at_s: float, cpu_s: float = 0.0, *, voluntary: int = 0, minor: int = 0, major: int = 0, resident_B: int = 1 << 20
+):
     """The fields of `struct seatrial_cpu_use`."""
-    return (round(at_s * S), round(cpu_s * S), 0, voluntary, 0, 0, major, resident_B, *(NONE,) * 5)
+    return (round(at_s * S), round(cpu_s * S), 0, voluntary, 0, minor, major, resident_B, *(NONE,) * 5)
 
 
 def table(number: int, ranks: int, data: bytes, calls=(REDUCE,), cpu_s: float = 10.0, **counted: int) -> Table:
@@ -188,6 +191,27 @@ def test_counts_in_mpi_are_scaled_to_all_of_its_time() -> None:
     assert document["per_rank"][0]["counters"]["in_mpi"]["counted_share"] == pytest.approx(0.5)
     several = merged(replace(table(0, 1, data), threads=[Thread([REDUCE]), Thread([REDUCE])]))
     assert several.per_rank[0].counters.in_mpi is None, "one of the threads is counted"
+
+
+def test_kernel_time_with_and_without_page_faults() -> None:
+    """4 of 10 s in the kernel, of which 2 s may be in MPI; each of two million page faults takes 1 us of the rest."""
+    data = extension(kernel=(S, 5 * S, 0, 0))
+    found = named(merged(table(0, 1, data, minor=2_000_000)), Cause.PAGE_FAULTS)
+    assert found is not None and found.share == pytest.approx(0.2) and found.site is None
+    assert "2000000 page faults that read no device, 1.00 µs of this time each" in sentence(found)
+    few = named(merged(table(0, 1, data, minor=1000)), Cause.KERNEL_TIME)
+    assert few is not None and "too few to explain it; what it does is not known" in sentence(few)
+    written = replace(table(0, 1, data, minor=2_000_000), system_uses={"write": (1000, 2.0, 1 << 30)})
+    assert named(merged(written), Cause.PAGE_FAULTS) is None, "the time of calls on files may be in the kernel, too"
+    assert named(merged(table(0, 1, extension(kernel=(0, 5 * S, 0, 0)), minor=2_000_000)), Cause.PAGE_FAULTS) is None
+
+
+def test_waiting_for_locks_is_known() -> None:
+    data = extension(kernel=(0, 0, 300, 4 * S))
+    profile = merged(replace(table(0, 1, data, cpu_s=5.0), system_uses={}))
+    found = named(profile, Cause.BLOCKED)
+    assert found is not None and "waits for locks of files or semaphores" in sentence(found)
+    assert found.value(Signal.LOCK_TIME) == pytest.approx(4.0)
 
 
 def test_a_rank_that_is_blocked_outside_parallel_regions_is_named() -> None:

@@ -37,14 +37,15 @@ def judged_profiles(profiles: Sequence[Profile], results: Path) -> list[Profile]
         contents = read_contents(ResultsFolder.existing(results))
     except SeatrialError:
         return list(profiles)
-    return [_judged(profile, contents) for profile in profiles]
+    return [judged_profile(profile, contents) for profile in profiles]
 
 
 def _wants(profile: Profile) -> bool:
     return any(one.cause in (Cause.LATENCY, Cause.TRANSFER) for one in profile.diagnoses)
 
 
-def _judged(profile: Profile, contents: Contents) -> Profile:
+def judged_profile(profile: Profile, contents: Contents) -> Profile:
+    """The same profile, judged against the measurements of a results folder."""
     network = _network(profile, contents)
     return profile if network is None else replace(profile, diagnoses=judged(profile.diagnoses, network))
 

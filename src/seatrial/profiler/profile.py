@@ -161,7 +161,8 @@ class RankCpu:
 
     `delay_s` is the time that its threads, summed, were ready to run without running. `mask` are the CPUs that it may
     run on, `quota` the CPUs that its control groups allow (None: no quota), `throttled_share` the share of the quota's
-    periods in which it was used up. `slices` are its CPU time over time, None if not known.
+    periods in which it was used up. `slices` are its CPU time over time, `system_s` the
+    part of it in the kernel; None if not known.
     """
 
     wall_s: float
@@ -177,6 +178,7 @@ class RankCpu:
     mask: tuple[int, ...]
     quota: float | None
     slices: CpuSlices | None = None
+    system_s: float | None = None
 
     @property
     def delay_share(self) -> float | None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 class SystemCall(StrEnum):
     """Calls that enter the kernel, in the order of `enum seatrial_system_kind`. SYNC: fsync and the like; METADATA:
     stat, unlink, mkdir and the like; POLL: sockets, and waiting for them or for pipes; CHILD: starting child processes
-    and waiting for them."""
+    and waiting for them; LOCK: locks of files, and semaphores."""
 
     READ = "read"
     WRITE = "write"
@@ -27,6 +27,7 @@ class SystemCall(StrEnum):
     SLEEP = "sleep"
     POLL = "poll"
     CHILD = "child"
+    LOCK = "lock"
 
 
 FILE_CALLS = (

@@ -40,6 +40,7 @@ _NOT_AT_CALLS = frozenset(
     {
         *(Cause.STARTUP, Cause.IO, Cause.METADATA, Cause.BLOCKED),
         *(Cause.THREAD_IMBALANCE, Cause.PAGING, Cause.MEMORY_BOUND, Cause.COMPUTE_BOUND),
+        *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME),
     }
 )
 """The place of an MPI call is no part of these."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.profile_io import SystemCall
 
 if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile, RankCpu, RankTotals
@@ -19,13 +20,18 @@ _MOST_FAULT_S = 0.02
 """A page takes at most so long from a disk."""
 _MOST_OF_SWITCHES = 0.5
 """A fault that is waited for is one voluntary switch: so many of them must be faults."""
+_MOST_MINOR_FAULT_S = 5e-6
+"""A page fault takes up to so long in the kernel, with clearing a page of 4 KiB, on a busy virtual machine; with huge
+pages, it takes longer, and is not named."""
+_ALONE = 0.8
+"""A rank with more of the time in the kernel than this is named."""
 _MEMORY_BOUND, _COMPUTE_BOUND = 0.6, 0.5
 """Parts of the measured limit of memory bandwidth and of arithmetic from which on they are what bounds the program."""
 
 
 def node_diagnoses(profile: Profile) -> list[Diagnosis]:
     """At most one of each kind."""
-    found = (_threads(profile), _paging(profile), _bound(profile))
+    found = (_threads(profile), _paging(profile), _kernel(profile), _bound(profile))
     return [one for one in found if one is not None]
 
 
@@ -70,6 +76,38 @@ def _is_paging(rank: RankTotals, cpu: RankCpu) -> bool:
     if switches is None or faults < _LEAST_FAULTS or (cpu.blocked_share or 0.0) < _LEAST_BLOCKED:
         return False
     return faults >= _MOST_OF_SWITCHES * switches and _blocked_s(cpu) <= faults * _MOST_FAULT_S
+
+
+def _kernel(profile: Profile) -> Diagnosis | None:
+    """CPU time in the kernel that is neither in MPI, where ranks may wait by system calls, nor in timed calls; page
+    faults, if there are enough of them for it."""
+    known = [rank for rank in profile.per_rank if rank.cpu is not None and rank.cpu.system_s is not None]
+    times = {rank.rank: _kernel_s(rank) for rank in known}
+    total_s = sum(times.values())
+    if total_s <= 0 or profile.wall_s <= 0 or len(known) < len(profile.per_rank):
+        return None
+    faults = sum(rank.cpu.minor_faults or 0 for rank in known if rank.cpu is not None)
+    share = min(1.0, total_s / profile.wall_s)
+    evidence = [Evidence(Signal.KERNEL_TIME, share), Evidence(Signal.MINOR_FAULTS, faults)]
+    if faults:
+        evidence.append(Evidence(Signal.KERNEL_PER_FAULT, total_s / faults))
+    is_faults = faults > 0 and total_s / faults <= _MOST_MINOR_FAULT_S
+    worst = max(known, key=lambda rank: times[rank.rank])
+    alone = len(known) > 1 and times[worst.rank] >= _ALONE * total_s
+    return Diagnosis(
+        Cause.PAGE_FAULTS if is_faults else Cause.KERNEL_TIME,
+        share,
+        Sureness.INFERRED if is_faults else Sureness.MEASURED,
+        tuple(evidence),
+        rank=worst.rank if alone else None,
+        host=worst.host if alone else "",
+    )
+
+
+def _kernel_s(rank: RankTotals) -> float:
+    """At least: all of the time in MPI and in timed calls may be in the kernel."""
+    system_s = 0.0 if rank.cpu is None else rank.cpu.system_s or 0.0
+    return max(0.0, system_s - rank.mpi_s - rank.system_s(*SystemCall))
 
 
 def _bound(profile: Profile) -> Diagnosis | None:

@@ -1,5 +1,5 @@
-"""What a rank does outside MPI: it computes, is in calls on files, sleeps, waits for other programs, or is blocked for
-an unknown reason."""
+"""What a rank does outside MPI: it computes, is in calls on files, sleeps, waits for other programs or for locks, or is
+blocked for an unknown reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def work_of(rank: RankTotals) -> Mapping[Work, float]:
     parts = {
         Work.IO: rank.system_s(*FILE_CALLS),
         Work.SLEEP: rank.system_s(SystemCall.SLEEP),
-        Work.OTHERS: rank.system_s(SystemCall.POLL, SystemCall.CHILD),
+        Work.OTHERS: rank.system_s(SystemCall.POLL, SystemCall.CHILD, SystemCall.LOCK),
     }
     known_s = sum(parts.values())
     share = rank.cpu.blocked_share if rank.cpu is not None else None
@@ -85,6 +85,7 @@ def blocked_evidence(rank: RankTotals) -> tuple[Evidence, ...]:
         Evidence(Signal.SLEEP_TIME, rank.system_s(SystemCall.SLEEP)),
         Evidence(Signal.POLL_TIME, rank.system_s(SystemCall.POLL)),
         Evidence(Signal.CHILD_TIME, rank.system_s(SystemCall.CHILD)),
+        Evidence(Signal.LOCK_TIME, rank.system_s(SystemCall.LOCK)),
     ]
     if rank.cpu is not None and rank.cpu.blocked_share is not None:
         found.insert(0, Evidence(Signal.BLOCKED, rank.cpu.blocked_share))

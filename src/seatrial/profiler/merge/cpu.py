@@ -32,7 +32,13 @@ def rank_cpu(table: ProcessTable, start_s: float | None = None) -> RankCpu | Non
         mask=() if right is None else right.mask,
         quota=None if right is None else right.quota,
         slices=None if start_s is None else _slices(table, start_s),
+        system_s=_system_s(table),
     )
+
+
+def _system_s(table: ProcessTable) -> float | None:
+    system_ns = None if table.extension is None else table.extension.kernel.system_ns
+    return None if system_ns is None else system_ns / 1e9
 
 
 def _slices(table: ProcessTable, start_s: float) -> CpuSlices | None:

@@ -183,6 +183,13 @@ static uint64_t time_ns(clockid_t clock) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+uint64_t seatrial_system_ns(void) {
+  struct rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) != 0)
+    return 0;
+  return (uint64_t)usage.ru_stime.tv_sec * 1000000000u + (uint64_t)usage.ru_stime.tv_usec * 1000u;
+}
+
 void seatrial_read_cpu_time(struct seatrial_cpu_use* into) {
   memset(into, 0xff, sizeof *into);
   into->cpu_ns = time_ns(CLOCK_PROCESS_CPUTIME_ID);

@@ -4,6 +4,8 @@
 #ifndef SEATRIAL_EXTENSION_H
 #define SEATRIAL_EXTENSION_H
 
+#include "table_file.h"
+
 #include <stdint.h>
 
 enum { SEATRIAL_REQUESTED_COUNTERS = 1, SEATRIAL_REQUESTED_OPENMP = 2 };
@@ -124,6 +126,13 @@ struct seatrial_counter_split {
   } in_mpi[SEATRIAL_MOST_COUNTERS];
 };
 
+/* What the header has no room for. */
+struct seatrial_kernel_use {
+  uint64_t system_first_ns; /* CPU time in the kernel, of all threads, when MPI was initialised */
+  uint64_t system_last_ns;  /* and when MPI ended; 0: not taken */
+  struct seatrial_system_use locks; /* outside MPI: waiting for locks of files, and semaphores */
+};
+
 struct seatrial_extension {
   uint32_t requested;
   int32_t paranoid;  /* kernel.perf_event_paranoid; INT32_MIN: unknown */
@@ -133,6 +142,7 @@ struct seatrial_extension {
   struct seatrial_openmp openmp;
   struct seatrial_cpu_slices slices;
   struct seatrial_counter_split split;
+  struct seatrial_kernel_use kernel;
 };
 
 _Static_assert(sizeof(struct seatrial_extension) <= SEATRIAL_EXTENSION_BYTES, "it has these pages");

@@ -38,6 +38,8 @@ static void begun(void) {
   struct seatrial_header* header = seatrial_process.header;
   if (header == NULL)
     return;
+  if (seatrial_extension()->kernel.system_first_ns == 0)
+    seatrial_extension()->kernel.system_first_ns = seatrial_system_ns();
   seatrial_time_system_calls();
   seatrial_open_regions();
   seatrial_open_openmp();

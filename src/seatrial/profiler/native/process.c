@@ -41,6 +41,7 @@ void seatrial_sample_io(void) {
 void seatrial_sample_cpu(void) {
   struct seatrial_header* header = seatrial_process.header;
   seatrial_read_cpu_use(&header->cpu_last);
+  seatrial_extension()->kernel.system_last_ns = seatrial_system_ns();
   seatrial_read_cpu_right(&header->cpu_right);
 }
 

@@ -1,8 +1,10 @@
 #include "system_time.h"
 
 #include "area.h"
+#include "extension.h"
 #include "rebind.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,9 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
   struct seatrial_header* header = seatrial_process.header;
   if (header == NULL) /* in a child that system() or the like forked */
     return;
-  struct seatrial_system_use* use = &header->system_uses[kind];
+  struct seatrial_system_use* use = kind == SEATRIAL_SYSTEM_LOCK
+                                        ? &seatrial_extension()->kernel.locks
+                                        : &header->system_uses[kind];
   __atomic_fetch_add(&use->calls, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&use->ticks, ticks, __ATOMIC_RELAXED);
   if (bytes > 0)
@@ -68,6 +72,7 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
   X(fclose, CLOSE, 0)                                                                              \
   X(fdatasync, SYNC, 0)                                                                            \
   X(fflush, WRITE, 0)                                                                              \
+  X(flock, LOCK, 0)                                                                                \
   X(fopen, OPEN, 0)                                                                                \
   X(fopen64, OPEN, 0)                                                                              \
   X(fstat, METADATA, 0)                                                                            \
@@ -78,6 +83,8 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
   X(ftruncate, METADATA, 0)                                                                        \
   X(ftruncate64, METADATA, 0)                                                                      \
   X(link, METADATA, 0)                                                                             \
+  X(lockf, LOCK, 0)                                                                                \
+  X(lockf64, LOCK, 0)                                                                              \
   X(lstat, METADATA, 0)                                                                            \
   X(lstat64, METADATA, 0)                                                                          \
   X(mkdir, METADATA, 0)                                                                            \
@@ -117,6 +124,10 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
   X(renameat, METADATA, 0)                                                                         \
   X(rmdir, METADATA, 0)                                                                            \
   X(select, POLL, 0)                                                                               \
+  X(sem_timedwait, LOCK, 0)                                                                        \
+  X(sem_wait, LOCK, 0)                                                                             \
+  X(semop, LOCK, 0)                                                                                \
+  X(semtimedop, LOCK, 0)                                                                           \
   X(send, POLL, 0)                                                                                 \
   X(sendfile, WRITE, 1)                                                                            \
   X(sendfile64, WRITE, 1)                                                                          \
@@ -156,6 +167,22 @@ typedef word (*word_function)(word, word, word, word, word, word);
     return returned;                                                                               \
   }
 WORD_FUNCTIONS(DEFINE)
+
+/* Of all that fcntl does, only what waits for a lock. Its third argument is a word. */
+#define DEFINE_FCNTL(name)                                                                         \
+  static seatrial_function next_##name;                                                            \
+  static int timed_##name(int file, int command, word argument) {                                  \
+    typedef int (*type)(int, int, ...);                                                            \
+    const type next = (type)next_##name;                                                           \
+    if ((command != F_SETLKW && command != F_OFD_SETLKW) || !is_timed())                           \
+      return next(file, command, argument);                                                        \
+    const uint64_t begin = seatrial_ticks();                                                       \
+    const int returned = next(file, command, argument);                                            \
+    add(SEATRIAL_SYSTEM_LOCK, 0, begin);                                                           \
+    return returned;                                                                               \
+  }
+DEFINE_FCNTL(fcntl)
+DEFINE_FCNTL(fcntl64)
 
 /* stdio: buffered, so that most calls do not reach the kernel. */
 #if defined(__GLIBC__)
@@ -270,18 +297,20 @@ static int timed___fprintf_chk(FILE* file, int flag, const char* format, ...) {
 }
 
 #define ROW(name, kind, has_bytes) {#name, (seatrial_function)timed_##name, &next_##name},
-#define STDIO(name)                                                                                \
+#define OTHER(name)                                                                                \
   { #name, (seatrial_function)timed_##name, &next_##name }
 
-static struct seatrial_timed timed[] = {WORD_FUNCTIONS(ROW) STDIO(fwrite),
-                                        STDIO(fread),
-                                        STDIO(fgets),
-                                        STDIO(fputs),
-                                        STDIO(puts),
-                                        STDIO(printf),
-                                        STDIO(fprintf),
-                                        STDIO(__printf_chk),
-                                        STDIO(__fprintf_chk)};
+static struct seatrial_timed timed[] = {WORD_FUNCTIONS(ROW) OTHER(fwrite),
+                                        OTHER(fcntl),
+                                        OTHER(fcntl64),
+                                        OTHER(fread),
+                                        OTHER(fgets),
+                                        OTHER(fputs),
+                                        OTHER(puts),
+                                        OTHER(printf),
+                                        OTHER(fprintf),
+                                        OTHER(__printf_chk),
+                                        OTHER(__fprintf_chk)};
 enum { COUNT = sizeof timed / sizeof *timed };
 
 static int in_order(const void* one, const void* other) {

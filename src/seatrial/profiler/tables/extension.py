@@ -32,7 +32,9 @@ CPU_SAMPLE = struct.Struct("<5Q")
 SLICES_AT = OPENMP_AT + OPENMP.size + MOST_PARALLEL * PARALLEL.size
 SPLIT = struct.Struct("<4Q")
 IN_MPI = struct.Struct("<3Q")
+KERNEL = struct.Struct("<5Q")
 SPLIT_AT = SLICES_AT + SLICES.size + MOST_CPU_SAMPLES * CPU_SAMPLE.size
+KERNEL_AT = SPLIT_AT + SPLIT.size + MOST_COUNTERS * IN_MPI.size
 
 _COUNTERS_REQUESTED, _OPENMP_REQUESTED = 1, 2
 _UNKNOWN_LEVEL = -(1 << 31)
@@ -114,6 +116,15 @@ class CpuSamples:
     list: tuple[CpuSample, ...]
 
 
+class KernelUse(NamedTuple):
+    """`system_ns` is the CPU time in the kernel from MPI_Init to the end of MPI, None if it is not known; `lock_calls`
+    and `lock_ticks` are those of waiting for locks of files and semaphores outside MPI."""
+
+    system_ns: int | None
+    lock_calls: int
+    lock_ticks: int
+
+
 class RegionRow(NamedTuple):
     """One region: `parent` is the place of the enclosing one in the table, None: none. Times are sums over threads;
     `ticks` is from begin to end without the time that recording was stopped, `mpi_ticks` the part of it in MPI,
@@ -182,6 +193,7 @@ class Extension:
     regions: Regions
     openmp: OpenMp | None
     samples: CpuSamples
+    kernel: KernelUse
 
 
 def parse_extension(data: bytes, loaded_at: int) -> Extension:
@@ -193,6 +205,7 @@ def parse_extension(data: bytes, loaded_at: int) -> Extension:
         regions=_regions(data),
         openmp=_openmp(data) if requested & _OPENMP_REQUESTED else None,
         samples=_samples(data, loaded_at),
+        kernel=_kernel(data),
     )
 
 
@@ -220,6 +233,11 @@ def _split(data: bytes, counters: int) -> CounterSplit:
         if one.running_ns > one.enabled_ns:
             raise ValueError(f"a counter ran for {one.running_ns} of {one.enabled_ns} ns in MPI")
     return CounterSplit(ticks, counted, calls, own, in_mpi)
+
+
+def _kernel(data: bytes) -> KernelUse:
+    first, last, calls, ticks, _ = KERNEL.unpack_from(data, KERNEL_AT)
+    return KernelUse(last - first if last >= first > 0 else None, calls, ticks)
 
 
 def _samples(data: bytes, loaded_at: int) -> CpuSamples:

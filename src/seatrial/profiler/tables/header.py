@@ -226,13 +226,14 @@ def cpu_right(head: Header) -> CpuRight | None:
     return CpuRight(mask, head.online, head.quota or None)
 
 
-def system_uses(head: Header, rate: float) -> tuple[SystemUse, ...] | None:
-    """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second."""
+def system_uses(head: Header, rate: float, locks: tuple[int, int]) -> tuple[SystemUse, ...] | None:
+    """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second; `locks`: calls and ticks
+    of SystemCall.LOCK, which are not in the header."""
     if head.version < VERSION or not head.times_system_calls:
         return None
     return tuple(
         SystemUse(kind, calls, ticks / rate, moved)
-        for kind, (calls, ticks, moved) in zip(SystemCall, head.system_uses, strict=True)
+        for kind, (calls, ticks, moved) in zip(SystemCall, (*head.system_uses, (*locks, 0)), strict=True)
     )
 
 

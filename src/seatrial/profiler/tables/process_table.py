@@ -286,7 +286,7 @@ class _Reader:
             io_error=head.io_error,
             cpu_use=cpu_use(head.cpu_first, head.cpu_last),
             cpu_right=cpu_right(head),
-            system_uses=system_uses(head, rate),
+            system_uses=system_uses(head, rate, (0, 0) if extension is None else extension.kernel[1:]),
             initialized_s=initialized_s(head, rate),
             stopped_s=stopped / rate,
             extension=extension,

@@ -120,6 +120,7 @@ class RankCpuJson(TypedDict):
 
     wall_s: NonNegative
     cpu_s: NonNegative | None
+    system_s: NotRequired[Annotated[NonNegative | None, "the part of `cpu_s` in the kernel"]]
     run_delay_s: Annotated[NonNegative | None, From("delay_s"), "its threads were ready to run, but did not"]
     voluntary_switches: Annotated[Count | None, From("voluntary")]
     involuntary_switches: Annotated[Count | None, From("involuntary")]

@@ -80,3 +80,39 @@ def compute_bound(one: Diagnosis) -> str:
 def compute_bound_remedy(one: Diagnosis) -> str:
     """What to do about it."""
     return "The cores are used well: use more of them, or an algorithm that needs fewer operations."
+
+
+def kernel_time(one: Diagnosis) -> str:
+    """Ranks that the kernel works for."""
+    return (
+        f"{_in_kernel(one)}, with {_value(one, Signal.MINOR_FAULTS):.0f} page faults, which are too few to explain it; "
+        "what it does is not known."
+    )
+
+
+def page_faults(one: Diagnosis) -> str:
+    """Ranks that get new pages all the time."""
+    return (
+        f"{_in_kernel(one)}. There were {_value(one, Signal.MINOR_FAULTS):.0f} page faults that read no device, "
+        f"{show(_value(one, Signal.KERNEL_PER_FAULT), 's')} of this time each: the kernel hands out pages when they "
+        "are touched for the first time, also after memory was freed to it and allocated again."
+    )
+
+
+def _in_kernel(one: Diagnosis) -> str:
+    who = "The ranks use" if one.rank is None else f"{_rank(one)} uses"
+    share = show_percent(one.share)
+    return f"{who} CPU time in the kernel for at least {share} of the time, outside MPI and calls on files"
+
+
+def kernel_time_remedy(one: Diagnosis) -> str:
+    """What to do about it."""
+    return "Find out what it does for them: `perf top` shows the kernel's functions, `strace -c -f -p PID` the calls."
+
+
+def page_faults_remedy(one: Diagnosis) -> str:
+    """What to do about it."""
+    return (
+        "Allocate large arrays once instead of in each step; or let the C library keep freed memory "
+        "(`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_`, glibc), or use huge pages."
+    )

@@ -11,6 +11,7 @@ _LEAST_PART = 0.1
 _FEW = 10
 """... and numbers of calls below this."""
 _MOSTLY = 0.5
+_WAITS = (Signal.SLEEP_TIME, Signal.POLL_TIME, Signal.CHILD_TIME, Signal.LOCK_TIME)
 
 
 def file_words(one: Diagnosis) -> str:
@@ -39,18 +40,21 @@ def blocked_words(one: Diagnosis) -> str:
         "sleeps (sleep, nanosleep and the like)": number_of(one, Signal.SLEEP_TIME),
         "waits for sockets or pipes (poll, recv and the like)": number_of(one, Signal.POLL_TIME),
         "waits for child processes (system, wait and the like)": number_of(one, Signal.CHILD_TIME),
+        "waits for locks of files or semaphores (fcntl, flock, sem_wait and the like)": number_of(
+            one, Signal.LOCK_TIME
+        ),
     }
     what = max(times, key=lambda name: times[name])
     faults = one.value(Signal.MAJOR_FAULTS)
     read = "" if not faults else f" It read {count(round(faults), 'page')} from a device (major page faults)."
     if times[what] > 0 and times[what] >= _MOSTLY * sum(times.values()):
         return f"it {what} for {show(times[what], 's')}.{read}"
-    return f"what it waited for is not known (no sleep, socket or child process was seen).{read}"
+    return f"what it waited for is not known (no sleep, socket, child process or lock of a file was seen).{read}"
 
 
 def is_explained(one: Diagnosis) -> bool:
     """Whether the calls in which a rank was blocked are known."""
-    return any(number_of(one, signal) > 0 for signal in (Signal.SLEEP_TIME, Signal.POLL_TIME, Signal.CHILD_TIME))
+    return any(number_of(one, signal) > 0 for signal in _WAITS)
 
 
 def io_words(one: Diagnosis, who: str) -> str:

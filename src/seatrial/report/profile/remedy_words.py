@@ -36,6 +36,17 @@ def _less_io(one: Diagnosis) -> str:
 _MAKES_COMMUNICATORS = ("MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_create", "MPI_Cart_create", "MPI_Intercomm_create")
 
 
+def _of_other_calls(one: Diagnosis) -> str:
+    """What to do about short calls that send no messages; "" for others."""
+    if one.call.startswith(_MAKES_COMMUNICATORS):
+        return "Make communicators once, before the steps of the program, and keep them."
+    if one.call.startswith("MPI_File_"):
+        return (
+            "Access files in fewer, larger pieces: collect them in memory, or use the collective functions (..._all)."
+        )
+    return ""
+
+
 _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MORE_RANKS_THAN_CPUS: lambda one: (
         f"Start as many ranks and threads on {one.host} as it has CPUs ({number_of(one, Signal.CPUS):.0f}), then "
@@ -80,11 +91,10 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         if one.sureness == "measured"
         else "`seatrial profile --wait 10` measures waiting and transfer separately."
     ),
-    Cause.MESSAGE_RATE: lambda _: "Combine messages: send fewer, larger ones.",
+    Cause.MESSAGE_RATE: lambda one: _of_other_calls(one) or "Combine messages: send fewer, larger ones.",
     Cause.LATENCY: lambda one: (
-        "Make communicators once, before the steps of the program, and keep them."
-        if one.call.startswith(_MAKES_COMMUNICATORS)
-        else "Send fewer, larger messages, or run fewer ranks; "
+        _of_other_calls(one)
+        or "Send fewer, larger messages, or run fewer ranks; "
         f"`seatrial run {benchmark_of(Role.MESSAGE_TIME)}` measures the fabric."
     ),
     Cause.TRANSFER: lambda _: (
@@ -93,6 +103,8 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     ),
     Cause.THREAD_IMBALANCE: node_words.thread_imbalance_remedy,
     Cause.PAGING: node_words.paging_remedy,
+    Cause.PAGE_FAULTS: node_words.page_faults_remedy,
+    Cause.KERNEL_TIME: node_words.kernel_time_remedy,
     Cause.MEMORY_BOUND: node_words.memory_bound_remedy,
     Cause.COMPUTE_BOUND: node_words.compute_bound_remedy,
     Cause.STARTUP: lambda _: "Most of the MPI time is startup: profile a longer run before judging the program.",
