@@ -7,6 +7,7 @@ from collections.abc import Callable
 import duckdb
 import pytest
 from profiler.made_up_extensions import extension
+from profiler.made_up_tables import Call
 from profiler.test_diagnosis import REDUCE, WALL_S, S, profile, rank
 from published_schemas import check
 
@@ -58,8 +59,8 @@ def test_a_neighbour_for_a_part_of_the_run_is_named_with_the_time() -> None:
     assert (first.cause, first.rank) == (Cause.OTHER_PROCESSES, 1) and first.share == pytest.approx(0.1)
     assert (first.value(Signal.FROM), first.value(Signal.UNTIL)) == (pytest.approx(3.0), pytest.approx(5.0))
     assert first.value(Signal.OTHERS_CPUS) == pytest.approx(0.5) and first.value(Signal.RUN_DELAY) == pytest.approx(0.5)
-    assert "for 50 % of the time from 3.0 s to 5.0 s after the start (10 % of all its time)" in sentence(first)
-    assert "from 3.0 s to 5.0 s: other processes used 0.50 of 2 CPUs" in headline(found)
+    assert "for 50 % of the time from 3.00 to 5.00 s after the start (10 % of all its time)" in sentence(first)
+    assert "mostly from 3.00 to 5.00 s: other processes used 0.50 of 2 CPUs" in headline(found)
     assert len(found.diagnoses) == 1, "who is late depends on who had a CPU"
     check(profile_document(found, 0), "profile-1")
 
@@ -91,7 +92,9 @@ def test_no_time_is_named_of_what_lasts_or_is_little(delayed: Callable[[float], 
 def test_the_table_of_ranks_names_no_rank_as_the_cause_where_cpus_were_missing() -> None:
     assert "computes longest" not in profile_text(made(for_a_while))
     assert balance_line(made(for_a_while)).startswith("Rank 0 on node1 used most CPU time: 10.0 s")
-    assert "computes longest" in balance_line(profile(*(rank(n, 2, REDUCE) for n in range(2))))
+    uneven = (rank(0, 2, REDUCE), rank(1, 2, [Call("MPI_Allreduce", 1000, 8, 1e-3, 2e-6)]))
+    assert balance_line(profile(*uneven)).startswith("Rank 1 on node1 computes longest")
+    assert balance_line(profile(*(rank(n, 2, REDUCE) for n in range(2)))).startswith("All ranks compute about equally")
 
 
 def test_unreported_and_doubled_samples_are_left_out() -> None:

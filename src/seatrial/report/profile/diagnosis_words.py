@@ -9,7 +9,7 @@ from seatrial.report.profile import node_words
 from seatrial.report.profile.outside_words import blocked_words, file_words, io_words
 from seatrial.report.profile.place_words import site_words
 from seatrial.report.profile.rank_words import cpus_words, number_of, rank_words
-from seatrial.report.units import count, show, show_percent
+from seatrial.report.units import count, show, show_percent, show_range
 
 _NEAR = 1.5
 """A call that takes up to so many times what was measured is as fast as the fabric allows."""
@@ -31,14 +31,14 @@ def lost_share(diagnoses: Sequence[Diagnosis]) -> str:
         return ""
     first = diagnoses[0]
     span = _span(first)
-    mostly = f", from {span}" if span else ""
+    mostly = f", mostly from {span}" if span else ""
     return f"Rank {first.rank} waited for a CPU {show_percent(first.share)} of the time{mostly}: {short_words(first)}"
 
 
 def _span(one: Diagnosis) -> str:
     """When it was, if it was not always."""
     begin_s, end_s = one.value(Signal.FROM), one.value(Signal.UNTIL)
-    return "" if begin_s is None or end_s is None else f"{begin_s:.1f} s to {end_s:.1f} s"
+    return "" if begin_s is None or end_s is None else show_range(begin_s, end_s, "s")
 
 
 def _place(one: Diagnosis) -> str:

@@ -63,6 +63,8 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.STEAL: lambda _: "Run on a host whose CPUs are not shared with other virtual machines, then profile again.",
     Cause.OTHER_PROCESSES: lambda one: (
         f"Stop the other processes on {one.host} (`top` shows them), then profile again."
+        if one.value(Signal.FROM) is None
+        else f"Find out what else ran on {one.host} at that time (other jobs, cron), and profile again without it."
     ),
     Cause.NO_CPU: lambda one: f"Run alone on {one.host}, with one rank per CPU, and profile again.",
     Cause.IMBALANCE: _distribute,

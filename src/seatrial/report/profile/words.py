@@ -18,6 +18,7 @@ _COMPUTES = 0.05
 _MOSTLY, _ALL_BUT = 0.5, 0.9
 _MOST_NAMED = 6
 _LEAST_SHARE = 0.0005
+_EVEN = 0.01
 
 _OUTSIDE = frozenset({Cause.IO, Cause.METADATA, Cause.BLOCKED})
 BOUND_WORDS = {
@@ -133,6 +134,9 @@ def balance_line(profile: Profile) -> str:
     uneven = imbalance(one.compute_s for one in profile.per_rank)
     if last is None or uneven is None or len(profile.per_rank) < 2:
         return ""
+    if uneven < _EVEN:
+        most, percent = show(last.compute_s, "s"), show_percent(_EVEN)
+        return f"All ranks compute about equally long: {most} at most, less than {percent} above the mean"
     return (
         f"Rank {last.rank} on {last.host} computes longest: {show(last.compute_s, 's')}, "
         f"{show_percent(uneven)} above the mean of all ranks"
