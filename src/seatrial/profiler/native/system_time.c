@@ -124,6 +124,7 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
   X(renameat, METADATA, 0)                                                                         \
   X(rmdir, METADATA, 0)                                                                            \
   X(select, POLL, 0)                                                                               \
+  X(sem_clockwait, LOCK, 0)                                                                        \
   X(sem_timedwait, LOCK, 0)                                                                        \
   X(sem_wait, LOCK, 0)                                                                             \
   X(semop, LOCK, 0)                                                                                \
