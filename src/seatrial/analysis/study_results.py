@@ -12,6 +12,7 @@ from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.match import Sequential
 from seatrial.analysis.measured import SideExperiment, blocks_of, matches
+from seatrial.analysis.needed_budget import needed_budget
 from seatrial.analysis.results import all_results
 from seatrial.analysis.scaling import scaling
 from seatrial.model.comparison import Comparison
@@ -56,13 +57,17 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
     best = best_of(results, study.best_of.over, study.best_of.figure, blocks, costs, given) if study.best_of else ()
     swept = study.best_of is not None and study.scaling is not None and study.scaling.along in study.best_of.over
     scaled = winners_of(results, best) if best and not swept else results  # the best settings at each point
+    compared_sides = _compared(kept, contents, known) if study.compare else ()
+    spent = spent_s(study, contents, ids)
+    repeat_s = {key: total_s / repeats for key, (repeats, total_s) in costs.items() if repeats}
     return StudyResult(
         study=study,
         results=results,
-        compared=_compared(kept, contents, known) if study.compare else (),
+        compared=compared_sides,
         scaling=scaling(scaled, study.scaling.kind, study.scaling.along, blocks, given) if study.scaling else (),
         best_of=best,
-        spent_s=spent_s(study, contents, ids),
+        spent_s=spent,
+        needed=needed_budget((one for side in compared_sides for one in side.comparisons), repeat_s, spent),
     )
 
 

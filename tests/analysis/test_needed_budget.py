@@ -1,0 +1,50 @@
+"""The budget that would decide a study, from intervals and from simulated blocks."""
+
+from __future__ import annotations
+
+import random
+from statistics import NormalDist
+
+import pytest
+
+from seatrial.stats.needed_blocks import needed_blocks
+from seatrial.stats.sequential import end_alpha, replay
+
+
+def test_four_times_the_blocks_halve_the_interval() -> None:
+    """A ratio of 1 needs an interval as wide as the margin, on each side."""
+    needed = needed_blocks(1.0, (1 / 1.04, 1.04), 20, 0.02, end_alpha(), 1)
+    growth = NormalDist().inv_cdf(end_alpha(2) / 2) / NormalDist().inv_cdf(end_alpha() / 2)
+    assert needed == pytest.approx(20 * (1.98 * growth) ** 2, rel=0.02)
+
+
+def test_the_nearer_the_edge_the_more_and_on_it_none() -> None:
+    wide = [
+        needed_blocks(ratio, (ratio / 1.02, ratio * 1.02), 20, 0.02, end_alpha(), 1) for ratio in (1.04, 1.03, 1.025)
+    ]
+    assert None not in wide and sorted(wide) == wide and wide[0] < wide[-1]  # type: ignore[type-var]
+    assert needed_blocks(1.02, (1.0, 1.04), 20, 0.02, end_alpha(), 1) is None
+    assert needed_blocks(1.03, (1.0, 1.06), 20, 0.02, end_alpha(), 1, half_steps=0.02) is None, "rounding remains"
+
+
+def test_without_an_interval_it_is_what_an_interval_of_the_family_needs() -> None:
+    assert needed_blocks(1.5, None, 4, 0.02, end_alpha(), 1) == 9
+    assert needed_blocks(1.5, None, 12, 0.02, end_alpha(), 1) == 13
+
+
+def test_the_estimate_is_near_what_decides() -> None:
+    """Half of the studies that continue to the estimate should be decided there, or more."""
+    source = random.Random(5)
+    decided, estimates = 0, 0
+    for _ in range(60):
+        pairs = [(100.0, 103.0 * source.lognormvariate(0.0, 0.03)) for _ in range(400)]
+        now = replay(pairs[:14], 0.01, True, 1)
+        ends = None if now.family.low is None or now.family.high is None else (now.family.low, now.family.high)
+        if now.stopped_at_look is not None or now.verdict != "ambiguous":
+            continue
+        needed = needed_blocks(now.family.ratio, ends, 14, 0.01, now.alpha, 1)
+        if needed is None or needed > len(pairs):
+            continue
+        estimates += 1
+        decided += replay(pairs[:needed], 0.01, True, 1, ends=2).verdict != "ambiguous"
+    assert estimates > 20 and decided / estimates > 0.5
