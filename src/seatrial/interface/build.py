@@ -9,6 +9,7 @@ from pathlib import Path
 from seatrial.benchmarks import registry
 from seatrial.engine.building import BuiltAhead, build_helpers, build_points
 from seatrial.engine.environments import Environments
+from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.environments.mpi_wheels import install_wheel
 from seatrial.errors import BuildError
 from seatrial.interface.declared import with_declared
@@ -58,6 +59,7 @@ def build(
         points: Sequence[Point]
         if study is not None:
             points = study_points(study, machine)
+            refuse_misspelt(point.environment for point in points)
         else:
             points = plan_points(targets or tuple(registry()), settings, machine)
         if (failure := build_helpers(points, with_profiler=not targets)) is not None:
