@@ -6,7 +6,15 @@ import random
 from statistics import NormalDist
 
 import pytest
+from report.study_samples import comparison, fair, study
 
+from seatrial.analysis.needed_budget import needed_budget
+from seatrial.model.comparison import Stopped
+from seatrial.model.needed_budget import NeededBudget
+from seatrial.model.study import RepeatPolicy
+from seatrial.report.documents.compare import study_document
+from seatrial.report.studies.budget_words import budget_sentence
+from seatrial.report.text.compare import study_text
 from seatrial.stats.needed_blocks import needed_blocks
 from seatrial.stats.sequential import end_alpha, replay
 
@@ -48,3 +56,30 @@ def test_the_estimate_is_near_what_decides() -> None:
         estimates += 1
         decided += replay(pairs[:needed], 0.01, True, 1, ends=2).verdict != "ambiguous"
     assert estimates > 20 and decided / estimates > 0.5
+
+
+def test_the_budget_is_what_was_spent_and_the_missing_blocks_of_both_sides() -> None:
+    undecided = comparison(ratio=1.03, half=0.03, n=20, stopped=Stopped.BUDGET)
+    decided = comparison("copy", half=0.001, n=20)
+    repeat_s = {"0" * 16: 2.0, "1" * 16: 3.0}
+    found = needed_budget([undecided, decided], repeat_s, 100.0)
+    assert found is not None and found.undecided == 1 and found.repeats > 20
+    assert found.budget_s == pytest.approx(100.0 + 1.1 * 5.0 * (found.repeats - 20))
+    assert needed_budget([decided], repeat_s, 100.0) is None
+    unfinished = comparison(ratio=1.03, half=0.03, stopped=Stopped.UNFINISHED)
+    assert needed_budget([unfinished], repeat_s, 100.0) is None, "the same command continues it"
+
+
+def test_on_the_edge_of_the_margin_the_budget_is_unknown() -> None:
+    found = needed_budget([comparison(ratio=1.02, half=0.03, stopped=Stopped.BUDGET)], {}, 100.0)
+    assert found == NeededBudget(1, None, 0)
+    assert "unknown" in budget_sentence(found, RepeatPolicy(budget_s=60.0))
+
+
+def test_the_study_states_it_in_text_and_json() -> None:
+    result = study(compared=(fair(),), needed=NeededBudget(2, 412.0, 130))
+    text = " ".join(study_text(result).split())
+    assert (
+        "2 comparisons undecided within" in text and "a budget of about 7min and max: 130 would probably decide" in text
+    )
+    assert study_document(result)["needed"] == {"undecided": 2, "budget_s": 412.0, "repeats": 130}

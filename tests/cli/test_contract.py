@@ -319,7 +319,8 @@ def test_a_trial_of_which_nothing_fits_into_its_budget_says_so_and_measures_noth
     assert done.returncode == 3 and "Traceback" not in done.stderr
     said = done.stderr.splitlines()
     assert said[0] == "fits into 1 s: nothing" and "does not fit: cpu.peak" in said[1] and "--budget " in said[1]
-    experiments = json.loads(done.stdout)["experiments"]
+    experiments = answer(done, "results-1")["experiments"]
+    assert isinstance(experiments, list)
     states = {one["outcome"] for one in experiments}
     assert "skipped" in states and states <= {"skipped", "unsupported"}
     assert all("budget of 1 s" in one["reason"] for one in experiments if one["benchmark"] == "cpu.peak")

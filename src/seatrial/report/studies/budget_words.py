@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from seatrial.model.durations import budget_for, duration
 from seatrial.model.needed_budget import NeededBudget
 from seatrial.model.study import RepeatPolicy
-from seatrial.report.units import count, show
+from seatrial.report.units import count
 
 
 def budget_sentence(needed: NeededBudget, policy: RepeatPolicy) -> str:
     """The budget, and the maximum number of repeats if that is too small as well."""
-    undecided = f"{count(needed.undecided, 'comparison')} undecided within {show(policy.budget_s, 's')}"
+    undecided = f"{count(needed.undecided, 'comparison')} undecided within {duration(policy.budget_s)}"
     if needed.budget_s is None:
         return (
             f"{undecided}: which budget would decide is unknown, because a ratio is too close to the edge of the margin"
@@ -17,6 +18,6 @@ def budget_sentence(needed: NeededBudget, policy: RepeatPolicy) -> str:
     budget_s = max(needed.budget_s, policy.budget_s)
     maximum = f" and max: {needed.repeats}" if needed.repeats > policy.maximum else ""
     return (
-        f"{undecided}: a budget of about {show(budget_s, 's')}{maximum} would probably decide "
+        f"{undecided}: a budget of about {budget_for(budget_s)}{maximum} would probably decide "
         f"(estimated from the widths of the intervals, which shrink with the square root of the repeats)"
     )
