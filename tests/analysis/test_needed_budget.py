@@ -66,6 +66,9 @@ def test_the_budget_is_what_was_spent_and_the_missing_blocks_of_both_sides() -> 
     assert found is not None and found.undecided == 1 and found.repeats > 20
     assert found.budget_s == pytest.approx(100.0 + 1.1 * 5.0 * (found.repeats - 20))
     assert needed_budget([decided], repeat_s, 100.0) is None
+    without = needed_budget([comparison(n=4, has_interval=False, stopped=Stopped.BUDGET)], repeat_s, 100.0)
+    assert without is not None and without.is_least
+    assert "an interval of each needs a budget of about" in budget_sentence(without, RepeatPolicy())
     unfinished = comparison(ratio=1.03, half=0.03, stopped=Stopped.UNFINISHED)
     assert needed_budget([unfinished], repeat_s, 100.0) is None, "the same command continues it"
 
@@ -82,4 +85,4 @@ def test_the_study_states_it_in_text_and_json() -> None:
     assert (
         "2 comparisons undecided within" in text and "a budget of about 7min and max: 130 would probably decide" in text
     )
-    assert study_document(result)["needed"] == {"undecided": 2, "budget_s": 412.0, "repeats": 130}
+    assert study_document(result)["needed"] == {"undecided": 2, "budget_s": 412.0, "repeats": 130, "is_least": False}

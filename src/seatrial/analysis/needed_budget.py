@@ -38,7 +38,8 @@ def needed_budget(
         for key in (*one.baseline.experiments, *one.candidate.experiments):
             missing[key] = max(missing.get(key, 0), needed - made)
     more_s = sum(count * repeat_s.get(key, 0.0) for key, count in missing.items())
-    return NeededBudget(len(undecided), spent_s + _ROOM * more_s if is_known else None, repeats)
+    budget_s = spent_s + _ROOM * more_s if is_known else None
+    return NeededBudget(len(undecided), budget_s, repeats, any(one.ci95_family is None for one in undecided))
 
 
 def _is_short_of_repeats(one: Comparison) -> bool:

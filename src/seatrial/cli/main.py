@@ -135,7 +135,11 @@ def run(
     settings: SetOption = None,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="TIME", help="time for all experiments together (default: 20s each)"),
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="time for the whole command; what does not fit is left out (default: 20s for each experiment)",
+        ),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="add repeats to finished experiments")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="keep the output of every repeat in artefacts/")] = False,
@@ -197,7 +201,7 @@ def plan(
     ] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the experiments of a study or trial, and how long they take."""
+    """Show what a study or the trial runs, and for how long."""
     from seatrial.cli.plan import plan_command
 
     plan_command(study, as_json=output_format is Format.JSON, site=site, system=system, verbose=verbose)

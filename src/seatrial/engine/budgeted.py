@@ -73,11 +73,13 @@ class Budget:
             builds.took(item, chosen.costs, self.clock.elapsed_s() - since_s)
         return found
 
-    def pool(self, found: Fit) -> Pool:
-        """The time of the command. If not one group of a study fits, only repeats count: it is then measured for as
-        long as it would be without the time around them."""
-        if self.needs_one and not found.holds:
-            return Pool(self.total_s)
+    def pool(self, chosen: Chosen) -> Pool:
+        """The time of the command. A study of which not one group fits is measured as far as it goes; if even one round
+        does not fit, only repeats count."""
+        if self.needs_one and not chosen.fit.holds:
+            round_s = sum(chosen.costs.repeats_s(point, 1) for item in chosen.fit.fitting for point in item.points)
+            fits = self.clock.elapsed_s() + round_s <= self.total_s
+            return Pool(self.total_s, clock=self.clock if fits else None, keeps_minimum=False)
         return Pool(self.total_s, clock=self.clock, may_leave_out=not self.must_have_all)
 
 

@@ -14,11 +14,13 @@ TOLERANCE = 0.05
 @dataclass(slots=True)
 class Pool:
     """`total_s` is for all repeats together; with a `clock` also for everything else that the command does, such as
-    builds. `may_leave_out`: groups for whose minimum there is no time are left out, the last first."""
+    builds. `keeps_minimum`: whatever is begun gets its minimum, and `may_leave_out`: groups for whose minimum there is
+    no time are left out, the last first."""
 
     total_s: float
     charged_s: float = 0.0
     clock: Clock | None = field(default=None, kw_only=True)
+    keeps_minimum: bool = field(default=True, kw_only=True)
     may_leave_out: bool = field(default=True, kw_only=True)
     _own_s: float = 0.0
     _outside_before: dict[str, float] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class Pool:
 
     def keep_for(self, group: Group, minimum: int) -> None:
         """Keep time for the missing repeats of a group up to the minimum. Groups come in the order of importance."""
-        if self.clock is not None:
+        if self.clock is not None and self.keeps_minimum:
             self._short[id(group)] = _Short(group, minimum, len(self._short))
             self.update(group)
 
@@ -80,10 +82,10 @@ class Pool:
     def affords(self, group: Group) -> bool:
         """Whether there is time for another block of a group.
 
-        Without a clock, the first one runs if any time is left, since its duration is only a guess. With one, whatever
-        is begun gets its minimum, and only time that nobody needs for that is used for more.
+        The first one runs if any time is left, since its duration is only a guess. If the minimum is kept, only time
+        that nobody needs for that is used for more.
         """
-        if self.clock is None:
+        if self.clock is None or not self.keeps_minimum:
             if not any(member.made or member.counted for member in group.members):
                 return self.spent_s < self.total_s
             return self.spent_s + group.next_s <= self.total_s

@@ -197,7 +197,7 @@ class _Trial:
         refuse_secret_differences(in_order)
         if study is not None:
             _refuse_itself(study, points, in_order)
-        pool = budget.pool(chosen.fit)
+        pool = budget.pool(chosen)
         found = self.run(in_order, lambda _: work(list(by_importance.values()), pool), study)
         return replace(found, experiments=tuple(without_time(pool, found.experiments)))
 

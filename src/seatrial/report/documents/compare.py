@@ -338,6 +338,7 @@ class NeededJson(TypedDict):
     undecided: Annotated[int, Keywords(minimum=1)]
     budget_s: Annotated[NonNegative | None, "of the whole study; null: a ratio is too close to the edge of its margin"]
     repeats: Annotated[Count, "the most that one of the comparisons needs"]
+    is_least: Annotated[bool, "some comparisons have no interval yet: this is what they need for one"]
 
 
 @shape()

@@ -17,6 +17,11 @@ def budget_sentence(needed: NeededBudget, policy: RepeatPolicy) -> str:
         )
     budget_s = max(needed.budget_s, policy.budget_s)
     maximum = f" and max: {needed.repeats}" if needed.repeats > policy.maximum else ""
+    if needed.is_least:
+        return (
+            f"{undecided}: an interval of each needs a budget of about {budget_for(budget_s)}{maximum}, "
+            "a verdict maybe more"
+        )
     return (
         f"{undecided}: a budget of about {budget_for(budget_s)}{maximum} would probably decide "
         f"(estimated from the widths of the intervals, which shrink with the square root of the repeats)"
