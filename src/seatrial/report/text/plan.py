@@ -35,11 +35,11 @@ def plan_text(plan: PlannedStudy | PlannedTrial, style: Style = PLAIN, *, verbos
 def trial_text(plan: PlannedTrial, style: Style = PLAIN) -> str:
     """The standard trial: each experiment with its time, those that cannot run, and the time of all."""
     head = [style.paint(f"The standard trial of this machine: {count(len(plan.experiments), 'experiment')}", "heading")]
-    rows = [["benchmark", "", "a repeat", "expected", "at most"]]
+    rows, varied = [["benchmark", "", "a repeat", "expected", "at most"]], _varied(plan.experiments)
     for one in plan.experiments:
         if one.refusal is None:
             times = [show(s, "s", 2) for s in (one.repeat_s, plan.estimate_of(one), plan.most_of(one))]
-            rows.append([one.experiment.benchmark, clean(_varied(one, plan)), *times])
+            rows.append([one.experiment.benchmark, _parameters(one, varied[one.experiment.benchmark]), *times])
     lines = [
         *_wrapped(
             style,
@@ -55,11 +55,19 @@ def trial_text(plan: PlannedTrial, style: Style = PLAIN) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _varied(one: PlannedExperiment, plan: PlannedTrial) -> str:
-    """The parameters in which an experiment differs from others of its benchmark."""
-    own = [other.experiment.parameters for other in plan.experiments if other.point.benchmark is one.point.benchmark]
-    varied = [name for name in own[0] if len({repr(parameters.get(name)) for parameters in own}) > 1]
-    return ", ".join(f"{name} {_value(name, one.experiment.parameters.get(name))}" for name in varied)
+def _varied(planned: Sequence[PlannedExperiment]) -> dict[str, list[str]]:
+    """The parameters that differ between the experiments of each benchmark, by its name."""
+    values: dict[str, dict[str, set[str]]] = {}
+    for one in planned:
+        own = values.setdefault(one.experiment.benchmark, {})
+        for name, value in one.experiment.parameters.items():
+            own.setdefault(name, set()).add(repr(value))
+    return {benchmark: [name for name, seen in own.items() if len(seen) > 1] for benchmark, own in values.items()}
+
+
+def _parameters(one: PlannedExperiment, names: Sequence[str]) -> str:
+    parameters = one.experiment.parameters
+    return ", ".join(f"{clean(name)} {_value(name, parameters[name])}" for name in names if name in parameters)
 
 
 def _building(build_s: float, style: Style) -> list[str]:
