@@ -70,6 +70,12 @@ def test_what_is_not_understood_is_ignored_and_replaced(file: Path, name: str) -
     assert Durations.of("m").start_s == 4.0
 
 
+def test_a_start_beside_other_work_does_not_count_in_full() -> None:
+    for start_s, kept in ((4.0, 4.0), (40.0, 5.0), (3.0, 3.0)):
+        learn("m", start_s=start_s)
+        assert Durations.of("m").start_s == kept
+
+
 def test_a_file_that_others_can_write_is_ignored(file: Path) -> None:
     learn("m", start_s=4.0)
     file.chmod(0o666)

@@ -32,6 +32,7 @@ START_S = 3.0
 _FOLDER = "durations"
 _MOST = 4000
 _LONGEST_B = 4 << 20
+_MOST_SLOWER = 1.25
 _FACTORS = (0.05, 50.0)
 """How far an estimate may be from what the benchmark declares because other parameters were."""
 
@@ -140,11 +141,18 @@ def learn(
         "v": 1,
         "repeats": dict(sorted(found.repeats.items(), key=lambda entry: -entry[1]["at_s"])[:_MOST]),
         "builds": dict(sorted(found.builds.items(), key=lambda entry: -entry[1]["at_s"])[:_MOST]),
-        "start_s": found.own_start_s if start_s is None else start_s,
+        "start_s": _slower_by_steps(found.own_start_s, start_s),
     }
     with suppress(OSError, UsageError, BuildError):
         make_folder(cache_folder() / _FOLDER)
         write_once(cache_folder(), _FOLDER, f"{machine_key}.json", data=json.dumps(document).encode())
+
+
+def _slower_by_steps(before_s: float | None, now_s: float | None) -> float | None:
+    """The time of a start that is kept: one that other processes slowed down must not make later budgets hold less."""
+    if before_s is None or now_s is None:
+        return before_s if now_s is None else now_s
+    return min(now_s, _MOST_SLOWER * before_s)
 
 
 def _key(point: Point) -> str:
