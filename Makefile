@@ -10,6 +10,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 RESULTS ?= seatrial-results
 WORKERS ?= 3
 BIN := .venv/bin
+# The schema that the first line of each example names, for editors.
+write_schemas = @mkdir -p examples/schemas && $(BIN)/python -m seatrial.plan.study_schema > examples/schemas/study-1.json
 # tests/conftest.py decides which tests may run at the same time.
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --durations 10
 
@@ -43,10 +45,12 @@ lint: .venv/test-ready
 
 .venv/run-ready: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(write_schemas)
 	@touch $@
 
 .venv/test-ready: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(write_schemas)
 	@touch $@ .venv/run-ready
 
 clean:

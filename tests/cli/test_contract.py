@@ -311,3 +311,19 @@ def test_a_full_disk_is_reported_once_and_loses_nothing(tmp_path: Path) -> None:
             assert path.read_bytes().endswith(b"\n") or not path.read_bytes()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.real
+def test_a_trial_of_which_nothing_fits_into_its_budget_says_so_and_measures_nothing(tmp_path: Path) -> None:
+    done = seatrial("run", "--budget", "1s", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 3 and "Traceback" not in done.stderr
+    said = done.stderr.splitlines()
+    assert said[0] == "fits into 1 s: nothing" and "does not fit: cpu.peak" in said[1] and "--budget " in said[1]
+    experiments = answer(done, "results-1")["experiments"]
+    assert isinstance(experiments, list)
+    states = {one["outcome"] for one in experiments}
+    assert "skipped" in states and states <= {"skipped", "unsupported"}
+    assert all("budget of 1 s" in one["reason"] for one in experiments if one["benchmark"] == "cpu.peak")
+    assert not [
+        path for path in (tmp_path / "seatrial-results" / "records").iterdir() if "cpu.peak" in path.read_text()
+    ]

@@ -11,6 +11,9 @@ import pytest
 from cli.in_process import seatrial_here
 from published_schemas import check
 
+from seatrial.interface import plan as interface
+from seatrial.plan.points import plan_points
+
 STUDY = """\
 study: stores
 question: Do non-temporal stores pay on this machine?
@@ -36,6 +39,8 @@ axes:
 compare: environment.flags
 repeat: {budget: 10s, max: 6}
 """
+
+SHORT = ["cpu.peak", "memory.gups"]
 
 
 def seatrial(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -92,3 +97,34 @@ def test_an_unreadable_file_ends_with_2(tmp_path: Path) -> None:
     for name, words in (("nowhere.yaml", "cannot be read"), (".", "cannot be read"), ("/dev/zero", "1 MiB")):
         done = seatrial_here("plan", name, cwd=tmp_path)
         assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_without_a_study_it_is_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a machine whose trial is one benchmark: others would have to be built to be identified."""
+    monkeypatch.setattr(interface, "plan_points", lambda targets, settings, machine: plan_points(SHORT, {}, machine))
+    done = seatrial_here("plan", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    check(document, "plan-1")
+    assert document["count"] == len(document["experiments"]) == 2 and "study" not in document
+    assert document["estimate_s"] == pytest.approx(sum(one["estimate_s"] for one in document["experiments"]))
+    text = seatrial_here("plan", cwd=tmp_path)
+    assert text.returncode == 0 and "The standard trial of this machine: 2 experiments" in text.stdout
+    assert "memory.gups" in text.stdout and "at most" in text.stdout and not list(tmp_path.iterdir())
+
+
+def test_every_experiment_of_a_study_is_listed_with_its_time(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(STUDY)
+    done = seatrial_here("plan", "s.yaml", "-v", cwd=tmp_path)
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip().startswith("memory.stream  ")]
+    assert len([row for row in rows if "nontemporal" in row and row[-1] in ("ms", "s")]) == 4, done.stdout
+
+
+def test_a_misspelt_library_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "study: s\nquestion: q?\nbenchmarks: {mpi.latency: {}}\naxes: {environment.mpi: [mpihc]}\n"
+    )
+    for command in ("plan", "run", "build"):
+        done = seatrial_here(command, "s.yaml", cwd=tmp_path)
+        assert done.returncode == 2 and "'mpihc'" in done.stderr and "did you mean mpich?" in done.stderr, done.stderr
+    assert not (tmp_path / "seatrial-results").exists()

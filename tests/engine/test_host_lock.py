@@ -15,7 +15,7 @@ import pytest
 from seatrial.engine import lock_file
 from seatrial.engine.events import Silent
 from seatrial.engine.host_lock import ClaimWait, HostLock, users_named
-from seatrial.engine.lock_file import FOLDER, HOST, Holder, OwnFiles, holders, lock_places
+from seatrial.engine.lock_file import FOLDER, HOST, Holder, OwnFiles, Told, holders, lock_places
 from seatrial.errors import BusyError, UsageError
 from seatrial.model.record import decode
 
@@ -99,6 +99,24 @@ def test_a_wait_with_a_limit_ends_and_says_who_where_and_what_to_do(
         pass
     assert f"pid {holder.pid}, since" in str(refused.value) and "--wait TIME" in str(refused.value)
     assert f"--ignore-lock-of {users_name()}" in str(refused.value) and refused.value.exit_code == 3
+
+
+def test_who_waits_reads_the_results_folder_and_the_time_left(place: Path) -> None:
+    own = OwnFiles.make((place,), Told("/data/results\x1b[31m", 600.0))
+    ask = "import sys; from pathlib import Path; from seatrial.engine.lock_file import OwnFiles, holders; "
+    ask += "print(holders([Path(sys.argv[1])], OwnFiles())[0].text())"
+    try:
+        seen = subprocess.run([sys.executable, "-c", ask, place], capture_output=True, text=True, check=True).stdout
+    finally:
+        own.remove()
+    assert "(expects at most 10 min more), results folder: /data/results?[31m, command: " in seen
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[1]", b'{"results": 1, "lasts_s": NaN}', b'{"lasts_s": -1}', b'{"lasts_s": true}']
+)
+def test_what_a_holder_states_may_be_anything(text: bytes) -> None:
+    assert lock_file._described(text) == ("", Told())
 
 
 def users_name() -> str:

@@ -135,3 +135,9 @@ def test_a_study_of_a_declared_benchmark_may_have_any_axis(validator: jsonschema
 
 def test_every_key_has_a_description() -> None:
     assert set(study_schema()["properties"]) <= set(ACCEPTED)
+
+
+def test_each_example_names_its_schema_for_editors() -> None:
+    examples = sorted(Path(__file__).parents[2].glob("examples/*.yaml"))
+    heads = {path.read_text().splitlines()[0] for path in examples}
+    assert examples and heads == {"# yaml-language-server: $schema=schemas/study-1.json"}

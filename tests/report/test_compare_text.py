@@ -56,8 +56,8 @@ def test_every_document_follows_the_schema(name):
 def test_the_parts_of_a_study_follow_the_schema_too(name):
     made = STUDIES[name]()
     read = study_document(made)
-    told = [read.pop(name) for name in ("study", "question", "spent_s")]
-    assert told == ["stores", made.study.question, made.spent_s]
+    told = [read.pop(name) for name in ("study", "question", "spent_s", "needed")]
+    assert told == ["stores", made.study.question, made.spent_s, None]
     _valid({"schema": "seatrial.compare/1", **read})
 
 

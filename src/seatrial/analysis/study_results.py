@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seatrial.analysis.best_of import best_of, winners_of
@@ -12,6 +12,7 @@ from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.match import Sequential
 from seatrial.analysis.measured import SideExperiment, blocks_of, matches
+from seatrial.analysis.needed_budget import needed_budget
 from seatrial.analysis.results import all_results
 from seatrial.analysis.scaling import scaling
 from seatrial.model.comparison import Comparison
@@ -23,6 +24,9 @@ from seatrial.model.study import DEFAULT_MARGIN, RepeatPolicy, Study
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.store.contents import Contents
+
+_AROUND_REPEATS_S = 1.0
+"""A record has the time outside of repeats up to its own start: more than what follows until the budget ends a run."""
 
 
 def study_results(contents: Contents, results: Sequence[ExperimentResult] | None = None) -> tuple[StudyResult, ...]:
@@ -56,24 +60,39 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
     best = best_of(results, study.best_of.over, study.best_of.figure, blocks, costs, given) if study.best_of else ()
     swept = study.best_of is not None and study.scaling is not None and study.scaling.along in study.best_of.over
     scaled = winners_of(results, best) if best and not swept else results  # the best settings at each point
+    compared_sides = _compared(kept, contents, known) if study.compare else ()
+    spent = spent_s(study, contents, ids)
+    repeat_s = {key: total_s / repeats for key, (repeats, total_s) in costs.items() if repeats}
     return StudyResult(
         study=study,
         results=results,
-        compared=_compared(kept, contents, known) if study.compare else (),
+        compared=compared_sides,
         scaling=scaling(scaled, study.scaling.kind, study.scaling.along, blocks, given) if study.scaling else (),
         best_of=best,
-        spent_s=spent_s(study, contents, ids),
+        spent_s=spent,
+        needed=needed_budget((one for side in compared_sides for one in side.comparisons), repeat_s, spent),
     )
 
 
-def spent_s(study: Study, contents: Contents, ids: Mapping[str, object]) -> float:
-    """The time of the repeats made for this study, in seconds."""
-    return sum(
-        record.wall_s
-        for key in ids
-        for record in contents.records.get(key, ())
-        if record.seen.get("study") == study.name
-    )
+def spent_s(study: Study, contents: Contents, ids: Iterable[str]) -> float:
+    """The time that this study took, in seconds: its repeats and, if its budget was for the whole command, the time
+    around them."""
+    records = records_of(study, contents, ids)
+    return sum(record.wall_s for record in records) + _outside_s(records)
+
+
+def records_of(study: Study, contents: Contents, ids: Iterable[str]) -> list[RepeatRecord]:
+    """The repeats made for this study."""
+    return [record for key in ids for record in contents.records.get(key, ()) if record.seen.get("study") == study.name]
+
+
+def _outside_s(records: Sequence[RepeatRecord]) -> float:
+    """The time that each process spent on other things than repeats, as its last record has it, in seconds."""
+    latest: dict[str, float] = {}
+    for record in records:
+        process = str(record.seen.get("block", "")).rpartition(":")[0]
+        latest[process] = max(latest.get(process, 0.0), record.seen.get("outside_s", 0.0))
+    return sum(latest.values())
 
 
 def _compared(kept: KeptStudy, contents: Contents, known: Mapping[str, ExperimentResult]) -> tuple[Compared, ...]:
@@ -231,12 +250,12 @@ def _rule(kept: KeptStudy, contents: Contents) -> Sequential:
     """The stopping rule of the study: how often an end was set, and whether the last budget is spent."""
     study = kept.study
     ids = dict.fromkeys(point.experiment for point in kept.points)
-    records = [
-        record for key in ids for record in contents.records.get(key, ()) if record.seen.get("study") == study.name
-    ]
+    records = records_of(study, contents, ids)
     allowed = {_allowed(record) for record in records}
     mean_s = sum(record.wall_s for record in records) / len(records) if records else 0.0
+    outside_s = _outside_s(records)
     spent = sum(record.wall_s for record in records) + 2 * mean_s
+    spent += outside_s + _AROUND_REPEATS_S if outside_s else 0.0
     return Sequential(study.repeat.maximum, max(1, len(allowed)), spent > study.repeat.budget_s)
 
 

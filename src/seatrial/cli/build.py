@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,13 +25,17 @@ def build_command(
     *,
     site: Path | None,
     system: str | None,
+    quiet: bool = False,
+    verbose: bool = False,
 ) -> int:
-    """Build the programs of a study or of benchmarks (default: all benchmarks) and print their paths.
+    """Build the programs of a study or of benchmarks (default: all benchmarks) and print their paths; with `verbose`
+    also the commands that compile them, with `quiet` no progress.
 
     Returns 3 if a program could not be built; the others are built first.
     """
     failed, title = False, ""
-    built = build(targets, parse_settings(settings), message, mpi_wheels=mpi_wheels, site=site, system=system)
+    announce = (lambda text: None) if quiet else message
+    built = build(targets, parse_settings(settings), announce, mpi_wheels=mpi_wheels, site=site, system=system)
     for item in built:
         match item:
             case Mpi():
@@ -43,6 +48,8 @@ def build_command(
                 if title != (title := _title(item.environment, item.choice)):
                     print(title)
                 print(_line(item), flush=True)
+                if verbose and isinstance(item.result, Built):
+                    print(f"  {shlex.join(item.result.command)}", flush=True)
     return 3 if failed else 0
 
 

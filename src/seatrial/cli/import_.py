@@ -31,6 +31,7 @@ def import_command(
     dumps: Sequence[str] = (),
     live: bool = False,
     settings: Sequence[str] = (),
+    quiet: bool = False,
     as_json: bool,
 ) -> int:
     """Import and print; the exit status of CONTRACT. Raises UsageError before anything is written."""
@@ -45,7 +46,8 @@ def import_command(
         print_json(results_document(found.experiments, found.environments))
     elif found.repeats:
         print(results_text(found.experiments, style_of(sys.stdout)))
-        message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
+        if not quiet:
+            message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     _report(found.repeats)
     if found.left_out:
         left_out = count(len(found.left_out), "file")

@@ -23,6 +23,7 @@ from seatrial.cli.options import (
     OutputOption,
     PictureFormat,
     QueryFormat,
+    QuietOption,
     ResultsOption,
     SetOption,
     Shell,
@@ -134,7 +135,11 @@ def run(
     settings: SetOption = None,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="TIME", help="time for all experiments together (default: 20s each)"),
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="time for the whole command; what does not fit is left out (default: 20s for each experiment)",
+        ),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="add repeats to finished experiments")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="keep the output of every repeat in artefacts/")] = False,
@@ -186,15 +191,20 @@ def run(
 
 @app.command(rich_help_panel="Measure")
 def plan(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="a study file")],
+    study: Annotated[
+        Path | None, typer.Argument(metavar="STUDY", help="a study file (default: the standard trial)")
+    ] = None,
     site: SiteOption = None,
     system: SystemOption = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="list every experiment of a study, with its time")
+    ] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the experiments of a study, and how long they take."""
+    """Show what a study or the trial runs, and for how long."""
     from seatrial.cli.plan import plan_command
 
-    plan_command(study, as_json=output_format is Format.JSON, site=site, system=system)
+    plan_command(study, as_json=output_format is Format.JSON, site=site, system=system, verbose=verbose)
 
 
 @app.command("import", rich_help_panel="Results")
@@ -204,6 +214,7 @@ def import_(
     live: Annotated[bool, typer.Option("--live", help="the files were measured on this machine")] = False,
     settings: SetOption = None,
     results: ResultsOption = RESULTS,
+    quiet: QuietOption = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Import results of other tools, to compare them."""
@@ -211,7 +222,9 @@ def import_(
 
     as_json = output_format is Format.JSON
     raise typer.Exit(
-        import_command(files, results, dumps=dumps or (), live=live, settings=settings or (), as_json=as_json)
+        import_command(
+            files, results, dumps=dumps or (), live=live, settings=settings or (), quiet=quiet, as_json=as_json
+        )
     )
 
 
@@ -228,6 +241,10 @@ def build(
     ] = None,
     site: SiteOption = None,
     system: SystemOption = None,
+    quiet: QuietOption = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="also print the command that compiles each program")
+    ] = False,
 ) -> None:
     """Build measuring programs ahead of time.
 
@@ -235,7 +252,10 @@ def build(
     """
     from seatrial.cli.build import build_command
 
-    raise typer.Exit(build_command(targets or (), settings or (), mpi_wheels or (), site=site, system=system))
+    status = build_command(
+        targets or (), settings or (), mpi_wheels or (), site=site, system=system, quiet=quiet, verbose=verbose
+    )
+    raise typer.Exit(status)
 
 
 @app.command(rich_help_panel="Results")
@@ -331,6 +351,10 @@ def profile(
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
     results: ResultsOption = RESULTS,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="print no profile, only problems; it is stored, and in the page or JSON"),
+    ] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show where an MPI program spends its time.
@@ -354,6 +378,7 @@ def profile(
         has_openmp=has_openmp,
         tables=tables,
         output=output,
+        quiet=quiet,
         as_json=output_format is Format.JSON,
     )
     raise typer.Exit(status)

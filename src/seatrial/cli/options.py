@@ -98,6 +98,8 @@ SetOption = Annotated[
     ),
 ]
 
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="only results and problems, no progress and hints")]
+
 SiteOption = Annotated[
     Path | None, typer.Option("--site", metavar="FILE", help="the site file (default: ~/.config/seatrial/site.yaml)")
 ]

@@ -11,10 +11,16 @@ from seatrial.report.documents.plan import plan_document
 from seatrial.report.text.plan import plan_text
 
 
-def plan_command(study: Path, *, as_json: bool, site: Path | None = None, system: str | None = None) -> None:
-    """Print the experiments of a study on this machine. Raises UsageError for an invalid study."""
+def plan_command(
+    study: Path | None, *, as_json: bool, site: Path | None = None, system: str | None = None, verbose: bool = False
+) -> None:
+    """Print the experiments of a study, or of the standard trial, on this machine; with `verbose`, each
+    of a study's.
+
+    Raises UsageError for an invalid study.
+    """
     planned = plan(study, site=site, system=system)
     if as_json:
         print_json(plan_document(planned))
     else:
-        print(plan_text(planned, style_of(sys.stdout)))
+        print(plan_text(planned, style_of(sys.stdout), verbose=verbose))

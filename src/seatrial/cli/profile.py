@@ -30,9 +30,11 @@ def profile_command(
     has_openmp: bool,
     tables: Path | None,
     output: Path | None,
+    quiet: bool = False,
     as_json: bool,
 ) -> int:
-    """Profile a command, or read the tables of an earlier run; the exit status of CONTRACT."""
+    """Profile a command, or read the tables of an earlier run; the exit status of CONTRACT. `quiet` prints problems
+    only."""
     io_s, trace_B = parse_seconds(io_every), 0 if trace is None else parse_bytes(trace)
     if tables is not None and command:
         raise UsageError(
@@ -57,10 +59,11 @@ def profile_command(
     if as_json:
         _print_pieces(found.json())
     else:
-        _print_text(found)
+        _print_text(found, quiet=quiet)
     if output is not None:
         write_file(output, profile_page(found.profiles))
-        message(f"page: {output.resolve()}")
+        if not quiet:
+            message(f"page: {output.resolve()}")
     return 0 if found.is_ok else 3
 
 
@@ -69,14 +72,15 @@ def print_include_folder() -> None:
     sys.stdout.write(f"{include_folder()}\n")
 
 
-def _print_text(found: ProfileResult) -> None:
-    for one in found.profiles:
-        print_painted(profile_text(one, style_of(sys.stderr)))
-    for line in found.trace.summary if found.trace is not None else ():
-        message(f"trace: {line}")
+def _print_text(found: ProfileResult, *, quiet: bool) -> None:
+    if not quiet:
+        for one in found.profiles:
+            print_painted(profile_text(one, style_of(sys.stderr)))
+        for line in found.trace.summary if found.trace is not None else ():
+            message(f"trace: {line}")
     if not found.is_ok:
         message(f"\n{found.state}: {found.reason}")
-    if found.folder is not None:
+    if found.folder is not None and not quiet:
         message(f"\nprofile: {found.folder} (profile.json, Parquet, tables); -o FILE.html writes a page")
 
 

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seatrial.cli.chosen import choice_text
+from seatrial.cli.fit_words import fit_lines
 from seatrial.cli.output import message
 from seatrial.engine.events import Progress
+from seatrial.engine.fit import Fit
 from seatrial.engine.lock_file import Holder, holders_text
+from seatrial.model.durations import duration
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
@@ -35,6 +38,12 @@ class TerminalProgress:
         self._last_plain = 0.0
         self._reasons: set[str] = set()
 
+    def fitted(self, found: Fit) -> None:
+        """Report what fits into the budget; without progress, only if something does not."""
+        if not self._quiet or found.left_out or not found.holds:
+            for line in fit_lines(found):
+                self._always(line)
+
     def building(self, point: Point) -> None:
         """Show which program is being built."""
         text = f"building the program of {point.benchmark.name}"
@@ -46,7 +55,7 @@ class TerminalProgress:
     def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
         """Show what runs and the time left."""
         decided = progress.experiments - progress.open_experiments
-        done = f"{decided}/{progress.experiments} done, at most about {_time(progress.remaining_s)} left"
+        done = f"{decided}/{progress.experiments} done, at most about {duration(progress.remaining_s)} left"
         what = f"{_named(point)} repeat {repeat + 1}"
         if self._bar is not None:
             self._bar.show(what, decided, progress.experiments, done)
@@ -102,7 +111,3 @@ def _bar() -> ProgressBar | None:
 def _named(point: Point) -> str:
     words = (point.benchmark.name, parameters_text(masked_parameters(point.parameters)), choice_text(point.environment))
     return " ".join(word for word in words if word)
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

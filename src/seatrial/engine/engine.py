@@ -12,20 +12,26 @@ import platform
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from seatrial.engine.events import Listener, Progress
+from seatrial.engine.clock import Clock
+from seatrial.engine.durations import Durations, learn
+from seatrial.engine.entry import Entry, progress_of
+from seatrial.engine.events import Listener
 from seatrial.engine.group import Group, Member, Recorded, can_take_turns
 from seatrial.engine.host_lock import ClaimWait, HostLock
-from seatrial.engine.lock_file import Holder
+from seatrial.engine.lock_file import Holder, Told
 from seatrial.engine.policy import Alone, Compared, Policy
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
 from seatrial.environments.variables import variables_with
 from seatrial.model.machine import Machine
+from seatrial.model.machine_document import machine_identity
 from seatrial.model.record import RepeatRecord
+from seatrial.plan.points import Point
 from seatrial.probes.variables import performance_variables
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.claim import Claim, abandoned, claim_next, claimed_elsewhere, settle
@@ -71,35 +77,27 @@ def run_work(
     again: bool = False,
     keep: bool = False,
     lock: HostLock | None = None,
+    clock: Clock | None = None,
 ) -> frozenset[str]:
-    """Run the missing repeats. Returns the ids of the experiments that got any.
+    """Run the missing repeats, and note how long they take on this machine. Returns the ids of the experiments that got
+    any.
 
     Experiments that the records show to be finished are skipped, unless `again`. Holds the host lock while it measures,
-    and waits for it as `lock` says; if nothing is missing, it is not taken. Other processes may work on the same
-    folder: each repeat is made once, and an experiment that another process is measuring is left to it.
-    Raises StoreError if a record cannot be written, BusyError if the wait for the lock is over; KeyboardInterrupt
-    propagates, with all finished repeats kept.
+    and waits for it as `lock` says; if nothing is missing, it is not taken. `clock` does not count the waits. Other
+    processes may work on the same folder: each repeat is made once, and an experiment that another process is measuring
+    is left to it. Raises StoreError if a record cannot be written, BusyError if the wait for the lock is over;
+    KeyboardInterrupt propagates, with all finished repeats kept.
     """
     host = platform.node()
+    machine_key = machine_identity(machine)[:16]
     writer = RecordWriter(folder, host)
+    made = _Run(machine, folder, listener, host, writer, keep, clock or Clock(), Durations.of(machine_key))
     try:
-        return _Run(machine, folder, listener, host, writer, keep).run(work, lock or HostLock(), again=again)
+        return made.run(work, lock or HostLock(), again=again)
     finally:
         writer.close()
-
-
-@dataclass(slots=True)
-class _Entry:
-    """A group in progress."""
-
-    group: Group
-    policy: Policy
-    study: str
-    again: bool
-
-    def update(self) -> None:
-        """Check whether it is finished: it has enough repeats, or no member is left."""
-        self.group.is_finished = not self.group.alive or self.policy.has_enough(self.group)
+        if took := made.took():
+            learn(machine_key, took)
 
 
 @dataclass(slots=True)
@@ -113,9 +111,11 @@ class _Run:
     host: str
     writer: RecordWriter
     keep: bool
+    clock: Clock
+    durations: Durations
     order: int = 0
     rounds: int = 0
-    entries: Sequence[_Entry] = ()
+    entries: Sequence[Entry] = ()
     watch: RecordWatch = field(init=False)
     numbers: dict[str, set[int]] = field(default_factory=dict)
     """Experiment -> its recorded repeats; two groups may have the same experiment."""
@@ -129,23 +129,40 @@ class _Run:
         self.entries = [
             self._resume(group, item, known, again=again) for item in work for group in item.groups if len(group)
         ]
+        for entry in self.entries:
+            if not entry.group.is_finished:
+                entry.policy.begins(entry.group)
         waiting = ClaimWait(lock.wait_s, self.listener)
         while self._affordable():
             if hosts := self._left_to_others():
-                waiting.again(hosts)
+                with self.clock.waiting():
+                    waiting.again(hosts)
                 self._refresh()
                 continue
             waiting.over()
-            with lock.held(self.listener.waits_for) as held:
+            with ExitStack() as holding:
+                with self.clock.waiting():
+                    held = holding.enter_context(lock.held(self.listener.waits_for, self._told))
                 self.beside = held.beside
                 self._refresh()  # what others recorded during the wait
                 self._rounds()
             time.sleep(_random.uniform(0.0, _GIVE_WAY_S) if self._affordable() else 0.0)
-        return frozenset(
-            member.ready.experiment.id for entry in self.entries for member in entry.group.members if member.made
-        )
+        return frozenset(member.ready.experiment.id for member in self._measured())
 
-    def _affordable(self) -> list[_Entry]:
+    def _told(self) -> Told:
+        """For processes that wait for this one."""
+        return Told(str(self.folder.path.absolute()), progress_of(self.entries).remaining_s)
+
+    def _measured(self) -> list[Member]:
+        """The members that got a repeat."""
+        return [member for entry in self.entries for member in entry.group.members if member.made]
+
+    def took(self) -> list[tuple[Point, float]]:
+        """The mean time of the new repeats of each experiment, in seconds."""
+        new = [(member.ready.point, member.ok_repeats[-member.made :]) for member in self._measured()]
+        return [(point, sum(repeat.wall_s for repeat in own) / len(own)) for point, own in new if own]
+
+    def _affordable(self) -> list[Entry]:
         """The groups that need another block. Those without time for it are finished."""
         for entry in self.entries:
             if not entry.group.is_finished and not entry.policy.affords(entry.group):
@@ -172,7 +189,7 @@ class _Run:
             hosts += others
         return sorted(set(hosts))
 
-    def _others(self, entry: _Entry) -> list[str]:
+    def _others(self, entry: Entry) -> list[str]:
         """The hosts whose processes are measuring members of a group. Repeats of a dead process are taken over."""
         for member in entry.group.members:
             self._recover(member)
@@ -201,11 +218,11 @@ class _Run:
 
     def _resume(
         self, group: Sequence[Ready], work: Work, known: Mapping[str, Sequence[RecordHead]], *, again: bool
-    ) -> _Entry:
+    ) -> Entry:
         """A group with its recorded repeats, finished if they suffice. A member whose latest repeat is not ok is tried
         again."""
         members = [self._recall(ready, known.get(ready.experiment.id, ()), work, again) for ready in group]
-        entry = _Entry(Group(members), work.policy, work.study, again)
+        entry = Entry(Group(members), work.policy, work.study, again)
         if again:
             for member in members:
                 member.left_out = len(member.ok_repeats)
@@ -215,7 +232,7 @@ class _Run:
 
     def _recall(self, ready: Ready, records: Sequence[RecordHead], work: Work, again: bool) -> Member:
         """An experiment with its recorded repeats, and those that a killed run finished but did not record."""
-        member = Member(ready, self.machine)
+        member = Member(ready, self.machine, expected_s=self.durations.repeat_s(ready.point))
         self.numbers.setdefault(ready.experiment.id, set())
         for record in records:
             self._add(member, record, work.policy, work.study, again)
@@ -227,7 +244,7 @@ class _Run:
         member.add(record)
         self.numbers[record.experiment].add(record.repeat)
         if study and not again and record.seen.get("study") == study:
-            policy.made(member, record.wall_s)
+            policy.made_before(record)
 
     def _recover(self, member: Member) -> None:
         """Record the repeats of killed processes whose programs finished."""
@@ -251,7 +268,7 @@ class _Run:
             else:
                 settle(left)
 
-    def _block(self, entry: _Entry) -> bool:
+    def _block(self, entry: Entry) -> bool:
         """One repeat of each member, in random order; compared members run concurrently if they can. False if another
         process is measuring one of them, or has made what was missing."""
         block = f"{self.writer.path.stem}:{self.rounds}"
@@ -275,7 +292,7 @@ class _Run:
             entry.update()
             _release(claims or {})  # those of repeats that were not made
 
-    def _claim_block(self, entry: _Entry, members: Sequence[Member], block: str) -> dict[str, Claim] | None:
+    def _claim_block(self, entry: Entry, members: Sequence[Member], block: str) -> dict[str, Claim] | None:
         """Claim a repeat of each of these members; None if another process is measuring one of the group, or has made
         what was missing."""
         if self._others(entry):
@@ -303,7 +320,7 @@ class _Run:
         self._refresh()
         return self.numbers[experiment]
 
-    def _repeats(self, members: Sequence[Member], entry: _Entry, claims: dict[str, Claim]) -> bool:
+    def _repeats(self, members: Sequence[Member], entry: Entry, claims: dict[str, Claim]) -> bool:
         """One concurrent repeat of each of these members; False if that failed and they must run separately. The claims
         end."""
         mine: list[Claim] = []
@@ -316,7 +333,7 @@ class _Run:
             key = member.ready.experiment.id
             claims[key] = claims[key].noting(noted)
             mine.append(claims[key])
-            self.listener.repeat_starts(member.ready.point, mine[-1].repeat, _progress(self.entries))
+            self.listener.repeat_starts(member.ready.point, mine[-1].repeat, progress_of(self.entries))
         try:
             records = self._make([member.ready for member in members], mine)
         except (KeyboardInterrupt, SystemExit):
@@ -346,7 +363,7 @@ class _Run:
         pairs = list(zip(experiments, claims, strict=True))
         return make_together(pairs, self.machine, self.writer, keep=self.keep)
 
-    def _notes(self, entry: _Entry, member: Member, block: str, limit_s: float) -> dict[str, Any]:
+    def _notes(self, entry: Entry, member: Member, block: str, limit_s: float) -> dict[str, Any]:
         """The notes of a claim; `limit_s` is the longest time until it ends."""
         noted: dict[str, Any] = {
             "order": self.order,
@@ -359,6 +376,8 @@ class _Run:
         }
         if entry.study:
             noted["study"] = entry.study
+            if outside_s := entry.policy.outside_s:
+                noted["outside_s"] = outside_s
         if entry.again:
             noted["again"] = self.writer.path.stem  # more time after a stop: the next stop has less error left to spend
         return noted
@@ -367,14 +386,3 @@ class _Run:
 def _release(claims: Mapping[str, Claim]) -> None:
     for claimed in claims.values():
         claimed.release()
-
-
-def _progress(entries: Sequence[_Entry]) -> Progress:
-    still_open = [entry for entry in entries if not entry.group.is_finished]
-    policies = {id(entry.policy.budget_source): entry.policy for entry in still_open}
-    remaining_s = sum(
-        policy.remaining_s([entry.group for entry in still_open if entry.policy.budget_source is policy.budget_source])
-        for policy in policies.values()
-    )
-    members = sum(len(entry.group.members) for entry in entries)
-    return Progress(sum(len(entry.group.alive) for entry in still_open), members, remaining_s)

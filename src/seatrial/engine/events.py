@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from seatrial.engine.fit import Fit
 from seatrial.engine.lock_file import Holder
 from seatrial.model.outcome import Outcome
 from seatrial.plan.points import Point
@@ -23,6 +24,10 @@ class Progress:
 class Listener(Protocol):
     """Watches a run: the engine calls these methods between repeats, never while a program runs. A subclass overrides
     those that it needs."""
+
+    def fitted(self, found: Fit) -> None:
+        """What fits into the budget of the command is known; nothing is built or measured yet."""
+        return None
 
     def waits_for(self, holders: Sequence[Holder]) -> None:
         """Other seatrial processes measure on this host: nothing is started until they end. Called when the wait

@@ -122,7 +122,8 @@ class Latest:
 
 @dataclass(slots=True)
 class Member:
-    """An experiment of a group. The first `left_out` of its ok repeats do not count.
+    """An experiment of a group. The first `left_out` of its ok repeats do not count. `expected_s` is the time of
+    a repeat as far as known before the first, in seconds.
 
     Repeats are claimed one after another, so their numbers give their order, even if a clock is set back."""
 
@@ -134,6 +135,7 @@ class Member:
     made: int = 0
     has_failed: bool = False
     latest: Latest | None = None
+    expected_s: float | None = None
 
     def add(self, record: Recorded) -> None:
         """Add a record."""
@@ -178,7 +180,7 @@ class Member:
         """The expected time of the next repeat, in seconds: the mean of the last ones."""
         last = self.ok_repeats[-LOOKS[-1] :]
         if not last:
-            return self.ready.point.estimate_s or 0.0
+            return self.ready.point.estimate_s or 0.0 if self.expected_s is None else self.expected_s
         return sum(repeat.wall_s for repeat in last) / len(last)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.engine.events import Listener
-from seatrial.engine.lock_file import FOLDER, Holder, OwnFiles, holders, holders_text, lock_places
+from seatrial.engine.lock_file import FOLDER, Holder, OwnFiles, Told, holders, holders_text, lock_places
 from seatrial.errors import BusyError, UsageError
 
 _AGAIN_S = (0.1, 0.4)
@@ -37,9 +37,11 @@ class HostLock:
     past: frozenset[int] = frozenset()
 
     @contextmanager
-    def held(self, waits_for: Callable[[Sequence[Holder]], None]) -> Iterator[HeldLock]:
+    def held(
+        self, waits_for: Callable[[Sequence[Holder]], None], tell: Callable[[], Told] = Told
+    ) -> Iterator[HeldLock]:
         """Wait for the lock and hold it. `waits_for` gets those who hold it when the wait begins, when they change, and
-        once a minute.
+        once a minute; `tell` is what others who wait will read.
 
         Raises BusyError if others still hold it after `wait_s`, UsageError if $SEATRIAL_LOCK cannot be used.
         """
@@ -48,7 +50,7 @@ class HostLock:
         while not _in_this_process.acquire(blocking=False):  # a file lock does not tell threads apart
             wait.again((Holder(os.geteuid(), os.getpid(), time.time(), "another thread of this process", Path()),))
         try:
-            own = self._take(places, wait)
+            own = self._take(places, wait, tell)
             try:
                 yield HeldLock(places, own, self.past)
             finally:
@@ -56,12 +58,12 @@ class HostLock:
         finally:
             _in_this_process.release()
 
-    def _take(self, places: Sequence[Path], wait: _Wait) -> OwnFiles:
+    def _take(self, places: Sequence[Path], wait: _Wait, tell: Callable[[], Told]) -> OwnFiles:
         own = OwnFiles()
         while True:
             others = holders(places, own, self.past)
             if not others:
-                own = OwnFiles.make(places)
+                own = OwnFiles.make(places, tell())
                 try:
                     others = holders(places, own, self.past)  # whoever came at the same time sees us too
                     if not others:

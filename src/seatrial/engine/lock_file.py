@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import UsageError
+from seatrial.model.durations import duration
 
 FOLDER = "SEATRIAL_LOCK"
 """Names one more folder, for containers that share none of the usual ones."""
@@ -41,6 +42,7 @@ _SHARED_BY_HOSTS = (
 _LOCK = struct.Struct("@hhqqi0q")
 """struct flock: type, whence, start, length, process id."""
 _LONGEST_TEXT = 200
+_LONGEST_S = 1e8
 _LARGEST_B = 4096
 _LEFTOVER_S = 60.0
 _TRIES = 3
@@ -48,15 +50,25 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What a process states when it takes the lock: its results folder ("": none) and how long it expects to hold it at
+    most, in seconds."""
+
+    results: str = ""
+    lasts_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Holder:
     """A process that holds the lock. `pid` is 0 if it is in a process namespace that this process cannot see into;
-    `since_s` is in seconds since the epoch; `command` is "" if unknown."""
+    `since_s` is in seconds since the epoch; `command` is "" if unknown. `told` is what it states about itself."""
 
     uid: int
     pid: int
     since_s: float
     command: str
     file: Path
+    told: Told = Told()
 
     @property
     def user(self) -> str:
@@ -67,11 +79,14 @@ class Holder:
             return str(self.uid)
 
     def text(self) -> str:
-        """Who it is, since when, for how long, and its command."""
+        """Who it is, since when, for how long, how long it may still take, its results folder and its command."""
         pid = f"pid {self.pid}" if self.pid else "a process of another container"
         started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since_s))
         command = f", command: {self.command}" if self.command else ", command unknown"
-        return f"user {self.user}, {pid}, since {started}, for {_duration(time.time() - self.since_s)}{command}"
+        for_s = time.time() - self.since_s
+        left = "" if self.told.lasts_s is None else f" (expects at most {duration(self.told.lasts_s - for_s)} more)"
+        folder = f", results folder: {self.told.results}" if self.told.results else ""
+        return f"user {self.user}, {pid}, since {started}, for {duration(for_s)}{left}{folder}{command}"
 
 
 @dataclass(slots=True)
@@ -82,9 +97,9 @@ class OwnFiles:
     inodes: set[tuple[int, int]] = field(default_factory=set)
 
     @classmethod
-    def make(cls, places: Collection[Path]) -> OwnFiles:
+    def make(cls, places: Collection[Path], told: Told = Told()) -> OwnFiles:
         """A file in each folder that allows it."""
-        own, text = cls(), _description()
+        own, text = cls(), _description(told)
         try:
             for place in places:
                 own._add(place, text)
@@ -199,7 +214,8 @@ def _examine(path: Path, own: OwnFiles) -> tuple[Holder, bytes] | None:
                 path.unlink()
             return None
         text = os.pread(descriptor, _LARGEST_B, 0)
-        return Holder(found.st_uid, max(pid, 0), found.st_ctime, _command(pid) or _described_command(text), path), text
+        command, told = _described(text)
+        return Holder(found.st_uid, max(pid, 0), found.st_ctime, _command(pid) or command, path, told), text
     except OSError:
         return None
     finally:
@@ -216,10 +232,10 @@ def _prefix() -> str:
     return f"seatrial-{'host' if not named else hashlib.sha256(named.encode()).hexdigest()[:12]}-"
 
 
-def _description() -> bytes:
+def _description(told: Told) -> bytes:
     command = _printable(" ".join(("seatrial", *sys.argv[1:])))
     described = {"pid": os.getpid(), "host": platform.node(), "since_s": time.time(), "command": command}
-    return json.dumps(described).encode()
+    return json.dumps({**described, "results": _printable(told.results), "lasts_s": told.lasts_s}).encode()
 
 
 def _command(pid: int) -> str:
@@ -233,26 +249,22 @@ def _command(pid: int) -> str:
     return _printable(" ".join(word.decode("utf-8", "replace") for word in words if word))
 
 
-def _described_command(text: bytes) -> str:
+def _described(text: bytes) -> tuple[str, Told]:
+    """The command in the text of a file, and what else it states; it may be anything."""
     try:
-        command = json.loads(text)["command"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
-    return _printable(command) if isinstance(command, str) else ""
+        described = json.loads(text)
+        command, results, lasts_s = (described.get(name) for name in ("command", "results", "lasts_s"))
+    except (ValueError, AttributeError, RecursionError):
+        return "", Told()
+    is_time = isinstance(lasts_s, int | float) and not isinstance(lasts_s, bool) and 0 <= lasts_s < _LONGEST_S
+    told = Told(_printable(results) if isinstance(results, str) else "", float(lasts_s) if is_time else None)
+    return _printable(command) if isinstance(command, str) else "", told
 
 
 def _printable(text: str) -> str:
     """Text of another user, for a terminal."""
     shown = "".join(character if character.isprintable() else "?" for character in text[: _LONGEST_TEXT + 1])
     return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}..."
-
-
-def _duration(seconds: float) -> str:
-    seconds = max(0.0, seconds)
-    for size_s, unit in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= 2 * size_s:
-            return f"{seconds / size_s:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _unsafe(place: Path) -> str | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from seatrial.engine.costs import MissingBuilds
+from seatrial.engine.durations import Durations
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import prepared_points
@@ -13,6 +16,23 @@ from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_identity
 from seatrial.model.outcome import Outcome
 from seatrial.plan.points import Point
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTimes:
+    """What points are expected to take on this machine, in seconds: `repeat_s` is the time of a repeat by the `id()` of
+    its point, `build_s` that of all missing builds together."""
+
+    repeat_s: Mapping[int, float]
+    build_s: float
+
+
+def expected_times(points: Sequence[Point], machine: Machine) -> ExpectedTimes:
+    """From what this machine took before, else from what the benchmarks declare. Nothing is built."""
+    durations = Durations.of(machine_identity(machine)[:16])
+    missing = MissingBuilds(Environments(machine), durations)
+    builds = {build: seconds for point in points for build, seconds in missing.of(point).items()}
+    return ExpectedTimes({id(point): durations.repeat_s(point) for point in points}, sum(builds.values()))
 
 
 def planned_experiments(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from seatrial.engine.group import FigureKey, Group, Member, blocks_of, paired, paired_steps
+from seatrial.engine.group import FigureKey, Group, Member, Recorded, blocks_of, paired, paired_steps
+from seatrial.engine.pool import Pool
 from seatrial.model.benchmark import Better
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.sequential import LOOKS, Pairs, Steps, are_decided_now
@@ -31,11 +32,25 @@ class Policy(Protocol):
     def has_enough(self, group: Group) -> bool:
         """Whether the records show that the group is finished."""
 
+    @property
+    def outside_s(self) -> float:
+        """The time that this process spent on other things than repeats, in seconds, if the budget includes it; else
+        0."""
+
+    def begins(self, group: Group) -> None:
+        """A group takes part, with what is recorded of it; groups come in the order of importance."""
+
     def affords(self, group: Group) -> bool:
         """Whether there is time for another block."""
 
     def made(self, member: Member, wall_s: float) -> None:
         """A repeat was made, and took `wall_s` seconds."""
+
+    def made_before(self, record: Recorded) -> None:
+        """Another process made a repeat of the same study, or an earlier run."""
+
+    def changed(self, group: Group) -> None:
+        """A group has more repeats, or is finished."""
 
     def remaining_s(self, groups: list[Group]) -> float:
         """An upper bound of the time that these groups still take, in seconds."""
@@ -74,11 +89,25 @@ class Alone:
         rule = replace(self.rule, budget_s=budget_s)
         return _stops(rule, member, member.spent_s, member.next_s)
 
+    @property
+    def outside_s(self) -> float:
+        """Each experiment's budget is for its repeats only."""
+        return 0.0
+
+    def begins(self, group: Group) -> None:
+        """Does nothing: members keep their own times."""
+
     def affords(self, group: Group) -> bool:
         """Always True: the rule checks the budget."""
         return True
 
     def made(self, member: Member, wall_s: float) -> None:
+        """Does nothing: members keep their own times."""
+
+    def made_before(self, record: Recorded) -> None:
+        """Does nothing: members keep their own times."""
+
+    def changed(self, group: Group) -> None:
         """Does nothing: members keep their own times."""
 
     def remaining_s(self, groups: list[Group]) -> float:
@@ -88,14 +117,6 @@ class Alone:
     def _remaining_s(self, member: Member) -> float:
         least_s = max(0, self.rule.minimum - len(member.counted)) * member.next_s
         return max(least_s, self.rule.budget_s - member.spent_s)
-
-
-@dataclass(slots=True)
-class Pool:
-    """The time of a whole study, in seconds."""
-
-    total_s: float
-    spent_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -128,20 +149,53 @@ class Pooled:
         rule = StoppingRule(self.precision, float("inf"), self.maximum, min(self.minimum, self.maximum))
         return all(_stops(rule, member, 0.0, 0.0) for member in group.alive)
 
+    @property
+    def outside_s(self) -> float:
+        """What the pool charges for other things than repeats."""
+        return self.pool.outside_s
+
+    def begins(self, group: Group) -> None:
+        """Keep time for its minimum."""
+        self.pool.keep_for(group, min(self.minimum, self.maximum))
+
     def affords(self, group: Group) -> bool:
-        """Whether the study has time for another block. The first one runs if any time is left, since its duration is
-        only a guess."""
-        if not any(member.made or member.counted for member in group.members):
-            return self.pool.spent_s < self.pool.total_s
-        return self.pool.spent_s + group.next_s <= self.pool.total_s
+        """Whether the pool has time for another block."""
+        return self.pool.affords(group)
 
     def made(self, member: Member, wall_s: float) -> None:
         """Charge it to the budget."""
-        self.pool.spent_s += wall_s
+        self.pool.made(wall_s)
+
+    def made_before(self, record: Recorded) -> None:
+        """Charge it to the budget."""
+        self.pool.made_before(record)
+
+    def changed(self, group: Group) -> None:
+        """Keep time for what is missing now."""
+        self.pool.update(group)
 
     def remaining_s(self, groups: list[Group]) -> float:
         """The rest of the budget."""
-        return max(0.0, self.pool.total_s - self.pool.spent_s) if groups else 0.0
+        return self.pool.left_s if groups else 0.0
+
+
+@dataclass(slots=True)
+class Shared(Pooled):
+    """Independent experiments on one budget, which is noted as equal shares. More time does not reopen an experiment
+    that an earlier run gave its minimum."""
+
+    shares: int = field(default=1, kw_only=True)
+
+    @property
+    def budget_s(self) -> float:
+        """The share of one experiment."""
+        return self.pool.total_s / self.shares
+
+    def has_enough(self, group: Group) -> bool:
+        """Whether every member is precise, or has the maximum number of repeats, or is finished from an earlier run."""
+        earlier = all(not member.made and len(member.counted) >= self.minimum for member in group.alive)
+        # Zero-argument super() does not work in a dataclass with slots before Python 3.14.
+        return earlier or Pooled.has_enough(self, group)
 
 
 @dataclass(slots=True)

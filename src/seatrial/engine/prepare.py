@@ -25,20 +25,34 @@ def prepare(
     )
 
 
-def prepared_points(
-    points: Sequence[Point], environments: Environments, machine_key: str, listener: Listener, *, builds: bool = True
-) -> list[Ready | Refused]:
-    """The same, one for each point: two points may be one experiment (`auto` and the value that it resolves to).
+class Preparation:
+    """Points are prepared one after another; what they share is built, hashed and looked up once.
 
     Without `builds`, only programs that must report what identifies their experiments are built; none can be run.
     """
-    kinds = {declared: kind(environments, machine_key, listener, builds) for declared, kind in KINDS.items()}
-    prepared = [kinds[type(point.benchmark.program)].identify(point, point.benchmark.program) for point in points]
-    _refuse_secret_differences(prepared)
+
+    def __init__(
+        self, environments: Environments, machine_key: str, listener: Listener, *, builds: bool = True
+    ) -> None:
+        self._kinds = {declared: kind(environments, machine_key, listener, builds) for declared, kind in KINDS.items()}
+
+    def of(self, point: Point) -> Ready | Refused:
+        """The experiment of a point, with its program built or found."""
+        return self._kinds[type(point.benchmark.program)].identify(point, point.benchmark.program)
+
+
+def prepared_points(
+    points: Sequence[Point], environments: Environments, machine_key: str, listener: Listener, *, builds: bool = True
+) -> list[Ready | Refused]:
+    """The same, one for each point: two points may be one experiment (`auto` and the value that it resolves to). See
+    `Preparation` for `builds`."""
+    preparation = Preparation(environments, machine_key, listener, builds=builds)
+    prepared = [preparation.of(point) for point in points]
+    refuse_secret_differences(prepared)
     return prepared
 
 
-def _refuse_secret_differences(prepared: Sequence[Ready | Refused]) -> None:
+def refuse_secret_differences(prepared: Sequence[Ready | Refused]) -> None:
     """Raise UsageError for two points that only a masked word distinguishes: they would be one experiment."""
     first: dict[str, Ready | Refused] = {}
     for item in prepared:

@@ -44,6 +44,11 @@ class Runnable(ABC):
     def path(self) -> Path:
         """The file that is started."""
 
+    @property
+    def build_s(self) -> float:
+        """How long it was built just now, in seconds; 0 if it was not."""
+        return 0.0
+
     def prepared(self, ready: Ready, directory: Path, limit_s: float) -> AbstractContextManager[None]:
         """Make its input; files to be exchanged while it runs are exchanged inside this context. Raises
         NotPreparedError, OSError."""
@@ -99,9 +104,11 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A point that cannot run here, and why. `environment` is None if it was not determined."""
+    """A point that cannot run here, and why. `environment` is None if it was not determined. `is_left_out`: it can run,
+    but not within the budget."""
 
     point: Point
     experiment: Experiment
     outcome: Outcome
     environment: Mapping[str, Any] | None = None
+    is_left_out: bool = False

@@ -33,7 +33,7 @@ from seatrial.probes.kernel_log import KernelLog, kernel_log
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
-_NOTED = ("budget_s", "maximum", "variables", "block", "study", "together", "again", "beside")
+_NOTED = ("budget_s", "maximum", "variables", "block", "study", "together", "again", "beside", "outside_s")
 """Notes of the claim that are copied to the record."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0

@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from seatrial.engine.engine import Work
-from seatrial.engine.policy import Compared, Pool, Pooled
+from seatrial.engine.policy import Compared, Pooled
+from seatrial.engine.pool import Pool
 from seatrial.engine.ready import Ready, Refused
 from seatrial.model.study import Compare, Study
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.least_repeats import least_repeats
-from seatrial.stats.sequential import ALPHA
+from seatrial.stats.sequential import ALPHA, least_blocks
 
 
-def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
-    """The groups of a study, with one policy per benchmark, since each has its own family of comparisons.
+def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | None = None) -> list[Work]:
+    """The groups of a study, with one policy per benchmark, since each has its own family of comparisons. `pool` is
+    their time (default: the budget of the study, for repeats only).
 
     With `compare`, points that differ only along that axis form a group, the baseline first. Without, each experiment
     is a separate group: their numbers of repeats then differ by at most one.
     """
-    pool = Pool(study.repeat.budget_s)
+    pool = pool or Pool(study.repeat.budget_s)
     if study.compare is None:
         alone = _unique(prepared)
-        least = _least(study, len(alone))
+        least = least_alone(study, len(alone))
         policy = Pooled(pool, study.repeat.precision, study.repeat.maximum, minimum=least)
         return [Work(tuple((ready,) for ready in alone), policy, study.name)]
     by_benchmark: dict[str, dict[tuple[object, ...], list[Ready]]] = {}
@@ -33,7 +35,7 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
     work = []
     for groups in by_benchmark.values():
         compared = [_baseline_first(_unique(group), study.compare) for group in groups.values()]
-        family = max(1, sum(len(group) - 1 for group in compared))
+        family = family_of(compared)
         policy = Compared(
             pool,
             study.repeat.precision,
@@ -41,12 +43,18 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused]) -> list[Work]:
             study.compare.margin,
             family,
             frozenset(study.compare.figures),
+            minimum=least_blocks(family),
         )
         work.append(Work(tuple(compared), policy, study.name))
     return work
 
 
-def _least(study: Study, experiments: int) -> int:
+def family_of(groups: Iterable[Sequence[object]]) -> int:
+    """The comparisons of one figure in these groups, each with its baseline; at least 1."""
+    return max(1, sum(len(group) - 1 for group in groups))
+
+
+def least_alone(study: Study, experiments: int) -> int:
     """The repeats that each experiment needs before it may stop: enough to test the contenders of a sweep against the
     winner. The sweep of one point of the other axes has at most all experiments."""
     if study.best_of is None or experiments < 2:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from seatrial.engine.budgeted import Budget, without_time
+from seatrial.engine.clock import Clock
+from seatrial.engine.costs import Costs
+from seatrial.engine.durations import learn
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Listener
+from seatrial.engine.fitting import Wanted, wanted_of_study, wanted_of_targets, wanted_of_trial
 from seatrial.engine.group import Recorded
 from seatrial.engine.host_lock import HostLock
-from seatrial.engine.policy import Alone
-from seatrial.engine.prepare import prepared_points
+from seatrial.engine.policy import Alone, Policy, Shared
+from seatrial.engine.pool import Pool
+from seatrial.engine.prepare import Preparation, prepared_points, refuse_secret_differences
 from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
 from seatrial.errors import StoreError
@@ -65,23 +71,34 @@ def run_trial(
     again: bool = False,
     keep: bool = False,
     lock: HostLock | None = None,
+    clock: Clock | None = None,
 ) -> TrialRun:
-    """Measure the points into the folder. `budget_s` is shared equally by all experiments; `repeats` runs exactly that
-    many of each instead.
+    """Measure the points into the folder. `budget_s` is for the whole command, since the beginning of `clock`: of a
+    standard trial, what does not fit is left out; what the user named gets the minimum of repeats in any case.
+    `repeats` runs exactly that many of each instead.
 
     The folder is opened only after everything requested was found valid. Raises UsageError before anything runs;
     KeyboardInterrupt propagates, with finished repeats kept.
     """
-
-    def work(experiments: Sequence[Ready | Refused]) -> list[Work]:
-        ready = [item for item in experiments if isinstance(item, Ready)]
-        rule = StoppingRule(budget_s=BUDGET_EACH_S if budget_s is None else budget_s / max(1, len(ready)))
+    trial = _Trial(
+        machine, open_folder, listener, again=again, keep=keep, lock=lock or HostLock(), clock=clock or Clock()
+    )
+    if budget_s is None or repeats is not None:
+        rule = StoppingRule(budget_s=BUDGET_EACH_S)
         if repeats is not None:
             rule = StoppingRule(budget_s=0.0, maximum=repeats, minimum=repeats)
-        return [Work(tuple((item,) for item in ready), Alone(rule))]
+        return trial.run(trial.prepare(points), lambda items: [_independent(items, Alone(rule))])
+    is_named = any(point.named for point in points)
+    budget = Budget(budget_s, trial.clock, must_have_all=is_named)
 
-    trial = _Trial(machine, open_folder, listener, again=again, keep=keep, lock=lock or HostLock())
-    return trial.run(trial.prepare(points), work)
+    def wanted(costs: Costs) -> list[Wanted]:
+        return wanted_of_targets(points) if is_named else wanted_of_trial(points, costs)
+
+    def work(items: Sequence[Ready | Refused], pool: Pool) -> list[Work]:
+        policy = Shared(pool, StoppingRule().precision, StoppingRule().maximum, shares=max(1, len(items)))
+        return [_independent(items, policy)]
+
+    return trial.run_within(budget, points, wanted, work)
 
 
 def run_study(
@@ -91,19 +108,43 @@ def run_study(
     open_folder: Callable[[], ResultsFolder],
     listener: Listener,
     *,
+    budget_s: float | None = None,
     again: bool = False,
     keep: bool = False,
     lock: HostLock | None = None,
+    clock: Clock | None = None,
 ) -> TrialRun:
-    """Measure the points of a study on its budget, and store the study in the folder. See `run_trial`.
+    """Measure the points of a study, and store it in the folder. Its own budget is for its repeats; `budget_s` replaces
+    it and is for the whole command. See `run_trial`.
 
     Raises UsageError also if every comparison would be of an experiment with itself.
     """
-    trial = _Trial(machine, open_folder, listener, again=again, keep=keep, lock=lock or HostLock())
+    trial = _Trial(
+        machine, open_folder, listener, again=again, keep=keep, lock=lock or HostLock(), clock=clock or Clock()
+    )
+    if budget_s is not None:
+        within = replace(study, repeat=replace(study.repeat, budget_s=budget_s))
+        budget = Budget(budget_s, trial.clock, needs_one=True)
+        return trial.run_within(
+            budget,
+            points,
+            lambda costs: wanted_of_study(study, points),
+            lambda items, pool: study_work(within, items, pool),
+            within,
+        )
     experiments = trial.prepare(points)
-    ids = {id(point): item.experiment.id for point, item in zip(points, experiments, strict=True)}
-    same_sides(study, points, ids)
+    _refuse_itself(study, points, experiments)
     return trial.run(experiments, lambda items: study_work(study, items), study)
+
+
+def _refuse_itself(study: Study, points: Sequence[Point], experiments: Sequence[Ready | Refused]) -> None:
+    """Raise UsageError if every comparison would be of an experiment with itself."""
+    same_sides(study, points, {id(point): item.experiment.id for point, item in zip(points, experiments, strict=True)})
+
+
+def _independent(items: Sequence[Ready | Refused], policy: Policy) -> Work:
+    """Each experiment in a group of its own."""
+    return Work(tuple((item,) for item in items if isinstance(item, Ready)), policy)
 
 
 @dataclass(slots=True)
@@ -116,14 +157,49 @@ class _Trial:
     again: bool
     keep: bool
     lock: HostLock
+    clock: Clock
 
     def prepare(self, points: Sequence[Point]) -> list[Ready | Refused]:
-        """One for each point."""
-        return prepared_points(points, Environments(self.machine), self._key, self.listener)
+        """One for each point; how long the builds took is noted."""
+        prepared = prepared_points(points, Environments(self.machine), self._key, self.listener)
+        self._note_start(prepared)
+        return prepared
+
+    def _note_start(self, prepared: Iterable[Ready | Refused]) -> None:
+        """Note how long the builds took, and everything else until now."""
+        builds = {
+            item.program.path.name: item.program.build_s
+            for item in prepared
+            if isinstance(item, Ready) and item.program.build_s
+        }
+        learn(self._key, builds=builds, start_s=max(0.0, self.clock.elapsed_s() - sum(builds.values())))
 
     @property
     def _key(self) -> str:
         return machine_identity(self.machine)[:16]
+
+    def run_within(
+        self,
+        budget: Budget,
+        points: Sequence[Point],
+        wanted: Callable[[Costs], Sequence[Wanted]],
+        work: Callable[[Sequence[Ready | Refused], Pool], list[Work]],
+        study: Study | None = None,
+    ) -> TrialRun:
+        """Find what fits into the budget, report it, and measure that; the rest is skipped."""
+        environments = Environments(self.machine)
+        chosen = budget.fit(points, wanted, environments, self._key, self.open_folder, again=self.again)
+        self.listener.fitted(chosen.fit)
+        by_importance = budget.prepared(chosen, Preparation(environments, self._key, self.listener))
+        self._note_start(by_importance.values())
+        by_point = by_importance | chosen.left_out()
+        in_order = [by_point[id(point)] for point in points]
+        refuse_secret_differences(in_order)
+        if study is not None:
+            _refuse_itself(study, points, in_order)
+        pool = budget.pool(chosen)
+        found = self.run(in_order, lambda _: work(list(by_importance.values()), pool), study)
+        return replace(found, experiments=tuple(without_time(pool, found.experiments)))
 
     def run(
         self,
@@ -131,17 +207,19 @@ class _Trial:
         work: Callable[[Sequence[Ready | Refused]], list[Work]],
         study: Study | None = None,
     ) -> TrialRun:
-        """Store the facts, record what cannot run, measure the rest."""
+        """Store the facts, record what cannot run, measure the rest. Nothing is recorded of what is left out to keep a
+        budget: it can run."""
         folder = self.open_folder()
         experiments = tuple({item.experiment.id: item for item in prepared}.values())
         kept = None if study is None else _kept(study, self._key, prepared)
         known = {item.experiment.environment: item.environment for item in experiments if item.environment is not None}
+        facts = [item for item in experiments if isinstance(item, Ready) or not item.is_left_out]
         try:
-            _keep_facts(folder, self.machine, self._key, known, experiments)
+            _keep_facts(folder, self.machine, self._key, known, facts)
             if kept is not None:
                 document = study_document(kept)
                 folder.put("studies", content_key(document), document)
-            _record_refusals(folder, [item for item in experiments if isinstance(item, Refused)])
+            _record_refusals(folder, [item for item in facts if isinstance(item, Refused)])
             measured = run_work(
                 work(prepared),
                 self.machine,
@@ -150,6 +228,7 @@ class _Trial:
                 again=self.again,
                 keep=self.keep,
                 lock=self.lock,
+                clock=self.clock,
             )
         except StoreError as problem:
             return TrialRun(experiments, known, problem=problem, study=kept)

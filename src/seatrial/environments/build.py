@@ -152,6 +152,11 @@ def _for_builds(environment: Environment) -> Environment:
     return replace(environment, variables=(), settings=(), mpi=mpi)
 
 
+def is_built(environment: Environment, source: Path) -> bool:
+    """Whether `build` would find the program in a cache. Raises CacheError."""
+    return _kept(cache_folder() / "programs" / program_key(environment, source) / source.stem) is not None
+
+
 def build(environment: Environment, source: Path, announce: Callable[[], None] = lambda: None) -> Built:
     """The program of `source`, from the cache or built now; `announce` is called before a build.
 

@@ -8,13 +8,17 @@ from pathlib import Path
 
 from seatrial.benchmarks import registry
 from seatrial.engine.building import BuiltAhead, build_helpers, build_points
+from seatrial.engine.durations import learn
 from seatrial.engine.environments import Environments
+from seatrial.environments.build import Built
+from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.environments.mpi_wheels import install_wheel
 from seatrial.errors import BuildError
 from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
 from seatrial.machine.live import discover_live
+from seatrial.model.machine_document import machine_identity
 from seatrial.model.mpi import Mpi
 from seatrial.plan.points import Point, plan_points
 from seatrial.plan.study_points import study_points
@@ -58,8 +62,17 @@ def build(
         points: Sequence[Point]
         if study is not None:
             points = study_points(study, machine)
+            refuse_misspelt(point.environment for point in points)
         else:
             points = plan_points(targets or tuple(registry()), settings, machine)
         if (failure := build_helpers(points, with_profiler=not targets)) is not None:
             yield NotBuilt(failure, "the helper programs of ranks")
-        yield from build_points(points, Environments(machine), lambda name: announce(f"building the program of {name}"))
+        took: dict[str, float] = {}
+        for item in build_points(
+            points, Environments(machine), lambda name: announce(f"building the program of {name}")
+        ):
+            if isinstance(item.result, Built) and item.result.seconds:
+                took[item.result.path.name] = item.result.seconds
+            yield item
+        if took:
+            learn(machine_identity(machine)[:16], builds=took)

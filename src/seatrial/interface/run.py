@@ -6,16 +6,18 @@ import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from seatrial.analysis.results import Asked, results_of
 from seatrial.analysis.study_results import study_result
+from seatrial.engine.clock import Clock
 from seatrial.engine.events import Listener, Silent
 from seatrial.engine.host_lock import HostLock, users_named
 from seatrial.engine.ready import Refused
 from seatrial.engine.trial import TrialRun, run_study, run_trial
+from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.errors import StoreError, UsageError
 from seatrial.interface.declared import with_declared
 from seatrial.interface.settings import Settings, values_of
@@ -69,9 +71,11 @@ def run(
     results.
 
     `set` maps a parameter, or an axis of the environment ("environment.mpi"), to its value; a list of values makes one
-    experiment for each. `budget_s` is the time for all experiments together (default: 20 s each; for a study, the
-    budget in its file). `repeats` makes exactly that many of each experiment instead. With `results=None` nothing is
-    kept: `run("memory.latency", repeats=1, results=None)` is a quick measurement.
+    experiment for each. `budget_s` is the time for the whole call but for waits (default: 20 s for the repeats of
+    each experiment; for a study, the budget in its file): what does not fit is left out, which `progress.fitted` gets
+    before anything starts; only a benchmark that was named gets its six repeats in any case. `repeats` makes exactly
+    that many of each experiment instead. With `results=None` nothing is kept:
+    `run("memory.latency", repeats=1, results=None)` is a quick measurement.
 
     A finished experiment is not run again unless `again` is set. `keep` keeps the output of every repeat. `site` is a
     site file, `system` a system in it (`NAME[:PARTITION]`). `progress` is called between repeats.
@@ -84,6 +88,7 @@ def run(
     """
     if repeats is not None and repeats < 1:
         raise UsageError(f"repeats={repeats}: at least 1 is required", "give a number from 1")
+    clock = Clock()
     listener, lock = progress or Silent(), HostLock(wait_s, users_named(ignore_lock_of))
     names = [str(target) for target in targets]
     with at_site(site, system), _folder(results) as path:
@@ -107,12 +112,25 @@ def run(
                 again=again,
                 keep=keep,
                 lock=lock,
+                clock=clock,
             )
         else:
-            study = _within(study, budget_s, repeats)
+            _refuse_repeats(study, repeats)
             points = study_points(study, machine)
             refuse_unfit(study, points)
-            trial = run_study(study, points, machine, open_folder, listener, again=again, keep=keep, lock=lock)
+            refuse_misspelt(point.environment for point in points)
+            trial = run_study(
+                study,
+                points,
+                machine,
+                open_folder,
+                listener,
+                budget_s=budget_s,
+                again=again,
+                keep=keep,
+                lock=lock,
+                clock=clock,
+            )
         return _result(trial, _contents(path))
 
 
@@ -126,15 +144,14 @@ def _folder(results: str | Path | None) -> Iterator[Path]:
         yield Path(folder) / "results"
 
 
-def _within(study: Study, budget_s: float | None, repeats: int | None) -> Study:
-    """The study with the caller's budget. Raises UsageError for a number of repeats."""
+def _refuse_repeats(study: Study, repeats: int | None) -> None:
+    """Raise UsageError for a number of repeats; report probes that this version does not have."""
     for probe in {*study.probes} - PROBES:
         _log.warning("this version has no probe %s; the study runs without it", probe)
     if repeats is not None:
         raise UsageError(
             f"study {study.name} defines its own number of repeats", "set a budget instead, or change the study file"
         )
-    return study if budget_s is None else replace(study, repeat=replace(study.repeat, budget_s=budget_s))
 
 
 def _contents(results: Path) -> Contents:

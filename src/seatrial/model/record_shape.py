@@ -171,6 +171,7 @@ class SeenJson(TypedDict):
     again: NotRequired[str | bool]
     together: NotRequired[Count]
     budget_s: NotRequired[NonNegative]
+    outside_s: NotRequired[NonNegative]
     load_1m: NotRequired[float | None]
     steal_s: NotRequired[float | None]
     steal_share: NotRequired[float | None]

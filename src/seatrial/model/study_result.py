@@ -9,6 +9,7 @@ from seatrial.model.breakdown import Breakdown
 from seatrial.model.comparison import Comparison
 from seatrial.model.difference import Difference
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.needed_budget import NeededBudget
 from seatrial.model.scaling import ScalingResult
 from seatrial.model.study import Study
 
@@ -40,7 +41,7 @@ class Compared:
 @dataclass(frozen=True, slots=True)
 class StudyResult:
     """A study with its experiments in planned order and its results. One `Compared` for each value other than the
-    baseline."""
+    baseline. `needed` is the budget that its ambiguous comparisons would probably need; None if there are none."""
 
     study: Study
     results: tuple[ExperimentResult, ...]
@@ -48,3 +49,4 @@ class StudyResult:
     scaling: tuple[ScalingResult, ...] = ()
     best_of: tuple[BestOfResult, ...] = ()
     spent_s: float = 0.0
+    needed: NeededBudget | None = None

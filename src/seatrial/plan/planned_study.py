@@ -16,17 +16,21 @@ from seatrial.stats.interval import MINIMUM_REPEATS
 
 @dataclass(frozen=True, slots=True)
 class PlannedExperiment:
-    """One experiment of a study. `id` is the one that a run uses; `refusal` is the reason if it cannot run here."""
+    """One experiment of a plan. `id` is the one that a run uses; `refusal` is the reason if it cannot run here;
+    `expected_s` is the time of a repeat as this machine took it, in seconds (None: as the benchmark declares it)."""
 
     point: Point
     experiment: Experiment
     id: str
     refusal: Outcome | None
+    expected_s: float | None = None
 
     @property
     def repeat_s(self) -> float:
         """The expected time of one repeat, in seconds; 0 if it cannot run."""
-        return 0.0 if self.refusal is not None else self.point.estimate_s or 0.0
+        if self.refusal is not None:
+            return 0.0
+        return self.point.estimate_s or 0.0 if self.expected_s is None else self.expected_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class PlannedStudy:
     """The experiments in the order of the study, each once.
 
     `combinations` is the number that the axes make; several may resolve to the same experiment. `same` are the sides of
-    comparisons that do. `linked` are the installed programs with MPI.
+    comparisons that do. `linked` are the installed programs with MPI. `build_s` is the time to build what is missing.
     """
 
     study: Study
@@ -55,6 +59,7 @@ class PlannedStudy:
     combinations: int
     same: tuple[SameSides, ...] = ()
     linked: tuple[LinkedProgram, ...] = ()
+    build_s: float = 0.0
 
     @property
     def first_look(self) -> int:

@@ -91,6 +91,11 @@ def end_alpha(ends: int = 1) -> float:
     return float(left * _END_SHARE * (1.0 - _END_SHARE) ** (ends - 1))
 
 
+def next_end_alpha(alpha: float) -> float:
+    """The error share of the end after one with this share."""
+    return alpha * (1.0 - _END_SHARE)
+
+
 def least_blocks(family: int, ends: int = 1) -> int:
     """The blocks needed for an interval of each of `family` comparisons at an end: 2^(1 - blocks) <= alpha / family."""
     blocks = MINIMUM_REPEATS

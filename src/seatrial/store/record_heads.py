@@ -32,6 +32,7 @@ class SeenHead(msgspec.Struct, gc=False):
     block: str | None = None
     study: str | None = None
     budget_s: float | None = None
+    outside_s: float | None = None
 
     def get(self, name: str) -> Any:
         """What was observed under this name; None for any other."""

@@ -52,6 +52,11 @@ class NativeProgram(Runnable):
         """The program in the build cache."""
         return self.built.path
 
+    @property
+    def build_s(self) -> float:
+        """0 if it was in a cache."""
+        return self.built.seconds
+
     def sampling_for(self, seconds: float) -> NativeProgram:
         """Set by `--slice`, for programs that have it among their arguments and for all device programs."""
         own, is_for_devices = self.declared.arguments, self.declared.library == "gpu"

@@ -36,6 +36,7 @@ from seatrial.model.json_shape import (
     shape,
     when,
 )
+from seatrial.model.needed_budget import NeededBudget
 from seatrial.model.outlier import FleetSpread, MeasureAgain, Outlier, ScreenResult
 from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
@@ -330,6 +331,16 @@ class CompareJson(TypedDict):
     ]
 
 
+@shape(NeededBudget)
+class NeededJson(TypedDict):
+    """An estimate of what would decide the comparisons that the budget left ambiguous."""
+
+    undecided: Annotated[int, Keywords(minimum=1)]
+    budget_s: Annotated[NonNegative | None, "of the whole study; null: a ratio is too close to the edge of its margin"]
+    repeats: Annotated[Count, "the most that one of the comparisons needs"]
+    is_least: Annotated[bool, "some comparisons have no interval yet: this is what they need for one"]
+
+
 @shape()
 class StudyJson(TypedDict):
     """The result of a study, with the same parts as a comparison."""
@@ -344,6 +355,7 @@ class StudyJson(TypedDict):
     not_compared: NotRequired[Annotated[list[Text], "what was left out of the comparison, and why"]]
     best_of: list[BestOfJson]
     scaling: list[ScalingJson]
+    needed: NotRequired[NeededJson | None]
 
 
 def compare_document(
@@ -374,6 +386,7 @@ def compare_document(
 def study_document(result: StudyResult) -> StudyJson:
     """The result of a study: the value of `study` in the output of `run`."""
     study = {"study": result.study.name, "question": result.study.question, "spent_s": result.spent_s}
+    study["needed"] = None if result.needed is None else filled(NeededJson, result.needed)
     return filled(StudyJson, None, **study, **_parts(result.compared, result.best_of, result.scaling))
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.json_shape import (
+    ABSENT,
     GIVEN,
     OPEN,
     From,
@@ -20,6 +21,7 @@ from seatrial.model.json_shape import (
 )
 from seatrial.model.study import Axis, BestOf, Scaling
 from seatrial.plan.planned_study import LinkedProgram, PlannedExperiment, PlannedStudy
+from seatrial.plan.planned_trial import PlannedTrial
 from seatrial.plan.study_points import SameSides
 
 
@@ -145,6 +147,7 @@ class PlanJson(TypedDict):
     ]
     estimate_s: Annotated[NonNegative, "time of all experiments together, at most the budget"]
     least_s: NotRequired[Annotated[NonNegative, "time of six repeats of each experiment, regardless of the budget"]]
+    build_s: NotRequired[Annotated[NonNegative, "time to build the missing programs, which is additional"]]
     budget_s: NotRequired[Annotated[Positive, From("study.repeat.budget_s")]]
     compare: NotRequired[
         Annotated[ComparedJson | None, From(lambda plan: None if plan.study.compare is None else plan)]
@@ -156,8 +159,19 @@ class PlanJson(TypedDict):
     probes: NotRequired[Annotated[list[Literal["mpi", "io", "power"]], From("study.probes")]]
 
 
-def plan_document(plan: PlannedStudy) -> PlanJson:
+_OF_STUDIES = (
+    *("study", "question", "axes", "combinations", "repeats", "least_s", "budget_s"),
+    *("compare", "same", "linked", "scaling", "best_of", "probes"),
+)
+"""Keys that the plan of a trial does not have."""
+
+
+def plan_document(plan: PlannedStudy | PlannedTrial) -> PlanJson:
     """The document of CONTRACT. In addition to the contract: the study with its axes, the experiments that cannot run
     and why, the groups that are compared, and the time of six repeats of each."""
+    if isinstance(plan, PlannedTrial):
+        planned = [filled(PlannedJson, one, estimate_s=plan.estimate_of(one)) for one in plan.experiments]
+        absent = dict.fromkeys(_OF_STUDIES, ABSENT)
+        return filled(PlanJson, plan, experiments=planned, **absent)
     experiments = [filled(PlannedJson, one, estimate_s=plan.first_look * one.repeat_s) for one in plan.experiments]
     return filled(PlanJson, plan, experiments=experiments)

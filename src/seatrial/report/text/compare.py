@@ -28,6 +28,7 @@ from seatrial.report.studies.breakdown_words import (
     breakdowns_of,
     part_row,
 )
+from seatrial.report.studies.budget_words import budget_sentence
 from seatrial.report.studies.change_words import change_lines
 from seatrial.report.studies.curves import spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
@@ -74,6 +75,9 @@ def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
     """The result of a study: its question, the comparisons, then the experiments without a result."""
     blocks = [f"{_title(result.study.name, style)}: {_plain(result.study.question)}"]
     blocks += _compared(result.compared, style)
+    if result.needed is not None:
+        sentence = _plain(budget_sentence(result.needed, result.study.repeat))
+        blocks.append("\n".join(_wrapped(style, sentence, "budget:  ")))
     blocks += [_scaling(one, style) for one in result.scaling]
     blocks += [_best_of(one, style) for one in result.best_of]
     if not (any(one.comparisons for one in result.compared) or result.scaling or result.best_of):

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from seatrial.benchmarks import benchmark_named
+from seatrial.model.durations import duration
 from seatrial.model.parameter import Value
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
+from seatrial.plan.planned_trial import PlannedTrial
 from seatrial.report.text.terminal import PLAIN, Style, clean
 from seatrial.report.units import count, show, show_percent, written
 from seatrial.stats.interval import MINIMUM_REPEATS
@@ -17,14 +19,60 @@ _MOST_LINES = 20
 _MOST_VALUES = 12
 
 
-def plan_text(plan: PlannedStudy, style: Style = PLAIN) -> str:
-    """The output of `seatrial plan` without a trailing newline."""
+def plan_text(plan: PlannedStudy | PlannedTrial, style: Style = PLAIN, *, verbose: bool = False) -> str:
+    """The output of `seatrial plan` without a trailing newline; `verbose` lists each experiment of a study."""
+    if isinstance(plan, PlannedTrial):
+        return trial_text(plan, style)
     study = plan.study
     head = [style.paint(clean(study.name), "heading"), *_wrapped(style, study.question)]
-    blocks = [head, _axes(plan, style), _experiments(plan, style), _refused(plan, style)]
+    blocks = [head, _axes(plan, style), _experiments(plan, style), _refused(plan.experiments, style)]
+    blocks += [_each(plan, style)] if verbose else []
     blocks += [_linked(plan, style), _time(plan, style)]
     blocks.append(_analysis(plan, style))
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def trial_text(plan: PlannedTrial, style: Style = PLAIN) -> str:
+    """The standard trial: each experiment with its time, those that cannot run, and the time of all."""
+    head = [style.paint(f"The standard trial of this machine: {count(len(plan.experiments), 'experiment')}", "heading")]
+    rows, varied = [["benchmark", "", "a repeat", "expected", "at most"]], _varied(plan.experiments)
+    for one in plan.experiments:
+        if one.refusal is None:
+            times = [show(s, "s", 2) for s in (one.repeat_s, plan.estimate_of(one), plan.most_of(one))]
+            rows.append([one.experiment.benchmark, _parameters(one, varied[one.experiment.benchmark]), *times])
+    lines = [
+        *_wrapped(
+            style,
+            f"expected: about {duration(plan.estimate_s)}; at most about {duration(plan.most_s)}, if no figure is "
+            f"known to {show_percent(plan.rule.precision)} before. An experiment takes at most "
+            f"{show(plan.rule.budget_s, 's')}, or {plan.rule.minimum} repeats if these take longer. "
+            "`seatrial run --budget TIME` measures what fits.",
+        ),
+        *_building(plan.build_s, style),
+    ]
+    refused = _refused(plan.experiments, style)
+    blocks = [[*head, style.table(rows, has_head=True)], refused, [style.paint("Time", "heading"), *lines]]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _varied(planned: Sequence[PlannedExperiment]) -> dict[str, list[str]]:
+    """The parameters that differ between the experiments of each benchmark, by its name."""
+    values: dict[str, dict[str, set[str]]] = {}
+    for one in planned:
+        own = values.setdefault(one.experiment.benchmark, {})
+        for name, value in one.experiment.parameters.items():
+            own.setdefault(name, set()).add(repr(value))
+    return {benchmark: [name for name, seen in own.items() if len(seen) > 1] for benchmark, own in values.items()}
+
+
+def _parameters(one: PlannedExperiment, names: Sequence[str]) -> str:
+    parameters = one.experiment.parameters
+    return ", ".join(f"{clean(name)} {_value(name, parameters[name])}" for name in names if name in parameters)
+
+
+def _building(build_s: float, style: Style) -> list[str]:
+    """The time for missing programs."""
+    return _wrapped(style, f"building the missing programs takes about {duration(build_s)} more.") if build_s else []
 
 
 def _axes(plan: PlannedStudy, style: Style) -> list[str]:
@@ -59,10 +107,19 @@ def _experiments(plan: PlannedStudy, style: Style) -> list[str]:
     return [*lines, style.table(rows)]
 
 
-def _refused(plan: PlannedStudy, style: Style) -> list[str]:
+def _each(plan: PlannedStudy, style: Style) -> list[str]:
+    """Every experiment: the values of its axes, and the time of a repeat."""
+    rows = [["benchmark", "", "a repeat"]]
+    for one in plan.experiments:
+        given = ", ".join(f"{clean(name)} {_value(name, value)}" for name, value in one.point.given.items())
+        rows.append([one.experiment.benchmark, given, show(one.repeat_s, "s", 2) if one.refusal is None else "-"])
+    return [style.table(rows, has_head=True)]
+
+
+def _refused(planned: Sequence[PlannedExperiment], style: Style) -> list[str]:
     """The experiments that cannot run, grouped by reason."""
     reasons: dict[tuple[str, str], list[PlannedExperiment]] = {}
-    for experiment in plan.experiments:
+    for experiment in planned:
         if experiment.refusal is not None:
             key = (experiment.refusal.state.value, " ".join((experiment.refusal.reason or "").split()))
             reasons.setdefault(key, []).append(experiment)
@@ -108,7 +165,7 @@ def _time(plan: PlannedStudy, style: Style) -> list[str]:
         f"then continue, up to the budget of {budget} for the whole study and {plan.study.repeat.maximum} repeats "
         f"each. The minimum of {MINIMUM_REPEATS} repeats for an interval takes {show(plan.least_s, 's')}."
     )
-    return [*lines, *_wrapped(style, text), "  The time to build missing programs is additional."]
+    return [*lines, *_wrapped(style, text), *_building(plan.build_s, style)]
 
 
 def _analysis(plan: PlannedStudy, style: Style) -> list[str]:

@@ -1,0 +1,33 @@
+"""What fits into a budget, as found before anything is built or measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seatrial.plan.points import Point
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Points of one entry, the repeats that each needs at least, and the time for these and missing builds, in
+    seconds."""
+
+    points: tuple[Point, ...]
+    minimum: int
+    least_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What fits into a budget, in the order of importance. All times are in seconds and estimated.
+
+    `needed_s` is what the fitting ones take, from the start of the command, with the minimum of repeats; `all_s` what
+    everything would. `holds`: the budget can be kept; else everything is measured with the minimum of repeats.
+    """
+
+    budget_s: float
+    fitting: tuple[Item, ...]
+    left_out: tuple[Item, ...]
+    needed_s: float
+    all_s: float
+    holds: bool = True

@@ -1,0 +1,88 @@
+"""The budget that would decide a study, from intervals and from simulated blocks."""
+
+from __future__ import annotations
+
+import random
+from statistics import NormalDist
+
+import pytest
+from report.study_samples import comparison, fair, study
+
+from seatrial.analysis.needed_budget import needed_budget
+from seatrial.model.comparison import Stopped
+from seatrial.model.needed_budget import NeededBudget
+from seatrial.model.study import RepeatPolicy
+from seatrial.report.documents.compare import study_document
+from seatrial.report.studies.budget_words import budget_sentence
+from seatrial.report.text.compare import study_text
+from seatrial.stats.needed_blocks import needed_blocks
+from seatrial.stats.sequential import end_alpha, replay
+
+
+def test_four_times_the_blocks_halve_the_interval() -> None:
+    """A ratio of 1 needs an interval as wide as the margin, on each side."""
+    needed = needed_blocks(1.0, (1 / 1.04, 1.04), 20, 0.02, end_alpha(), 1)
+    growth = NormalDist().inv_cdf(end_alpha(2) / 2) / NormalDist().inv_cdf(end_alpha() / 2)
+    assert needed == pytest.approx(20 * (1.98 * growth) ** 2, rel=0.02)
+
+
+def test_the_nearer_the_edge_the_more_and_on_it_none() -> None:
+    wide = [
+        needed_blocks(ratio, (ratio / 1.02, ratio * 1.02), 20, 0.02, end_alpha(), 1) for ratio in (1.04, 1.03, 1.025)
+    ]
+    assert None not in wide and sorted(wide) == wide and wide[0] < wide[-1]  # type: ignore[type-var]
+    assert needed_blocks(1.02, (1.0, 1.04), 20, 0.02, end_alpha(), 1) is None
+    assert needed_blocks(1.03, (1.0, 1.06), 20, 0.02, end_alpha(), 1, half_steps=0.02) is None, "rounding remains"
+
+
+def test_without_an_interval_it_is_what_an_interval_of_the_family_needs() -> None:
+    assert needed_blocks(1.5, None, 4, 0.02, end_alpha(), 1) == 9
+    assert needed_blocks(1.5, None, 12, 0.02, end_alpha(), 1) == 13
+
+
+def test_the_estimate_is_near_what_decides() -> None:
+    """Half of the studies that continue to the estimate should be decided there, or more."""
+    source = random.Random(5)
+    decided, estimates = 0, 0
+    for _ in range(60):
+        pairs = [(100.0, 103.0 * source.lognormvariate(0.0, 0.03)) for _ in range(400)]
+        now = replay(pairs[:14], 0.01, True, 1)
+        ends = None if now.family.low is None or now.family.high is None else (now.family.low, now.family.high)
+        if now.stopped_at_look is not None or now.verdict != "ambiguous":
+            continue
+        needed = needed_blocks(now.family.ratio, ends, 14, 0.01, now.alpha, 1)
+        if needed is None or needed > len(pairs):
+            continue
+        estimates += 1
+        decided += replay(pairs[:needed], 0.01, True, 1, ends=2).verdict != "ambiguous"
+    assert estimates > 20 and decided / estimates > 0.5
+
+
+def test_the_budget_is_what_was_spent_and_the_missing_blocks_of_both_sides() -> None:
+    undecided = comparison(ratio=1.03, half=0.03, n=20, stopped=Stopped.BUDGET)
+    decided = comparison("copy", half=0.001, n=20)
+    repeat_s = {"0" * 16: 2.0, "1" * 16: 3.0}
+    found = needed_budget([undecided, decided], repeat_s, 100.0)
+    assert found is not None and found.undecided == 1 and found.repeats > 20
+    assert found.budget_s == pytest.approx(100.0 + 1.1 * 5.0 * (found.repeats - 20))
+    assert needed_budget([decided], repeat_s, 100.0) is None
+    without = needed_budget([comparison(n=4, has_interval=False, stopped=Stopped.BUDGET)], repeat_s, 100.0)
+    assert without is not None and without.is_least
+    assert "an interval of each needs a budget of about" in budget_sentence(without, RepeatPolicy())
+    unfinished = comparison(ratio=1.03, half=0.03, stopped=Stopped.UNFINISHED)
+    assert needed_budget([unfinished], repeat_s, 100.0) is None, "the same command continues it"
+
+
+def test_on_the_edge_of_the_margin_the_budget_is_unknown() -> None:
+    found = needed_budget([comparison(ratio=1.02, half=0.03, stopped=Stopped.BUDGET)], {}, 100.0)
+    assert found == NeededBudget(1, None, 0)
+    assert "unknown" in budget_sentence(found, RepeatPolicy(budget_s=60.0))
+
+
+def test_the_study_states_it_in_text_and_json() -> None:
+    result = study(compared=(fair(),), needed=NeededBudget(2, 412.0, 130))
+    text = " ".join(study_text(result).split())
+    assert (
+        "2 comparisons undecided within" in text and "a budget of about 7min and max: 130 would probably decide" in text
+    )
+    assert study_document(result)["needed"] == {"undecided": 2, "budget_s": 412.0, "repeats": 130, "is_least": False}
