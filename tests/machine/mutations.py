@@ -61,9 +61,14 @@ def mutant(kind: str, number: int) -> tuple[str, bytes]:
     """The sample's name and the damaged bytes of one mutant; samples take turns."""
     rng = Random(f"{kind} {number}")
     name, data = samples(kind)[number % len(samples(kind))]
+    return name, damaged(data, rng, kind)
+
+
+def damaged(data: bytes, rng: Random, kind: str) -> bytes:
+    """The bytes after some damage; `kind` is one of KINDS, a sample of which may be glued to them."""
     for _ in range(rng.choice((1, 1, 2, 3, 6))):
         data = rng.choice(_MUTATIONS)(data, rng, kind)
-    return name, data
+    return data
 
 
 class TooSlowError(Exception):

@@ -74,7 +74,7 @@ def discover(
     ] = PictureFormat.TEXT,
     output: OutputOption = None,
 ) -> None:
-    """Describe a machine: devices, links, memory and limits."""
+    """Describe a machine (devices, links, memory and limits) or a fabric."""
     from seatrial.cli.discover import discover_command
     from seatrial.cli.sources import parse_dumps
 

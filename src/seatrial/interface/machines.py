@@ -70,15 +70,15 @@ def machine_of(dumps: Dumps = (), *, live: bool = False, results: Path | None = 
     sources = tuple(dumps.items() if isinstance(dumps, Mapping) else dumps)
     if results is not None and not sources and not live and (machine := machine_in(results)) is not None:
         return machine
-    read = [_read(kind, str(file)) for kind, file in sources]
+    read = [read_dump(check_kind(kind), str(file)) for kind, file in sources]
     surveys = survey_dumps(read)
     if live or not read:
         surveys = [*survey_live(), *survey_nvidia(), *surveys]
     return with_pci_names(assemble(surveys))
 
 
-def _read(kind: str, name: str) -> Dump:
-    check_kind(kind)
+def read_dump(kind: str, name: str) -> Dump:
+    """The file of a `KIND=FILE[#n]`. Raises UsageError if it cannot be read."""
     match = _PICK.match(name)
     if match is None or Path(name).exists():
         return Dump(kind, name, read_output(name, MAX_BYTES))
