@@ -1,7 +1,7 @@
 """seatrial: sea trials for HPC machines.
 
-`discover`, `discover_fabric`, `run`, `results`, `compare` and `profile` do the same as the commands of these names. They raise
-`SeatrialError`; docs/python.md has examples. Each name is loaded at its first use.
+`discover`, `run`, `results`, `compare` and `profile` do the same as the commands of these names, `discover_fabric` as
+`discover` of a fabric. They raise `SeatrialError`; docs/python.md has examples. Each name is loaded at its first use.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-p2p": ("smi-topo-p2p*", "p2p-*"),
     "rocm-smi-topo": ("rocm*",),
     "amd-smi": ("amd-smi/*",),
+    "ibstat": ("ibstat*",),
 }
 """Kind -> the names of its samples below our own folder; those of the shared one are listed."""
 

@@ -12,6 +12,7 @@ from seatrial.errors import ParseError, UnknownNameError
 from seatrial.machine.readers.amd_smi import read_amd_smi
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
+from seatrial.machine.readers.ibstat import read_ibstat
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
@@ -31,6 +32,7 @@ READERS: Mapping[str, Reader] = {
     "nvidia-smi-p2p": read_nvidia_smi_p2p,
     "amd-smi": read_amd_smi,
     "rocm-smi-topo": read_rocm_smi_topo,
+    "ibstat": read_ibstat,
     "nccl-xml": read_nccl_xml,
 }
 """Kind -> its reader, which takes the file and the number of the dump in it (from 1; None: the only one)."""

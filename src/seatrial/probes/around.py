@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seatrial.probes.group_limits import GroupLimits, limits_between, read_limits
 from seatrial.model.link_counters import Readings
+from seatrial.probes.group_limits import GroupLimits, limits_between, read_limits
 from seatrial.probes.link_counters import links_between, read_links
 from seatrial.probes.pressure import pressure_between, read_pressure
 from seatrial.probes.system import Snapshot, seen_between, snapshot
@@ -29,8 +29,8 @@ def look_around(cpus: Sequence[int]) -> Around:
 
 
 def seen_around(before: Around, after: Around, cpus: Sequence[int], programs_s: float | None) -> dict[str, Any]:
-    """What a repeat's record has of the time in between (probes/system.py, pressure.py, link_counters.py, group_limits.py).
-    `programs_s`: the CPU time of its programs, None if it is not known."""
+    """What a repeat's record has of the time in between (system.py, pressure.py, link_counters.py and
+    group_limits.py in probes/). `programs_s`: the CPU time of its programs, None if it is not known."""
     seen = seen_between(before.system, after.system, cpus, programs_s)
     if pressure := pressure_between(before.pressure, after.pressure):
         seen["pressure"] = pressure
