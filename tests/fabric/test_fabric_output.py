@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +73,16 @@ def test_a_slow_link_is_not_folded_away(tmp_path: Path) -> None:
     assert "leaf-0-17" in svg and "1 x 1xHDR" in svg and 'class="pcie low"' in svg
 
 
+def test_check_reports_the_findings_of_a_fabric(tmp_path: Path) -> None:
+    slow = replace(SMALL, slow={("spine-0-0", "leaf-0-1"): "2xHDR"})
+    (tmp_path / "net").write_text(slow.iblinkinfo())
+    done = seatrial_here("check", "--from", "iblinkinfo=net", "--fail-on", "warning", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 1
+    rules = [finding["rule"] for finding in json.loads(done.stdout)["findings"]]
+    assert rules == ["link-below-capability", "mixed-rates"]
+    assert seatrial_here("check", "--from", "iblinkinfo=net", "--live", cwd=tmp_path).returncode == 2
+
+
 def test_hostile_names_do_nothing(tmp_path: Path) -> None:
     (tmp_path / "net").write_text(SMALL.ibnetdiscover().replace("leaf-0-0", "<script>alert(1)</script>\x1b[31m"))
     assert "<script" not in shown(tmp_path, "ibnetdiscover=net", form="svg")
@@ -83,7 +94,7 @@ def test_hostile_names_do_nothing(tmp_path: Path) -> None:
     [
         (["--from", "ibnetdiscover=net", "--from", "nvidia-smi-topo=net"], "do not describe one and the same"),
         (["--from", "ibnetdiscover=net", "--from", "iblinkinfo=net"], "do not describe one and the same"),
-        (["--from", "ibnetdiscover=net", "--live"], "--live and --results describe a machine"),
+        (["--from", "ibnetdiscover=net", "--live"], "--live is for a machine"),
         (["--from", "ibnetdiscover=gone"], "cannot be read"),
         (["--from", "ibnetdiscover=empty"], "no record of a switch or adapter"),
         (["--from", "ibnetdiscovery=net"], "ibnetdiscover"),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.cli.output import style_of, write_file
-from seatrial.errors import UsageError
+from seatrial.cli.sources import refuse_options
 from seatrial.interface.fabric import discover_fabric, is_fabric
 from seatrial.interface.machines import Discovered, discovered
 from seatrial.model.fabric import Fabric
@@ -23,8 +23,7 @@ def discover_command(
     """Print the description of a machine or fabric (`form`: text, json or svg), or write it to a file."""
     style = style_of(sys.stdout) if output is None else PLAIN
     if is_fabric(dumps):
-        if live or results is not None:
-            raise UsageError("--live and --results describe a machine, these dumps a fabric", "leave the option out")
+        refuse_options({"--live": live, "--results": results is not None})
         text = _shown_fabric(discover_fabric(dumps), form, style)
     else:
         text = _shown(discovered(dumps, live=live, results=results), form, style)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.fabric.dumps import FABRIC_READERS
@@ -15,6 +15,13 @@ KINDS = (*READERS, *FABRIC_READERS)
 def parse_dumps(options: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
     """(kind, file) of each `--from`. Raises UsageError for any other form, and for a kind that does not exist."""
     return tuple(map(_dump, options or ()))
+
+
+def refuse_options(given: Mapping[str, bool]) -> None:
+    """Raise UsageError for the first option that was given beside dumps of a fabric."""
+    for option, is_given in given.items():
+        if is_given:
+            raise UsageError(f"{option} is for a machine, and these dumps describe a fabric", "leave the option out")
 
 
 def _dump(source: str) -> tuple[str, str]:
