@@ -53,7 +53,7 @@ def _below_capability(fabric: Fabric) -> Iterator[Finding]:
             else "Other links of the same switches and adapter models run faster. The dump does not state what these "
             "ports support; `iblinkinfo` does.",
             remedy="Compare the enabled widths and speeds of both ports (`ibportstate LID PORT`), and look at the "
-            "error counters of the link (`perfquery LID PORT`). If the ports are equal, exchange the cable.",
+            "error counters of the link (`perfquery LID PORT`). If the ports are equal, exchange the cable",
             evidence=f"width and speed in {', '.join(fabric.sources)}; capable rate {basis.value}",
         )
 
@@ -71,7 +71,7 @@ def _not_active(fabric: Fabric, states: States) -> Iterator[Finding]:
             devices=_ports(fabric, links),
             observation=f"{count(len(links), 'link')} in state {state}: {_named(fabric, links)}",
             diagnosis="The cable works, but the subnet manager has not brought the link into service.",
-            remedy="Check that a subnet manager runs (`sminfo`) and what its log says about these ports.",
+            remedy="Check that a subnet manager runs (`sminfo`) and what its log says about these ports",
             evidence=f"state {state} in {', '.join(fabric.sources)}",
         )
 
@@ -96,7 +96,7 @@ def _fewer_uplinks(fabric: Fabric) -> Iterator[Finding]:
             f"the level above, which {number} of {len(here)} have: {_listed(names)}",
             diagnosis="These switches have less bandwidth to the rest of the fabric. Why the links are missing is not "
             "in the dump.",
-            remedy="Compare with the cabling plan; `iblinkinfo` lists the ports that are down.",
+            remedy="Compare with the cabling plan; `iblinkinfo` lists the ports that are down",
             evidence=f"links that are up in {', '.join(fabric.sources)}",
         )
 
@@ -112,7 +112,7 @@ def _without_links(fabric: Fabric) -> Iterator[Finding]:
             devices=tuple(dict.fromkeys(alone)),
             observation=f"{count(len(alone), 'device')} without any link: {_listed(alone)}",
             diagnosis="Nothing is connected to these devices, or the dump was made where the rest cannot be reached.",
-            remedy="Check the cable and the state of the port with `ibstat` on that node.",
+            remedy="Check the cable and the state of the port with `ibstat` on that node",
             evidence=f"no connected port in {', '.join(fabric.sources)}",
         )
 
@@ -127,7 +127,7 @@ def _shared_names(fabric: Fabric) -> Iterator[Finding]:
                 devices=(name,),
                 observation=f"{count(number, 'adapter')} of a node named {name}",
                 diagnosis="That is the name of a host that has none: these may be several nodes.",
-                remedy="Set the host name of these nodes; rdma-core then renames their adapters.",
+                remedy="Set the host name of these nodes; rdma-core then renames their adapters",
                 evidence=f"node descriptions in {', '.join(fabric.sources)}",
             )
 
@@ -150,7 +150,7 @@ def _mixed_rates(fabric: Fabric) -> Iterator[Finding]:
                 devices=(),
                 observation=f"links between {level_name(lower)} and {level_name(upper)}: {shown}",
                 diagnosis="The links are not alike: hardware of several generations, or slow links.",
-                remedy="Request nodes with one rate (a constraint of the batch system), or measure them separately.",
+                remedy="Request nodes with one rate (a constraint of the batch system), or measure them separately",
                 evidence=f"width and speed in {', '.join(fabric.sources)}",
             )
 
