@@ -31,11 +31,11 @@ hfi1_0:1   PortGID:0xfe80:0011
 """
 ETH = b"""\
 Settings for eth0:
-	Supported link modes:   1000baseT/Full
-	                        10000baseT/Full
-	Speed: 1000Mb/s
-	Duplex: Full
-	Link detected: yes
+        Supported link modes:   1000baseT/Full
+                                10000baseT/Full
+        Speed: 1000Mb/s
+        Duplex: Full
+        Link detected: yes
 """
 
 

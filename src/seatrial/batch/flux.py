@@ -77,10 +77,10 @@ class Flux:
         for number, line in enumerate(output.splitlines(), start=1):
             if not line.strip():
                 continue
-            cells = [cell.strip() for cell in line.split("|")]
-            if len(cells) > _FIELDS:  # a bar in the note
-                extra = len(cells) - _FIELDS
+            cells = line.split("|")
+            if (extra := len(cells) - _FIELDS) > 0:  # bars in the note
                 cells[4 : 5 + extra] = ["|".join(cells[4 : 5 + extra])]
+            cells = [cell.strip() for cell in cells]
             if len(cells) != _FIELDS or not _ID.match(cells[0]):
                 raise ParseError(self.name, number, line, f"not the fields {_FORMAT}")
             found.append(_status(cells))

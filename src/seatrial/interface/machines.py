@@ -50,10 +50,10 @@ def discover(dumps: Dumps = (), *, live: bool = False, results: str | Path | Non
     """Describe a machine: its devices, links, memory and limits.
 
     Without `dumps` this is the local machine. `dumps` maps a kind (hwloc-xml, lspci-vv, lspci-tree, dmidecode,
-    nvidia-smi-topo, nvidia-smi-p2p, amd-smi, rocm-smi-topo, nccl-xml, ibstat, opainfo, cxi-stat, ethtool) to a file with
-    that tool's output; local facts are then read only if `live` is set. With `results` the machine has the rates measured
-    in that folder; without dumps and `live` it is the machine of the folder, if the folder has results of one machine
-    only.
+    nvidia-smi-topo, nvidia-smi-p2p, amd-smi, rocm-smi-topo, nccl-xml, ibstat, opainfo, cxi-stat, ethtool) to a file
+    with that tool's output; local facts are then read only if `live` is set. With `results` the machine has the rates
+    measured in that folder; without dumps and `live` it is the machine of the folder, if the folder has results of one
+    machine only.
 
     Raises UsageError for a file that is missing or damaged, and for a folder without results of this machine.
     """
