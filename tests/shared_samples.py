@@ -93,6 +93,7 @@ DUMPS: dict[str, tuple[str, ...]] = {
     ),
     "rocm-smi-topo": ("rocm-smi_showtopotype_8gpu_xgmi_litgpt.txt",),
     "amd-smi": (),
+    "ibstat": (),
 }
 """Kind of dump -> its files in the folder TOPOLOGY."""
 

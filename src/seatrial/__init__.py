@@ -1,7 +1,7 @@
 """seatrial: sea trials for HPC machines.
 
-`discover`, `run`, `results`, `compare` and `profile` do the same as the commands of these names. They raise
-`SeatrialError`; docs/python.md has examples. Each name is loaded at its first use.
+`discover`, `run`, `results`, `compare` and `profile` do the same as the commands of these names, `discover_fabric` as
+`discover` of a fabric. They raise `SeatrialError`; docs/python.md has examples. Each name is loaded at its first use.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from seatrial.errors import SeatrialError as SeatrialError
     from seatrial.errors import UsageError as UsageError
     from seatrial.interface.compare import compare as compare
+    from seatrial.interface.fabric import discover_fabric as discover_fabric
     from seatrial.interface.machines import discover as discover
     from seatrial.interface.profile import ProfileResult as ProfileResult
     from seatrial.interface.profile import profile as profile
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from seatrial.interface.run import run as run
     from seatrial.model.comparison import Comparison as Comparison
     from seatrial.model.comparison import Verdict as Verdict
+    from seatrial.model.fabric import Fabric as Fabric
     from seatrial.model.figure_result import ExperimentResult as ExperimentResult
     from seatrial.model.figure_result import FigureResult as FigureResult
     from seatrial.model.finding import Finding as Finding
@@ -40,11 +42,13 @@ else:
         "engine.events": ("Listener",),
         "errors": ("SeatrialError", "UsageError"),
         "interface.compare": ("compare",),
+        "interface.fabric": ("discover_fabric",),
         "interface.machines": ("discover",),
         "interface.profile": ("ProfileResult", "profile"),
         "interface.results": ("Results", "results"),
         "interface.run": ("RunResult", "run"),
         "model.comparison": ("Comparison", "Verdict"),
+        "model.fabric": ("Fabric",),
         "model.figure_result": ("ExperimentResult", "FigureResult"),
         "model.finding": ("Finding",),
         "model.machine": ("Machine",),

@@ -233,6 +233,32 @@ def test_a_rule_about_results_fires_and_does_not(rule):
 OF_MACHINES = (MACHINES, DEVICES, NODES, SETTINGS, SIBLINGS)
 
 
+def link_case(*entries):
+    names = ("port", "counter", "kind", "grew_by")
+    links = [dict(zip(names, entry, strict=True)) for entry in entries]
+    return Case(Machine("m"), (), {("e", 0): {"links": links}, ("e", 1): {"links": links}})
+
+
+OF_LINKS = {
+    "link-errors": link_case(("mlx5_0 port 1", "symbol_error", "error", 4)),
+    "link-congestion": link_case(
+        ("mlx5_0 port 1", "port_xmit_wait", "congestion", 9), ("eth0", "rx_dropped", "discard", 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", OF_LINKS)
+def test_counters_of_links_that_grew_are_findings(rule):
+    (finding,) = (finding for each in RULES for finding in each(OF_LINKS[rule]))
+    assert (finding.rule, finding.devices) == (rule, ("mlx5_0 port 1",))
+    assert {"link-errors": "+8 (symbols that arrived damaged)", "link-congestion": "+18"}[rule] in finding.observation
+
+
+def test_counters_of_links_that_are_unknown_are_no_finding():
+    given = link_case(("eth0", "symbol_error", "error", None), ("eth0", "from a later version", "error", 3))
+    assert [finding for each in RULES for finding in each(given)] == []
+
+
 def everything():
     for several in OF_MACHINES:
         for rule, (fires, _) in several.items():
@@ -244,12 +270,12 @@ def everything():
 def test_every_rule_is_tested():
     cases = [Case(fires) for fires, _ in (cases for several in OF_MACHINES for cases in several.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
-    cases += [*COPIES.values(), *OF_RESULTS.values(), *DISTURBED.values()]
+    cases += [*COPIES.values(), *OF_RESULTS.values(), *DISTURBED.values(), *OF_LINKS.values()]
     for rule in RULES:
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in RULES for finding in rule(case)}
     of_machines = {rule for several in OF_MACHINES for rule in several}
-    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED}
+    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED, *OF_LINKS}
     assert names == expected, "a rule speaks under a name that has no case"
 
 

@@ -17,6 +17,7 @@ import seatrial
 DOC = Path(__file__).parents[2] / "docs" / "python.md"
 SIGNATURES = {
     "discover": "(dumps=(), *, live=False, results=None)",
+    "discover_fabric": "(dumps)",
     "run": "(*targets, set=None, results='seatrial-results', budget_s=None, repeats=None, again=False, keep=False, "
     "site=None, system=None, wait_s=None, ignore_lock_of=(), progress=None)",
     "results": "(folder='seatrial-results')",
@@ -31,7 +32,17 @@ FIELDS = {
     "ProfileResult": {"profiles", "state", "reason", "folder", "exit_status", "trace", "circumstances"},
 }
 OTHERS = {
-    *("Machine", "Trial", "Finding", "ExperimentResult", "FigureResult", "Outcome", "StudyResult", "Compared"),
+    *(
+        "Machine",
+        "Fabric",
+        "Trial",
+        "Finding",
+        "ExperimentResult",
+        "FigureResult",
+        "Outcome",
+        "StudyResult",
+        "Compared",
+    ),
     *("Comparison", "Profile"),
 }
 REST = {"State", "Verdict", "Listener", "SeatrialError", "UsageError", "__version__"}

@@ -33,6 +33,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-p2p": ("smi-topo-p2p*", "p2p-*"),
     "rocm-smi-topo": ("rocm*",),
     "amd-smi": ("amd-smi/*",),
+    "ibstat": ("ibstat*",),
 }
 """Kind -> the names of its samples below our own folder; those of the shared one are listed."""
 
@@ -61,9 +62,14 @@ def mutant(kind: str, number: int) -> tuple[str, bytes]:
     """The sample's name and the damaged bytes of one mutant; samples take turns."""
     rng = Random(f"{kind} {number}")
     name, data = samples(kind)[number % len(samples(kind))]
+    return name, damaged(data, rng, kind)
+
+
+def damaged(data: bytes, rng: Random, kind: str) -> bytes:
+    """The bytes after some damage; `kind` is one of KINDS, a sample of which may be glued to them."""
     for _ in range(rng.choice((1, 1, 2, 3, 6))):
         data = rng.choice(_MUTATIONS)(data, rng, kind)
-    return name, data
+    return data
 
 
 class TooSlowError(Exception):

@@ -38,6 +38,7 @@ from seatrial.report.schemas import DOCUMENTS, schema
 OPEN = {
     "check-1": {"check-1"},
     "compare-1": set(),
+    "fabric-1": set(),
     "folders-1": set(),
     "history-1": set(),
     "list-1": {"list-1", "Benchmark"},

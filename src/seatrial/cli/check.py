@@ -7,6 +7,7 @@ from pathlib import Path
 
 from seatrial.cli.output import print_json, style_of
 from seatrial.interface.check import check
+from seatrial.model.fabric import Fabric
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
 from seatrial.report.documents.check import check_document
@@ -34,6 +35,15 @@ def check_command(
     else:
         print(check_text(*parts, style_of(sys.stdout)))
     return status(checked.findings, fail_on)
+
+
+def check_fabric_command(fabric: Fabric, as_json: bool, fail_on: Severity | None) -> int:
+    """The same for a fabric, which has no bindings."""
+    if as_json:
+        print_json(check_document(fabric.findings, ()))
+    else:
+        print(check_text(fabric.findings, (), style=style_of(sys.stdout)))
+    return status(fabric.findings, fail_on)
 
 
 def status(found: tuple[Finding, ...], fail_on: Severity | None) -> int:

@@ -75,7 +75,7 @@ def discover(
     ] = PictureFormat.TEXT,
     output: OutputOption = None,
 ) -> None:
-    """Describe a machine: devices, links, memory and limits."""
+    """Describe a machine (devices, links, memory and limits) or a fabric."""
     from seatrial.cli.discover import discover_command
     from seatrial.cli.sources import parse_dumps
 
@@ -97,14 +97,19 @@ def check(
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Diagnose a machine: problems, remedies and bindings."""
-    from seatrial.cli.check import check_command
-    from seatrial.cli.sources import parse_dumps
+    """Diagnose a machine (problems, remedies and bindings) or a fabric."""
+    from seatrial.cli.check import check_command, check_fabric_command
+    from seatrial.cli.sources import parse_dumps, refuse_options
+    from seatrial.interface.fabric import discover_fabric, is_fabric
     from seatrial.interface.machines import machine_of
     from seatrial.model.finding import Severity
 
-    machine = machine_of(parse_dumps(dumps), live=live, results=results)
+    sources = parse_dumps(dumps)
     severity = None if fail_on is None else Severity(fail_on.value)
+    if is_fabric(sources):
+        refuse_options({"--live": live, "--results": results is not None, "--ranks": ranks is not None})
+        raise typer.Exit(check_fabric_command(discover_fabric(sources), output_format is Format.JSON, severity))
+    machine = machine_of(sources, live=live, results=results)
     raise typer.Exit(check_command(machine, results, output_format is Format.JSON, severity, ranks))
 
 

@@ -82,7 +82,8 @@ FromOption = Annotated[
         "--from",
         metavar="KIND=FILE[#n]",
         help="output of another tool: hwloc-xml, lspci-vv, lspci-tree, dmidecode, nvidia-smi-topo, nvidia-smi-p2p, "
-        "amd-smi, rocm-smi-topo, nccl-xml; several files describe one machine",
+        "amd-smi, rocm-smi-topo, nccl-xml, ibstat, opainfo, cxi-stat, ethtool; several files describe one machine. Of "
+        "a fabric: ibnetdiscover, iblinkinfo, slurm-topology",
     ),
 ]
 LiveOption = Annotated[

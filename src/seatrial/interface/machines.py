@@ -50,9 +50,10 @@ def discover(dumps: Dumps = (), *, live: bool = False, results: str | Path | Non
     """Describe a machine: its devices, links, memory and limits.
 
     Without `dumps` this is the local machine. `dumps` maps a kind (hwloc-xml, lspci-vv, lspci-tree, dmidecode,
-    nvidia-smi-topo, nvidia-smi-p2p, amd-smi, rocm-smi-topo, nccl-xml) to a file with that tool's output; local facts
-    are then read only if `live` is set. With `results` the machine has the rates measured in that folder; without dumps
-    and `live` it is the machine of the folder, if the folder has results of one machine only.
+    nvidia-smi-topo, nvidia-smi-p2p, amd-smi, rocm-smi-topo, nccl-xml, ibstat, opainfo, cxi-stat, ethtool) to a file
+    with that tool's output; local facts are then read only if `live` is set. With `results` the machine has the rates
+    measured in that folder; without dumps and `live` it is the machine of the folder, if the folder has results of one
+    machine only.
 
     Raises UsageError for a file that is missing or damaged, and for a folder without results of this machine.
     """
@@ -70,15 +71,15 @@ def machine_of(dumps: Dumps = (), *, live: bool = False, results: Path | None = 
     sources = tuple(dumps.items() if isinstance(dumps, Mapping) else dumps)
     if results is not None and not sources and not live and (machine := machine_in(results)) is not None:
         return machine
-    read = [_read(kind, str(file)) for kind, file in sources]
+    read = [read_dump(check_kind(kind), str(file)) for kind, file in sources]
     surveys = survey_dumps(read)
     if live or not read:
         surveys = [*survey_live(), *survey_nvidia(), *surveys]
     return with_pci_names(assemble(surveys))
 
 
-def _read(kind: str, name: str) -> Dump:
-    check_kind(kind)
+def read_dump(kind: str, name: str) -> Dump:
+    """The file of a `KIND=FILE[#n]`. Raises UsageError if it cannot be read."""
     match = _PICK.match(name)
     if match is None or Path(name).exists():
         return Dump(kind, name, read_output(name, MAX_BYTES))

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 
 from seatrial.errors import ParseError, UnknownNameError
 from seatrial.machine.readers.amd_smi import read_amd_smi
+from seatrial.machine.readers.cxi_stat import read_cxi_stat
 from seatrial.machine.readers.dmidecode import read_dmidecode
+from seatrial.machine.readers.ethtool import read_ethtool
 from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
+from seatrial.machine.readers.ibstat import read_ibstat
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
 from seatrial.machine.readers.nvidia_smi_p2p import read_nvidia_smi_p2p
 from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.opainfo import read_opainfo
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 from seatrial.machine.survey import Survey
 
@@ -31,6 +35,10 @@ READERS: Mapping[str, Reader] = {
     "nvidia-smi-p2p": read_nvidia_smi_p2p,
     "amd-smi": read_amd_smi,
     "rocm-smi-topo": read_rocm_smi_topo,
+    "ibstat": read_ibstat,
+    "opainfo": read_opainfo,
+    "cxi-stat": read_cxi_stat,
+    "ethtool": read_ethtool,
     "nccl-xml": read_nccl_xml,
 }
 """Kind -> its reader, which takes the file and the number of the dump in it (from 1; None: the only one)."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from seatrial.errors import UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.files import FileTree
+from seatrial.machine.network_tools import survey_network_tools
 from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
 from seatrial.machine.survey import FactBook, Survey
 from seatrial.machine.sysfs.firmware import survey_firmware
@@ -40,6 +41,7 @@ def survey_live(root: Path = Path("/"), *, use_hwloc: bool = True) -> list[Surve
         surveys.append(_survey_process())
         if use_hwloc:
             surveys.append(_survey_hwloc())
+        surveys += survey_network_tools()
     surveys.append(survey_firmware(files, is_virtual="hypervisor" in surveys[0].facts))
     return surveys
 

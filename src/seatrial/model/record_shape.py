@@ -49,6 +49,15 @@ class UsedJson(TypedDict):
     leader_delay_s: NotRequired[NonNegative]
 
 
+class LinkCounterJson(TypedDict):
+    """A counter of a network link that grew during a repeat; `grew_by` is null if its growth is unknown."""
+
+    port: str
+    counter: str
+    kind: str
+    grew_by: Count | None
+
+
 class FileSystemJson(TypedDict):
     """A file system, with those of its mount options that make calls wait."""
 
@@ -185,6 +194,7 @@ class SeenJson(TypedDict):
     looks: NotRequired[LooksJson]
     busy_s: NotRequired[dict[str, NonNegative]]
     pressure: NotRequired[dict[str, NonNegative]]
+    links: NotRequired[list[LinkCounterJson]]
     quota: NotRequired[QuotaJson]
     io_limits: NotRequired[list[IoLimitJson]]
     file_system: NotRequired[FileSystemJson]

@@ -31,6 +31,7 @@ from seatrial.analysis.rules.gpu_links import links_fewer, links_missing, links_
 from seatrial.analysis.rules.idle import deep_idle, deep_idle_off
 from seatrial.analysis.rules.late_memory import memory_not_managed
 from seatrial.analysis.rules.limits import above_ceiling, below_limit, far_below_limit
+from seatrial.analysis.rules.link_counters import links_had_errors, links_were_congested
 from seatrial.analysis.rules.links import link_below_capability, slot_below_card
 from seatrial.analysis.rules.measured_links import link_measured
 from seatrial.analysis.rules.memory import modules_unbalanced, modules_unknown, sizes_disagree, sockets_differ
@@ -68,6 +69,8 @@ RULES: tuple[Rule, ...] = (
     wide_spread,
     two_levels,
     waiting,
+    links_had_errors,
+    links_were_congested,
     governor,
     boost_off,
     smt_on,

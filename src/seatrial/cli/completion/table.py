@@ -9,8 +9,8 @@ import typer
 
 from seatrial.benchmarks import registry
 from seatrial.cli.main import app
+from seatrial.cli.sources import KINDS
 from seatrial.imports.readers import readers
-from seatrial.machine.dumps import READERS
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
@@ -45,7 +45,7 @@ def made_table() -> dict[str, Any]:
         },
         "environment": {axis: {"help": "", "values": _VALUES.get(axis, [])} for axis in NAMED},
         "imports": sorted(readers()),
-        "dumps": sorted(READERS),
+        "dumps": sorted(KINDS),
     }
 
 

@@ -81,5 +81,7 @@ def _add_rdma(files: FileTree, folder: str, book: FactBook) -> None:
             book.say(f"{prefix}link_speed", match[3], f"{folder}/ports/{port}/rate", volatile=True)
         state = (files.word(f"{folder}/ports/{port}/state") or "").rpartition(": ")[2].lower()
         book.say(f"{prefix}state", state, f"{folder}/ports/{port}/state", volatile=True)
+        physical = (files.word(f"{folder}/ports/{port}/phys_state") or "").rpartition(": ")[2]
+        book.say(f"{prefix}physical_state", physical, f"{folder}/ports/{port}/phys_state", volatile=True)
         layer = files.word(f"{folder}/ports/{port}/link_layer")
         book.say(f"{prefix}link_layer", layer, f"{folder}/ports/{port}/link_layer")

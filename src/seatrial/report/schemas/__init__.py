@@ -14,6 +14,7 @@ from seatrial.model.json_shape import SHAPES, Keywords, fields
 from seatrial.model.machine_document import MachineJson
 from seatrial.report.documents.check import CheckJson
 from seatrial.report.documents.compare import CompareJson
+from seatrial.report.documents.fabric import FabricJson
 from seatrial.report.documents.folders import FoldersJson
 from seatrial.report.documents.history import HistoryJson
 from seatrial.report.documents.list import ListJson
@@ -26,6 +27,7 @@ _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", Non
 DOCUMENTS: dict[str, type] = {
     "check-1": CheckJson,
     "compare-1": CompareJson,
+    "fabric-1": FabricJson,
     "folders-1": FoldersJson,
     "history-1": HistoryJson,
     "list-1": ListJson,

@@ -27,10 +27,7 @@ def check_text(
     """
     blocks = [_summary(findings, style)]
     blocks += [
-        _finding(finding, word, style)
-        for severity, word in _GROUPS
-        for finding in findings
-        if finding.severity is severity
+        finding_text(finding, style) for severity, _ in _GROUPS for finding in findings if finding.severity is severity
     ]
     blocks += [_bindings(bindings, style), _layout(layout, style) if layout is not None else ""]
     return "\n\n".join(block for block in blocks if block)
@@ -42,8 +39,10 @@ def _summary(findings: Sequence[Finding], style: Style) -> str:
     return style.paint(", ".join(counted) or "no findings", "heading")
 
 
-def _finding(finding: Finding, word: str, style: Style) -> str:
-    head = f"{style.paint(word, _TONES[finding.severity])} {style.paint(clean(finding.rule), 'heading')}"
+def finding_text(finding: Finding, style: Style = PLAIN) -> str:
+    """One finding: what was observed, what it means, what to do, and the first lines of its evidence."""
+    word = style.paint(dict(_GROUPS)[finding.severity], _TONES[finding.severity])
+    head = f"{word} {style.paint(clean(finding.rule), 'heading')}"
     lines = [head, *_wrapped(style, finding.observation, "  ")]
     lines += _wrapped(style, finding.diagnosis, "  means:    ")
     lines += _wrapped(style, finding.remedy, "  do:       ")

@@ -1,0 +1,92 @@
+"""The level of each switch: its distance from the nodes, 1 for a leaf.
+
+InfiniBand does not state levels. In a fat tree, leaves are the switches that nodes are on, and the level of another
+switch is its distance from the nearest leaf, plus one. Two things would break this rule: a few servers on a spine (a
+subnet manager, storage), and a leaf without nodes. So switches with the same neighbours are judged together, and a
+group with hardly any nodes, compared with the switches that have some, is not a group of leaves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from seatrial.fabric.parts import Source
+
+_FEW = 0.1
+"""The largest share of links to nodes of a switch that is not a leaf."""
+_OF_USUAL = 0.25
+"""The same, relative to the usual share of switches with nodes; both must hold."""
+
+
+def fabric_levels(
+    switches: Sequence[str], cables: Iterable[tuple[str, str]], on_nodes: Mapping[str, int]
+) -> dict[str, int]:
+    """Switch -> level. `cables` are links between switches; `on_nodes` is the number of links to nodes of a switch.
+
+    Switches that no leaf can reach are missing.
+    """
+    neighbours: dict[str, list[str]] = {switch: [] for switch in switches}
+    for a, b in cables:
+        if a != b:
+            neighbours[a].append(b)
+            neighbours[b].append(a)
+    return _distances(_leaves(neighbours, on_nodes), neighbours)
+
+
+def _leaves(neighbours: Mapping[str, Sequence[str]], on_nodes: Mapping[str, int]) -> list[str]:
+    groups: dict[frozenset[str], list[str]] = {}
+    for switch, others in neighbours.items():
+        # Switches without neighbours have nothing in common.
+        groups.setdefault(frozenset(others) if others else frozenset({switch}), []).append(switch)
+    shares = [
+        on_nodes[switch] / (on_nodes[switch] + len(others))
+        for switch, others in neighbours.items()
+        if on_nodes.get(switch)
+    ]
+    usual = median(shares) if shares else 0.0
+    leaves: list[str] = []
+    for group in groups.values():
+        nodes = sum(on_nodes.get(switch, 0) for switch in group)
+        share = nodes / max(nodes + sum(len(neighbours[switch]) for switch in group), 1)
+        if nodes and not (share <= _FEW and share <= _OF_USUAL * usual):
+            leaves += group
+    return leaves
+
+
+def _distances(leaves: Iterable[str], neighbours: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    levels = dict.fromkeys(leaves, 1)
+    queue = deque(levels)
+    while queue:
+        switch = queue.popleft()
+        for other in neighbours[switch]:
+            if other not in levels:
+                levels[other] = levels[switch] + 1
+                queue.append(other)
+    return levels
+
+
+def tree_levels(children: Mapping[str, Sequence[str]], sources: Mapping[str, Source]) -> dict[str, int]:
+    """Switch -> level, where the switches below each are stated: one more than the highest of them.
+
+    Raises ParseError if a switch is below itself.
+    """
+    levels: dict[str, int] = {}
+    parents: dict[str, list[str]] = {}
+    waiting = {switch: len(below) for switch, below in children.items()}
+    for switch, below in children.items():
+        for child in below:
+            parents.setdefault(child, []).append(switch)
+    queue = deque(switch for switch, number in waiting.items() if not number)
+    while queue:
+        switch = queue.popleft()
+        levels[switch] = 1 + max((levels[child] for child in children[switch]), default=0)
+        for parent in parents.get(switch, ()):
+            waiting[parent] -= 1
+            if not waiting[parent]:
+                queue.append(parent)
+    for switch in children:
+        if switch not in levels:
+            raise sources[switch].error(f"switch {switch} is below itself, or below a switch that is")
+    return levels

@@ -1,0 +1,114 @@
+"""What one dump states about a fabric, before the dumps are joined: devices and ports, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from seatrial.errors import ParseError, UsageError
+from seatrial.machine.readers.dump import Line, read_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file with what a tool printed, or a part of it. `name` is for messages; `pick` is the number of the dump in it
+    (from 1; None: the only one)."""
+
+    name: str
+    data: bytes
+    pick: int | None = None
+
+    def lines(self, tool: str) -> tuple[Line, ...]:
+        """Its lines. Raises ParseError for text that is binary or too long."""
+        try:
+            return read_lines(self.data, tool)
+        except ParseError as error:
+            raise error.in_file(self.name) from None
+
+    def refuse_pick(self, tool: str) -> None:
+        """Raise UsageError if a dump other than the first is wanted of a format that has only one in a file."""
+        if self.pick not in (None, 1):
+            raise UsageError(f"{tool}: {self.name}: there is no dump {self.pick}: the file is one dump")
+
+
+class PartKind(StrEnum):
+    """What a device is."""
+
+    SWITCH = "switch"
+    ADAPTER = "adapter"
+    ROUTER = "router"
+    NODE = "node"  # a host without its adapters
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place in a dump, for messages."""
+
+    tool: str
+    line: int
+    text: str
+    file: str = ""
+
+    @classmethod
+    def of(cls, tool: str, line: Line, file: str) -> Source:
+        """The place of a line."""
+        return cls(tool, line.number, line.raw, file)
+
+    def error(self, why: str) -> ParseError:
+        """The error for this line."""
+        return ParseError(self.tool, self.line, self.text, why, self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePart:
+    """A device with a record of its own (`is_described`), or one that only its peers name."""
+
+    id: str
+    kind: PartKind
+    name: str
+    source: Source
+    model: str | None = None
+    ports: int | None = None
+    is_described: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRate:
+    """Lanes and the InfiniBand name of their speed; None is unknown."""
+
+    width: int | None = None
+    speed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortPart:
+    """One port. `peer` is (device, port) at the other end; None if there is no link, with the states.
+
+    `could` is what both ends support where the tool says so.
+    """
+
+    device: str
+    port: int | None
+    source: Source
+    peer: tuple[str, int | None] | None = None
+    rate: LinkRate = LinkRate()
+    could: LinkRate | None = None
+    state: str = ""
+    physical: str = ""
+
+
+@dataclass(frozen=True)
+class FabricDump:
+    """All parts of one dump.
+
+    `is_one_sided`: the format names each link once, at one of its ends. `is_partial`: devices may be without a record
+    although they are connected (a list of ports, a scan of switches only).
+    """
+
+    tool: str
+    devices: Sequence[DevicePart]
+    ports: Sequence[PortPart]
+    is_one_sided: bool = False
+    is_partial: bool = False
+    facts: Mapping[str, str] = field(default_factory=dict)

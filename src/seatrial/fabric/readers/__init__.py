@@ -1,0 +1,1 @@
+"""Readers: the text of a tool -> `FabricDump`. Pure; damaged text is a `ParseError`."""

@@ -1,0 +1,142 @@
+"""`ibnetdiscover`: a record for each switch, adapter and router, with a line for each connected port.
+
+Format: infiniband-diags, ibnetdiscover(8) "TOPOLOGY FILE FORMAT". Every link is in two records, so that a dump that was
+cut off is noticed. `ibnetdiscover -p` prints a list of ports instead (`ibnetdiscover_ports`). The input files of ibsim
+have the same records without rates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from seatrial.errors import ParseError
+from seatrial.fabric.parts import DevicePart, FabricDump, LinkRate, PartKind, PortPart, Source, Text
+from seatrial.fabric.readers.fields import port_number, rate
+from seatrial.fabric.readers.ibnetdiscover_ports import is_port_line, read_port_lines
+from seatrial.machine.readers.dump import Line, choose, is_fence, without_prefix
+
+TOOL = "ibnetdiscover"
+
+_BEGIN = re.compile(r"Topology file: generated (?P<when>.{0,80})")
+_HEADER = re.compile(
+    r'(?P<kind>Switch|Ca|Hca|Rt)\s+(?P<ports>\d{1,4})\s+"(?P<id>[^"\s]{1,80})"\s*(?:#\s*"(?P<name>.*)"(?P<rest>[^"]*))?\Z',
+    re.ASCII,
+)
+_PORT_BEGIN = re.compile(r"\[\s*\d")
+_PORT = re.compile(
+    r"\[(?P<port>\d{1,4})\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s+"
+    r'"(?P<peer>[^"\s]{1,80})"\s*\[(?P<peer_port>\d{1,4})\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s*'
+    r"(?:w=(?P<w>\d{1,2})\s*)?(?:#(?P<comment>.*))?\Z",
+    re.ASCII,
+)
+_COMMENT_NAME = re.compile(r'"(?P<name>.*)"')
+_RATE = re.compile(r"\s(?P<width>\d{1,4})x(?P<speed>[A-Z0-9?]+)(?:\s|\Z)", re.ASCII)
+_FIELD = re.compile(r"(?P<key>vendid|devid|sysimgguid|switchguid|caguid|rtguid|hcaguid)\s*=\s*(?P<value>\S+)", re.ASCII)
+_KINDS = {
+    "Switch": PartKind.SWITCH,
+    "Ca": PartKind.ADAPTER,
+    "Hca": PartKind.ADAPTER,
+    "Rt": PartKind.ROUTER,
+}
+
+
+def read_ibnetdiscover(texts: Sequence[Text]) -> FabricDump:
+    """The devices and links of a dump, which may be in several files. Raises ParseError for damaged text, UsageError
+    for several dumps in a file without `pick`."""
+    reader = _Reader()
+    port_lines: list[tuple[str, Source]] = []
+    for text in texts:
+        for line in _picked(text):
+            source = Source.of(TOOL, line, text.name)
+            if is_port_line(line.text):
+                port_lines.append((line.text, source))
+            else:
+                reader.read(line, source)
+    if port_lines and reader.devices:
+        raise port_lines[0][1].error("a line of `ibnetdiscover -p` among records: give one of the two outputs")
+    return read_port_lines(port_lines) if port_lines else reader.dump(texts[0].name)
+
+
+def _picked(text: Text) -> Sequence[Line]:
+    """The lines of a file, or of the chosen dump in it."""
+    lines = text.lines(TOOL)
+    begins = [line for line in lines if _BEGIN.match(without_prefix(line.text))]
+    if len(begins) <= 1 and text.pick in (None, 1):
+        return lines
+    begin = choose(begins or lines[:1], lambda line: line.number, text.pick, TOOL, "topology file")
+    end = min((line.number for line in begins if line.number > begin.number), default=len(lines) + 1)
+    return [line for line in lines if begin.number <= line.number < end]
+
+
+@dataclass
+class _Reader:
+    devices: list[DevicePart] = field(default_factory=list)
+    ports: list[PortPart] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+    _fields: dict[str, str] = field(default_factory=dict)
+    _open: DevicePart | None = None
+
+    def read(self, line: Line, source: Source) -> None:
+        text = without_prefix(line.text).strip()
+        if not text or is_fence(text):
+            self._open = None
+            return
+        is_comment = line.text.lstrip().startswith("#")  # or the line of a dump that is commented out as a whole
+        if _PORT_BEGIN.match(text) and not (is_comment and _PORT.match(text) is None):
+            self._read_port(text, source)
+        elif header := _HEADER.match(text):
+            self._read_header(header, source)
+        elif text.split(None, 1)[0] in _KINDS and '"' in text and not is_comment:
+            raise source.error("the record of a device, but not in the form of ibnetdiscover")
+        elif match := _FIELD.match(text):
+            self._fields[match["key"]] = match["value"]
+        elif begin := _BEGIN.match(text):
+            self.facts["made"] = begin["when"].removeprefix("on ")
+        elif self._open is not None and not is_comment:
+            raise source.error(f"not a port of {self._open.id}, whose record this is in")
+
+    def _read_header(self, header: re.Match[str], source: Source) -> None:
+        named = self._fields
+        model = f"{named['vendid']}:{named['devid']}" if "vendid" in named and "devid" in named else None
+        self._open = DevicePart(
+            id=header["id"],
+            kind=_KINDS[header["kind"]],
+            name=header["name"] if header["name"] is not None else header["id"],
+            source=source,
+            model=model,
+            ports=port_number(header["ports"], source),
+        )
+        self._fields = {}
+        self.devices.append(self._open)
+
+    def _read_port(self, text: str, source: Source) -> None:
+        match = _PORT.match(text)
+        if match is None:
+            raise source.error('not a port in the form [1] "S-..."[2]')
+        if self._open is None:
+            raise source.error("a port without the record of a device above it")
+        port = port_number(match["port"], source)
+        if self._open.ports is not None and port > self._open.ports:
+            raise source.error(f"port {port} of {self._open.id}, which has {self._open.ports} ports")
+        peer, peer_port = match["peer"], port_number(match["peer_port"], source)
+        self.ports.append(PortPart(self._open.id, port, source, (peer, peer_port), _rate(match, source)))
+        name = _COMMENT_NAME.search(match["comment"] or "")
+        kind = PartKind.SWITCH if peer.startswith("S-") else PartKind.ADAPTER
+        self.devices.append(DevicePart(peer, kind, name["name"] if name else peer, source, is_described=False))
+
+    def dump(self, file: str) -> FabricDump:
+        if not any(device.is_described for device in self.devices):
+            raise ParseError(TOOL, None, "", "no record of a switch or adapter in the file", file)
+        return FabricDump(TOOL, self.devices, self.ports, facts=self.facts)
+
+
+def _rate(match: re.Match[str], source: Source) -> LinkRate:
+    comment = match["comment"]
+    if comment is None:
+        return LinkRate(int(match["w"]) if match["w"] else None)
+    found = _RATE.search(f" {comment.rpartition(chr(34))[2]}")
+    if found is None:
+        raise source.error("the comment has no rate, such as 4xEDR, at its end: was the line cut off?")
+    return rate(found["width"], found["speed"], source)

@@ -1,0 +1,178 @@
+"""Blocks -> picture: each block is a box of switches, its parts are beside each other below it, nodes below leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seatrial.model.host_list import by_number, host_spans
+from seatrial.report.drawing.geometry import HEAD_SIZE, PAD, Box, Picture, Text, label, moved, set_text
+from seatrial.report.drawing.names import clean
+from seatrial.report.drawing.scene import Grade, Line, Tone
+from seatrial.report.fabric_drawing.folding import Block, Bundle, totals
+from seatrial.report.units import count, show
+
+_WIDTH = 190.0
+_GAP = 16.0
+_RISE = 62.0
+"""Height of the links between two rows."""
+_MARGIN = 16.0
+_MOST_PARTS = (4, 7, 4)
+"""Blocks of one parent that are drawn, by depth; the rest becomes one box."""
+_LONGEST_NAMES = 110
+_MOST_SEPARATE = 4
+"""Switches of a block that get a box each."""
+_MANY_PARTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A block with its place: middle and top of its switches, and its right and lower edge."""
+
+    middle: float
+    top: float
+    right: float
+    bottom: float
+
+
+def lay_out(title: str, about: str, blocks: Sequence[Block]) -> Picture:
+    """The whole picture."""
+    picture = Picture()
+    picture.labels.append(Text(_MARGIN, _MARGIN + HEAD_SIZE, clean(title), HEAD_SIZE, bold=True))
+    texts, height = set_text("", (Line(about, Tone.MUTED),), 900.0)
+    picture.labels += moved(texts, _MARGIN, _MARGIN + HEAD_SIZE + 6)
+    top = _MARGIN + HEAD_SIZE + 6 + height + 20
+    x = _MARGIN
+    for block, rest in _shown(blocks, 0):
+        drawn = _draw_rest(picture, rest, x, top) if rest else _draw(picture, block, x, top, 0)
+        x = drawn.right + 2 * _GAP
+    right = max((box.right for box in picture.boxes), default=0.0)
+    picture.width = max(right, *(text.extent[2] for text in picture.labels)) + _MARGIN
+    picture.height = picture.lowest + _MARGIN
+    return picture
+
+
+def _shown(blocks: Sequence[Block], depth: int) -> list[tuple[Block, Sequence[Block]]]:
+    """The blocks to draw; the last one may stand for the rest, which are unlike."""
+    most = _MOST_PARTS[min(depth, len(_MOST_PARTS) - 1)]
+    if len(blocks) <= most or sum(block.number for block in blocks) <= _MANY_PARTS:
+        return [(block, ()) for block in blocks]
+    kept = sorted(blocks, key=lambda block: not _is_low(block))[: most - 1]  # slow links are not folded away
+    rest = [block for block in blocks if block not in kept]
+    return [(block, ()) for block in blocks if block in kept] + [(rest[0], rest)]
+
+
+def _is_low(block: Block) -> bool:
+    return any(bundle.is_low for bundle in (*block.up, *block.inside)) or any(map(_is_low, block.parts))
+
+
+def _draw(picture: Picture, block: Block, x: float, top: float, depth: int, *, is_folded: bool = False) -> _Drawn:
+    """Draw a block with its parts. `is_folded`: it is in a block that stands for several."""
+    below = _switch_rows(block, is_folded)
+    heights = [_height(title, lines, _WIDTH) for title, lines in below]
+    row = max(heights)
+    is_folded = is_folded or block.number > 1
+    shown = _shown(block.parts, depth + 1)
+    parts: list[_Drawn] = []
+    at = x
+    for part, rest in shown:
+        place = top + row + _RISE
+        parts.append(
+            _draw_rest(picture, rest, at, place)
+            if rest
+            else _draw(picture, part, at, place, depth + 1, is_folded=is_folded)
+        )
+        at = parts[-1].right + _GAP
+    width = len(below) * (_WIDTH + _GAP) - _GAP
+    span = max(at - _GAP - x, width)
+    left = x + (max(at - _GAP - x, width) - width) / 2 if parts else x
+    boxes: list[Box] = []
+    for (heading, lines), height in zip(below, heights, strict=True):
+        boxes.append(_box(heading, lines, left, top + row - height, "hub", _names(block.alike or block.switches)))
+        left += _WIDTH + _GAP
+    for box in boxes:
+        picture.add(box)
+    for drawn, (part, rest) in zip(parts, shown, strict=True):
+        _join(picture, boxes, drawn, () if rest else part.up, part.number > 1 or is_folded)
+    bottom = max([top + row, *(drawn.bottom for drawn in parts)])
+    if block.nodes or block.unnamed:
+        beside = x + span + _GAP if parts else x + (span - _WIDTH) / 2
+        bottom = max(bottom, _draw_nodes(picture, block, boxes, beside, top + row, is_folded))
+        span += _WIDTH + _GAP if parts else 0.0
+    return _Drawn((boxes[0].x + boxes[-1].right) / 2, top, x + span, bottom)
+
+
+def _switch_rows(block: Block, is_folded: bool) -> list[tuple[str, tuple[Line, ...]]]:
+    """The box of each switch, or one for all of them."""
+    level = f"level {block.level}" if block.level is not None else "level unknown"
+    is_few = len(block.switches) <= _MOST_SEPARATE and len(block.parts) <= _MANY_PARTS
+    if block.number == 1 and not is_folded and is_few:
+        return [(clean(name), (Line(level, Tone.MUTED),)) for name in block.switches]
+    if block.number > 1 and len(block.switches) > 1:
+        title = f"{block.number} x {count(len(block.switches), 'switch', 'switches')}, {level}"
+    else:
+        title = f"{count(block.number * len(block.switches), 'switch', 'switches')}, {level}"
+    if is_folded:
+        return [(f"each: {title}", ())]
+    return [(title, (Line(_names(block.alike or block.switches), Tone.MUTED),))]
+
+
+def _names(names: Sequence[str]) -> str:
+    text = clean(", ".join(host_spans(names)))
+    if len(text) <= _LONGEST_NAMES:
+        return text
+    return f"{clean(min(names, key=by_number))} .. {clean(max(names, key=by_number))}"
+
+
+def _draw_nodes(picture: Picture, block: Block, above: Sequence[Box], x: float, top: float, is_folded: bool) -> float:
+    """The box of the nodes on a block, below or beside its switches. Returns its lower edge."""
+    each = " each" if is_folded else ""
+    ends = [count(len(block.nodes), "node")] if block.nodes else []
+    ends += [count(block.unnamed, "adapter") + " without a host name"] if block.unnamed else []
+    lines = [Line(_names(block.nodes), Tone.MUTED)] if block.nodes and not is_folded else []
+    lines += [_line(bundle) for bundle in block.inside]
+    box = _box(", ".join(ends) + each, tuple(lines), x, top + _RISE / 2, "nic", _names(block.nodes))
+    box.low = any(bundle.is_low for bundle in block.inside)
+    picture.add(box)
+    for switch in above:
+        picture.join((switch.middle, switch.bottom), (box.middle, box.y), grade=Grade.LOW if box.low else Grade.PLAIN)
+    return box.bottom
+
+
+def _draw_rest(picture: Picture, rest: Sequence[Block], x: float, top: float) -> _Drawn:
+    """One box for blocks that are all different."""
+    number = totals(rest)
+    lines = (
+        Line(f"{count(number['switches'], 'switch', 'switches')}, {count(number['nodes'], 'node')}", Tone.MUTED),
+        Line(_names([name for block in rest for name in (block.alike or block.switches)]), Tone.MUTED),
+    )
+    box = _box(f"{number['blocks']} more, of {len(rest)} kinds", lines, x, top, "hub", "")
+    picture.add(box)
+    return _Drawn(box.middle, box.y, box.right, box.bottom)
+
+
+def _join(picture: Picture, boxes: Sequence[Box], drawn: _Drawn, up: Sequence[Bundle], is_each: bool) -> None:
+    grade = Grade.LOW if any(bundle.is_low for bundle in up) else Grade.PLAIN
+    hint = "; ".join(_line(bundle).text for bundle in up)
+    for box in boxes:
+        picture.join((box.middle, box.bottom), (drawn.middle, drawn.top), grade=grade, hint=hint)
+    for row, bundle in enumerate(up[:2]):
+        text = f"{bundle.number} x {bundle.kind}" if bundle.kind else count(bundle.number, "link")
+        tone = Tone.WARNING if bundle.is_low else Tone.MUTED
+        picture.labels.append(label(drawn.middle, drawn.top - 6 - 12 * row, text + (" each" if is_each else ""), tone))
+
+
+def _line(bundle: Bundle) -> Line:
+    text = f"{bundle.number} x {bundle.kind}" if bundle.kind else count(bundle.number, "link")
+    if bundle.rate_Bps is not None:
+        text += f", {show(bundle.number * bundle.rate_Bps, 'B/s')}"
+    return Line(text + (" (below capability)" if bundle.is_low else ""), Tone.WARNING if bundle.is_low else Tone.MUTED)
+
+
+def _height(title: str, lines: tuple[Line, ...], width: float) -> float:
+    return set_text(title, lines, width - 2 * PAD)[1] + 2 * PAD
+
+
+def _box(title: str, lines: tuple[Line, ...], x: float, y: float, kind: str, hint: str) -> Box:
+    texts, height = set_text(title, lines, _WIDTH - 2 * PAD)
+    return Box(x, y, _WIDTH, height + 2 * PAD, kind, hint, moved(texts, x + PAD, y + PAD))

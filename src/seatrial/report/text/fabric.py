@@ -1,0 +1,140 @@
+"""A fabric on one screen: levels, oversubscription, links, findings, and the nodes of each leaf."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from seatrial.model.fabric import AdapterKind, Fabric, LinkEnd, Oversubscription
+from seatrial.model.host_list import by_number, fold_hosts, host_spans
+from seatrial.report.text.check import finding_text
+from seatrial.report.text.terminal import PLAIN, Style, clean
+from seatrial.report.units import count, show
+
+_MOST_LEAVES = 40
+"""Leaves with their nodes; the JSON has all."""
+_MOST_NAMES = 12
+_LONGEST_NAMES = 80
+_KINDS = {
+    AdapterKind.UNNAMED: "adapter without a host name",
+    AdapterKind.AGGREGATION: "aggregation node (part of a switch)",
+    AdapterKind.ROUTER: "router",
+}
+
+
+def fabric_text(fabric: Fabric, style: Style = PLAIN) -> str:
+    """The fabric as text without a trailing newline. Names are shown without control characters."""
+    blocks = [
+        _header(fabric, style),
+        _block("Levels", _levels(fabric, style), style),
+        _block("Oversubscription (links below a level over links above it)", _ratios(fabric, style), style),
+        _block("Links", _links(fabric, style), style),
+        _block("Ports down", _ports_down(fabric, style), style),
+        *(finding_text(finding, style) for finding in fabric.findings),
+        _block("Nodes of each leaf", _leaves(fabric, style), style),
+        _block("Could not be read", _sentences(fabric.unread, style), style),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _header(fabric: Fabric, style: Style) -> str:
+    what = [
+        count(len(fabric.switches), "switch", "switches"),
+        count(len(fabric.levels), "level"),
+        count(len(fabric.nodes), "node"),
+        count(len(fabric.links), "link"),
+    ]
+    made = f", made {clean(fabric.facts['made'])}" if "made" in fabric.facts else ""
+    source = clean(", ".join(fabric.sources))
+    return f"{style.paint(f'Fabric ({source})', 'heading')}: {', '.join(what)}{made}"
+
+
+def _levels(fabric: Fabric, style: Style) -> list[str]:
+    rows: list[tuple[str, str, str]] = []
+    for level in reversed(fabric.levels):
+        here = [switch for switch in fabric.switches if switch.level == level]
+        on_them = {node for switch in here for node in fabric.nodes_of_switch.get(switch.id, ())}
+        nodes = f", {count(len(on_them), 'node')}" if on_them else ""
+        names = _short([switch.name for switch in here])
+        rows.append((f"level {level}", f"{count(len(here), 'switch', 'switches')}{nodes}", names))
+    unknown = [switch.name for switch in fabric.switches if switch.level is None]
+    if unknown:
+        rows.append(("no level", count(len(unknown), "switch", "switches"), _short(unknown)))
+    hosts = sum(adapter.kind is AdapterKind.HOST for adapter in fabric.adapters)
+    rows.append(("nodes", str(len(fabric.nodes)), f"with {count(hosts, 'adapter')}" if hosts else ""))
+    others = Counter(adapter.kind for adapter in fabric.adapters if adapter.kind in _KINDS)
+    rows += [("also", str(number), _KINDS[kind]) for kind, number in others.items()]
+    return _rows(rows, style)
+
+
+def _short(names: list[str]) -> str:
+    text = clean(fold_hosts(names))
+    if len(text) <= _LONGEST_NAMES:
+        return text
+    return f"{clean(min(names, key=by_number))} .. {clean(max(names, key=by_number))}"
+
+
+def _ratios(fabric: Fabric, style: Style) -> list[str]:
+    return _rows([(f"level {each.level}", *_ratio(fabric, each)) for each in fabric.oversubscription], style)
+
+
+def _ratio(fabric: Fabric, each: Oversubscription) -> tuple[str, str]:
+    if each.ratio is None:
+        return "unknown", each.why
+    text = f"{show(each.down_Bps, 'B/s')} below, {show(each.up_Bps, 'B/s')} above"
+    if each.worst is not None and each.worst_ratio is not None:
+        text += f"; at most {each.worst_ratio:.2f} : 1 ({clean(fabric.name(each.worst))})"
+    return f"{each.ratio:.2f} : 1", text
+
+
+def _links(fabric: Fabric, style: Style) -> list[str]:
+    groups: Counter[tuple[str, str, str]] = Counter()
+    for link in fabric.links:
+        where = f"{_end_name(fabric, link.b)} - {_end_name(fabric, link.a)}"
+        kind = f"{link.width}x{link.speed}" if link.width is not None and link.speed is not None else "rate unknown"
+        rate = show(link.trained_Bps, "B/s") if link.trained_Bps is not None else ""
+        groups[where, kind, rate] += 1
+    return _rows([(where, str(number), kind, rate) for (where, kind, rate), number in sorted(groups.items())], style)
+
+
+def _end_name(fabric: Fabric, end: LinkEnd) -> str:
+    """The level of a switch, or what else is at the end of a link."""
+    level = fabric.level_of(end.device)
+    adapter = fabric.adapter_by_id.get(end.device)
+    if adapter is not None and adapter.kind is AdapterKind.AGGREGATION:
+        return "aggregation nodes"
+    return "no level" if level is None else "nodes" if level == 0 else f"level {level}"
+
+
+def _ports_down(fabric: Fabric, style: Style) -> list[str]:
+    states = Counter(f"{port.state}/{port.physical}".rstrip("/") for port in fabric.ports_down)
+    on = Counter(port.device for port in fabric.ports_down)
+    lines = [", ".join(f"{number} {clean(state)}" for state, number in states.most_common())] if states else []
+    most = [f"{clean(fabric.name(device))} {number}" for device, number in on.most_common(_MOST_NAMES)]
+    more = f" and {len(on) - _MOST_NAMES} more" if len(on) > _MOST_NAMES else ""
+    return _sentences([*lines, f"by device: {', '.join(most)}{more}"] if lines else [], style)
+
+
+def _leaves(fabric: Fabric, style: Style) -> list[str]:
+    leaves = sorted(fabric.nodes_of_switch.items(), key=lambda item: by_number(fabric.name(item[0])))
+    lines: list[str] = []
+    width = max((len(clean(fabric.name(switch))) for switch, _ in leaves[:_MOST_LEAVES]), default=0)
+    for switch, nodes in leaves[:_MOST_LEAVES]:
+        lines += style.wrapped(
+            clean(", ".join(host_spans(nodes))), f"  {clean(fabric.name(switch)):<{width}}  {len(nodes):>3}  "
+        )
+    if len(leaves) > _MOST_LEAVES:
+        lines.append(f"  ... and {len(leaves) - _MOST_LEAVES} more (all of them with --format json)")
+    return lines
+
+
+def _rows(rows: Sequence[tuple[str, ...]], style: Style) -> list[str]:
+    return style.table([[clean(cell) for cell in row] for row in rows]).splitlines() if rows else []
+
+
+def _sentences(sentences: list[str] | tuple[str, ...], style: Style) -> list[str]:
+    return [line for sentence in sentences for line in style.wrapped(clean(sentence), "  ")]
+
+
+def _block(title: str, lines: list[str], style: Style) -> str:
+    return "\n".join([style.paint(title, "heading"), *lines]) if lines else ""
