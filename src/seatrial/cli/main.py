@@ -412,12 +412,13 @@ def history(
     folders: Annotated[
         list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
     ] = None,
+    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show a figure over time, and when it changed."""
     from seatrial.cli.history import history_command
 
-    history_command(figure, folders or [RESULTS], as_json=output_format is Format.JSON)
+    history_command(figure, folders or [RESULTS], output=output, as_json=output_format is Format.JSON)
 
 
 app.add_typer(results_app, name="results", rich_help_panel="Results")
