@@ -22,7 +22,7 @@ from seatrial.errors import BuildError, UsageError
 from seatrial.interface.settings import Settings, values_of
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_identity
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.claim import claim_next
