@@ -6,7 +6,7 @@ listing, exporting and querying 1,000,000 records by an index, and making that i
 
 The records are synthetic, with noise from a seeded generator. The script times complete commands, including start-up.
 
-python bench/scale.py [--rounds 3] [--share 0.1] [-o docs/results/scale.json]
+python bench/scale.py [--rounds 3] [--share 0.1] [--only index,list_kept] [-o docs/results/scale.json]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,9 +29,10 @@ from common import live_machine, provenance, ready, write
 from seatrial.engine.trial import keep_machine
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document, machine_identity
+from seatrial.model.machine_document import machine_document
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord
+from seatrial.model.record import RepeatRecord, crc_tail
 from seatrial.model.sample import Sample
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -40,6 +42,10 @@ EXPERIMENTS, SAMPLES, NODES = 2_000, 1_000_000, 10_000
 KEPT, OF_KEPT = 16_667, 60
 SIDE, SWEPT, OF_SWEPT = 150_000, 5_000, 60
 REPEATS = 50
+STARTED = "resume_start"
+"""The command that is timed until its first repeat starts."""
+_DISTINCT = 500
+_BEFORE_ID = b'{"v":1,"experiment":"'
 
 
 def main() -> None:
@@ -49,37 +55,29 @@ def main() -> None:
     parser.add_argument(
         "--share", type=float, default=1.0, help="fraction of the experiments, samples and nodes, for a quick run"
     )
+    parser.add_argument("--only", metavar="NAMES", help="names of commands, separated by commas (default: all)")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
 
     machine = live_machine()
-    rng = random.Random(4)
-    nodes = int(NODES * options.share)
+    share = options.share
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
         os.environ["SEATRIAL_CACHE"] = str(folder / "cache")  # programs are built once, indexes are ours to remove
-        commands = prepared(folder, machine, rng, options.share)
+        commands = chosen(commands_in(folder), options.only)
+        prepare(folder, {word for words in commands.values() for word in words}, machine, share)
         found: dict[str, list[Run]] = {name: [] for name in commands}
         for _ in range(options.rounds):
             for name, command in commands.items():
                 if name == "index":
                     forget_indexes()
-                found[name].append(timed(command, folder / "answer"))
-            found.setdefault("resume_start", []).append(started([*measured_into(folder / "resumed"), "--again"]))
+                found[name].append(started(command) if name == STARTED else timed(command, folder / "answer"))
         answers = {name: runs[-1].answer for name, runs in found.items()}
         write(
             "scale",
             {
                 "provenance": provenance(machine, ready(machine, "cpu.peak", cores="one")),
-                "points": json.loads(answers["plan"])["count"],
-                "samples": int(SAMPLES * options.share),
-                "verdicts": sorted({c["verdict"] for c in json.loads(answers["compare"])["comparisons"]}),
-                "nodes": nodes,
-                "named": sorted({entry["what"] for entry in json.loads(answers["screen"])["outliers"]}),
-                "planted": node_name(nodes // 2),
-                "repeats": int(SIDE * options.share),
-                "resumed": int(2 * SIDE * options.share),
-                "experiments": int(SWEPT * options.share),
+                **facts(answers, share),
                 "best_s": {name: round(min(run.wall_s for run in runs), 2) for name, runs in found.items()},
                 "all_s": {name: [round(run.wall_s, 2) for run in runs] for name, runs in found.items()},
                 "most_MB": {name: round(max(run.most_bytes for run in runs) / 1e6) for name, runs in found.items()},
@@ -88,35 +86,87 @@ def main() -> None:
         )
 
 
-def prepared(folder: Path, machine: Machine, rng: random.Random, share: float) -> dict[str, list[str]]:
-    """Write the results folders; name -> words of the command."""
-    study = folder / "study.yaml"
-    study.write_text(json.dumps(large_study(int(EXPERIMENTS * share))), encoding="utf-8")
-    for side, factor in (("a", 1.0), ("b", 1.03)):
-        many_samples(folder / side, machine, factor, rng, int(SAMPLES * share))
-    many_nodes(folder / "nodes", machine, rng, int(NODES * share))
-    timed(measured_into(folder / "real"), folder / "answer")
-    for side, factor in (("many-a", 1.0), ("many-b", 1.03)):
-        many_repeats(folder / side, folder / "real", rng, [factor], int(SIDE * share))
-    many_repeats(folder / "resumed", folder / "real", rng, [1.0], int(2 * SIDE * share))
-    many_repeats(folder / "swept", folder / "real", rng, [1.0] * int(SWEPT * share), OF_SWEPT)
-    many_repeats(folder / "kept", folder / "real", rng, [1.0] * int(KEPT * share), OF_KEPT)
-    kept = str(folder / "kept")
+def chosen(commands: dict[str, list[str]], only: str | None) -> dict[str, list[str]]:
+    """The commands of these names; all if none is given. Raises SystemExit for an unknown name."""
+    names = list(commands) if only is None else only.split(",")
+    unknown = [name for name in names if name not in commands]
+    if unknown:
+        raise SystemExit(f"--only: unknown {', '.join(unknown)}; known are {', '.join(commands)}")
+    return {name: commands[name] for name in commands if name in names}
+
+
+def facts(answers: dict[str, str], share: float) -> dict[str, object]:
+    """What the commands worked on, and what they found."""
+    nodes = int(NODES * share)
+    found: dict[str, object] = {}
+    if "index" in answers:
+        found["records"] = int(KEPT * share) * OF_KEPT
+    if "plan" in answers:
+        found["points"] = json.loads(answers["plan"])["count"]
+    if "compare" in answers:
+        found["samples"] = int(SAMPLES * share)
+        found["verdicts"] = sorted({c["verdict"] for c in json.loads(answers["compare"])["comparisons"]})
+    if "screen" in answers:
+        found["nodes"] = nodes
+        found["named"] = sorted({entry["what"] for entry in json.loads(answers["screen"])["outliers"]})
+        found["planted"] = node_name(nodes // 2)
+    if "compare_repeats" in answers:
+        found["repeats"] = int(SIDE * share)
+    if "resume_repeats" in answers or STARTED in answers:
+        found["resumed"] = int(2 * SIDE * share)
+    if "report_experiments" in answers:
+        found["experiments"] = int(SWEPT * share)
+    return found
+
+
+def commands_in(folder: Path) -> dict[str, list[str]]:
+    """Name -> words of each command, over what `prepare` writes."""
+
+    def at(name: str) -> str:
+        return str(folder / name)
+
+    kept = at("kept")
     return {
         "index": ["query", kept, "SELECT count(*) FROM experiments"],
         "list_kept": ["results", "list", kept],
-        "export_kept": ["export", kept, "-o", str(folder / "kept.csv")],
+        "export_kept": ["export", kept, "-o", at("kept.csv")],
         "query_kept": ["query", kept, "SELECT benchmark, median(value) FROM repeats GROUP BY ALL"],
         "query_samples": ["query", kept, "SELECT series, avg(elapsed_s) FROM samples GROUP BY ALL"],
-        "plan": ["plan", str(study), "--format", "json"],
-        "compare": ["compare", str(folder / "a"), str(folder / "b"), "--format", "json"],
-        "report": ["report", str(folder / "a"), "-o", str(folder / "a.html")],
-        "screen": ["compare", str(folder / "nodes"), "--along", "node", "--format", "json"],
-        "compare_repeats": ["compare", str(folder / "many-a"), str(folder / "many-b"), "--format", "json"],
-        "report_repeats": ["report", str(folder / "many-a"), "-o", str(folder / "many.html")],
+        "plan": ["plan", at("study.yaml"), "--format", "json"],
+        "compare": ["compare", at("a"), at("b"), "--format", "json"],
+        "report": ["report", at("a"), "-o", at("a.html")],
+        "screen": ["compare", at("nodes"), "--along", "node", "--format", "json"],
+        "compare_repeats": ["compare", at("many-a"), at("many-b"), "--format", "json"],
+        "report_repeats": ["report", at("many-a"), "-o", at("many.html")],
         "resume_repeats": [*measured_into(folder / "resumed"), "--format", "json"],
-        "report_experiments": ["report", str(folder / "swept"), "-o", str(folder / "swept.html")],
+        "report_experiments": ["report", at("swept"), "-o", at("swept.html")],
+        STARTED: [*measured_into(folder / "resumed"), "--again"],
     }
+
+
+def prepare(folder: Path, used: set[str], machine: Machine, share: float) -> None:
+    """Write the study file and the results folders that are used."""
+    rng = random.Random(4)
+    real = folder / "real"
+
+    def repeats(name: str, factors: list[float], n: int) -> None:
+        many_repeats(folder / name, real, rng, factors, n)
+
+    makers: dict[str, Callable[[], object]] = {
+        "study.yaml": lambda: (folder / "study.yaml").write_text(json.dumps(large_study(int(EXPERIMENTS * share)))),
+        "a": lambda: many_samples(folder / "a", machine, 1.0, rng, int(SAMPLES * share)),
+        "b": lambda: many_samples(folder / "b", machine, 1.03, rng, int(SAMPLES * share)),
+        "nodes": lambda: many_nodes(folder / "nodes", machine, rng, int(NODES * share)),
+        "many-a": lambda: repeats("many-a", [1.0], int(SIDE * share)),
+        "many-b": lambda: repeats("many-b", [1.03], int(SIDE * share)),
+        "resumed": lambda: repeats("resumed", [1.0], int(2 * SIDE * share)),
+        "swept": lambda: repeats("swept", [1.0] * int(SWEPT * share), OF_SWEPT),
+        "kept": lambda: copied_experiments(folder / "kept", real, rng, int(KEPT * share)),
+    }
+    timed(measured_into(real), folder / "answer")
+    for name, make in makers.items():
+        if str(folder / name) in used:
+            make()
 
 
 def forget_indexes() -> None:
@@ -206,6 +256,25 @@ def many_repeats(path: Path, real: Path, rng: random.Random, factors: list[float
                 )
             )
     writer.close()
+
+
+def copied_experiments(path: Path, real: Path, rng: random.Random, experiments: int) -> None:
+    """Write experiments of `OF_KEPT` repeats: the first ones as `many_repeats` does, which is slow, the others as
+    copies of their lines under other ids."""
+    many_repeats(path, real, rng, [1.0] * min(experiments, _DISTINCT), OF_KEPT)
+    folder = ResultsFolder.existing(path)
+    (name,) = folder.record_files()
+    lines = (path / "records" / name).read_bytes().splitlines()
+    (original,) = read_contents(ResultsFolder.existing(real)).experiments.values()
+    ident, tail = len(original.id), len(crc_tail(b""))
+    with (path / "records" / name).open("ab") as records:
+        for number in range(_DISTINCT, experiments):
+            own = replace(original, parameters={**original.parameters, "label": f"point-{number}"})
+            folder.put("experiments", own.id, own.document())
+            first = number % _DISTINCT * OF_KEPT
+            for line in lines[first : first + OF_KEPT]:
+                body = line[: len(_BEFORE_ID)] + own.id.encode() + line[len(_BEFORE_ID) + ident : -tail]
+                records.write(body + crc_tail(body) + b"\n")
 
 
 def large_study(experiments: int) -> dict[str, object]:

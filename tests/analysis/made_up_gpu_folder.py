@@ -12,7 +12,8 @@ from analysis.made_up_nodes import GEN3_X16, cpu_tree, facts, switched
 from seatrial.machine.limits import machine_limits
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.machine_document import machine_document, machine_identity
+from seatrial.model.machine_document import machine_document
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.outcome import Outcome
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample

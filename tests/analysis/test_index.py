@@ -13,7 +13,9 @@ from made_up import made_up_machine
 from seatrial.analysis.index import build, chunk
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.results import all_results
-from seatrial.engine.importing import Given, ResultFile, read_repeats, record_repeats
+from seatrial.engine.import_recording import record_repeats
+from seatrial.engine.importing import Given, ResultFile, read_repeats
+from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome
 from seatrial.model.record import decode, encode
 from seatrial.store.contents import read_contents
@@ -129,6 +131,18 @@ def test_several_processes_read_large_files(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(build, "SPAN_B", 4000)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     assert indexed(folder) == read(folder)
+
+
+def test_an_experiment_that_lacks_a_parameter_is_read(tmp_path: Path) -> None:
+    folder = put(tmp_path / "r", 2)
+    (key,) = folder.keys("experiments")
+    whole = Experiment.from_document(folder.get("experiments", key))
+    lacking = replace(whole, parameters={"threads": 2})
+    folder.put("experiments", lacking.id, lacking.document())
+    (path,) = (folder.path / "records").glob("*.jsonl")
+    records = [replace(decode(line), experiment=lacking.id) for line in path.read_bytes().splitlines()]
+    path.write_bytes(b"".join(map(encode, records)))
+    assert indexed(folder) == read(folder) and {row[0] for row in read(folder)} == {lacking.id}
 
 
 def test_views_have_the_documented_columns(tmp_path: Path) -> None:

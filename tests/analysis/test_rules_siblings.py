@@ -185,7 +185,8 @@ def test_the_slot_of_an_odd_module_is_named(change, words):
 
 
 def test_odd_slots_are_kept_with_the_machine():
-    from seatrial.model.machine_document import machine_document, machine_from_document
+    from seatrial.model.machine_document import machine_document
+    from seatrial.model.machine_from_document import machine_from_document
 
     machine = server({2: {"size": "16 GB"}})
     document = machine_document(machine)

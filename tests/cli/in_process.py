@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli.main import main
+from seatrial.cli.ending import main
 from seatrial.cli.signals import STOPS
 from seatrial.environments.site import use_site
 

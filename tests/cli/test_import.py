@@ -20,7 +20,8 @@ from published_schemas import check
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.cli.import_ import import_command
-from seatrial.engine.importing import Given, ResultFile, read_repeats, record_repeats
+from seatrial.engine.import_recording import record_repeats
+from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord

@@ -12,7 +12,8 @@ from published_schemas import check
 from seatrial.machine.files import FileTree
 from seatrial.machine.live import discover_live
 from seatrial.machine.sysfs.containers import find_containers
-from seatrial.model.machine_document import machine_document, machine_from_document
+from seatrial.model.machine_document import machine_document
+from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.platform import Sign
 
 EXT4 = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw"

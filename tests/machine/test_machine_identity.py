@@ -12,7 +12,7 @@ from machine.smbios_tables import slots, table
 from seatrial.machine.live import discover_live
 from seatrial.model.fact import Facts
 from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.machine_document import IDENTIFYING, machine_identity
+from seatrial.model.machine_identity import IDENTIFYING, machine_identity
 
 
 def test_identity_ignores_what_changes_by_itself(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from seatrial.machine import live
 from seatrial.machine.assemble import assemble
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.machine_document import machine_document, machine_from_document, machine_identity
+from seatrial.model.machine_document import machine_document
+from seatrial.model.machine_from_document import machine_from_document
+from seatrial.model.machine_identity import machine_identity
 
 CPU_SIDE = (DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU)
 

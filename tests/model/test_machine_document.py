@@ -25,7 +25,9 @@ from seatrial.model.machine import (
     Population,
     SocketMemory,
 )
-from seatrial.model.machine_document import machine_document, machine_from_document, machine_identity
+from seatrial.model.machine_document import machine_document
+from seatrial.model.machine_from_document import machine_from_document
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.units import UNITS
 
 _TEXT = st.text(max_size=12)

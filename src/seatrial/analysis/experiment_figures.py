@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+from typing import TypeVar
 
-from seatrial.model.benchmark import Benchmark, Figure
+from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Figure
 from seatrial.model.figure_result import FigureResult, RepeatValues, share_of
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.parameter import Params, Value
+from seatrial.model.protocol import UNREADABLE
 from seatrial.model.reading import Reading, impossible_reason, recorded_readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
@@ -245,10 +247,22 @@ def summarised(
         limit=limit,
         repeats=repeats,
         fraction_of_limit=share,
-        attainable=figure.attainable(params),
+        attainable=_declared(lambda: figure.attainable(params), ALL_OF_IT),
         one_limit_over=figure.one_limit_over,
-        customary="" if figure.customary is None else figure.customary(params, middle),
+        customary=_declared(lambda: "" if figure.customary is None else figure.customary(params, middle), ""),
     )
+
+
+_T = TypeVar("_T")
+
+
+def _declared(ask: Callable[[], _T], otherwise: _T) -> _T:
+    """What a figure declares for these parameters; `otherwise` if some are missing: the experiment is of another
+    version, or was changed."""
+    try:
+        return ask()
+    except UNREADABLE:
+        return otherwise
 
 
 _Columns = tuple[Sequence[int], Sequence[int], Sequence[float]]

@@ -46,6 +46,8 @@ class _Series:
     figure: FigureResult
     host: str
     sessions: dict[str, _Session] = field(default_factory=dict)
+    known: set[tuple[str, float]] = field(default_factory=set)
+    """Experiment and start of the repeats."""
 
 
 def histories(folders: Sequence[Contents], name: str) -> tuple[FigureHistory, ...]:
@@ -55,38 +57,69 @@ def histories(folders: Sequence[Contents], name: str) -> tuple[FigureHistory, ..
     """
     benchmark, _, figure = name.rpartition(":")
     known: set[str] = set()
-    series: dict[tuple[object, ...], _Series] = {}
+    gathered = _Gathered()
     for contents in folders:
         for result in all_results(contents):
             for one in result.figures:
                 known |= {one.name, f"{result.experiment.benchmark}:{one.name}"}
                 if one.name == figure and benchmark in ("", result.experiment.benchmark):
-                    _add(series, contents, result, one)
-    if not series:
+                    gathered.add(contents, result, one)
+    if not gathered.series:
         raise UnknownNameError("figure", name, known)
-    return tuple(_history(series[key]) for key in sorted(series, key=repr))
+    return gathered.histories()
 
 
-def _add(
-    series: dict[tuple[object, ...], _Series],
-    contents: Contents,
-    result: ExperimentResult,
-    figure: FigureResult,
-) -> None:
-    records = {record.repeat: record for record in contents.records[result.id]}
-    experiment = result.experiment
-    own = (experiment.benchmark, point_key(experiment.parameters), figure.name, point_key(figure.point))
-    for repeat in figure.repeats:
-        record = records[repeat.repeat]
-        host = _host(record, contents.machines[experiment.machine])
-        found = series.setdefault((*own, host), _Series(result, figure, host))
-        where = contents.places.get((result.id, repeat.repeat))
-        session = found.sessions.setdefault(where.path if where else str(repeat.t0), _Session())
-        if any(known.t0 == record.t0 and known.experiment == record.experiment for known in session.records):
-            continue  # a copy of the folder, or a merge
-        session.values.append(repeat.value)
-        session.records.append(record)
-        session.contents.append(contents)
+def long_histories(folders: Sequence[tuple[Contents, Sequence[ExperimentResult]]]) -> tuple[FigureHistory, ...]:
+    """The histories of all figures that have enough sessions to find a change; the folders with their results."""
+    if not _have_sessions([contents for contents, _ in folders], FEWEST):
+        return ()
+    gathered = _Gathered()
+    for contents, results in folders:
+        for result in results:
+            for figure in result.figures:
+                gathered.add(contents, result, figure)
+    return gathered.histories(fewest=FEWEST)
+
+
+def _have_sessions(folders: Sequence[Contents], fewest: int) -> bool:
+    """Whether the folders have that many files of records."""
+    found: set[tuple[int, str]] = set()
+    for number, contents in enumerate(folders):
+        for place in contents.places.values():
+            found.add((number, place.path))
+            if len(found) >= fewest:
+                return True
+    return False
+
+
+class _Gathered:
+    """Figures by benchmark, setting and host."""
+
+    def __init__(self) -> None:
+        self.series: dict[tuple[object, ...], _Series] = {}
+
+    def add(self, contents: Contents, result: ExperimentResult, figure: FigureResult) -> None:
+        """Add the repeats of a figure. One that is there already is a copy, from a merge or a copied folder."""
+        records = {record.repeat: record for record in contents.records[result.id]}
+        experiment = result.experiment
+        own = (experiment.benchmark, point_key(experiment.parameters), figure.name, point_key(figure.point))
+        for repeat in figure.repeats:
+            record = records[repeat.repeat]
+            host = _host(record, contents.machines[experiment.machine])
+            found = self.series.setdefault((*own, host), _Series(result, figure, host))
+            if (record.experiment, record.t0) in found.known:
+                continue
+            found.known.add((record.experiment, record.t0))
+            where = contents.places.get((result.id, repeat.repeat))
+            session = found.sessions.setdefault(where.path if where else str(repeat.t0), _Session())
+            session.values.append(repeat.value)
+            session.records.append(record)
+            session.contents.append(contents)
+
+    def histories(self, fewest: int = 1) -> tuple[FigureHistory, ...]:
+        """The histories of at least so many sessions."""
+        long = (key for key, one in self.series.items() if len(one.sessions) >= fewest)
+        return tuple(_history(self.series[key]) for key in sorted(long, key=repr))
 
 
 def _host(record: RepeatRecord, machine: Mapping[str, Any]) -> str:

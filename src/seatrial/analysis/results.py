@@ -15,7 +15,7 @@ from seatrial.errors import ProtocolError
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_from_document
+from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.outcome import Outcome
 from seatrial.model.outlier import Screening
 from seatrial.model.record import RepeatRecord

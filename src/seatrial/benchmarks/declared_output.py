@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from seatrial.benchmarks.apps.output import rounding
@@ -18,7 +19,7 @@ from seatrial.errors import ProtocolError
 from seatrial.model.declaration import Declaration, DeclaredCheck, DeclaredFigure, Pick, Which
 from seatrial.model.sample import Sample
 
-LARGEST_OUTPUT_B = 64 << 20
+LARGEST_OUTPUT_B = 128 << 20
 _LONGEST_LINE = 1 << 16
 _LONGEST_SHOWN = 60
 _MOST_SHOWN = 4
@@ -182,10 +183,9 @@ def _at_path(pick: Pick, outputs: Outputs) -> Number:
 
 def _json_in(text: str, file: str) -> Any:
     decoder = json.JSONDecoder()
-    begins = [match.start() for match in re.finditer(r"^[ \t]*[\[{]", text, re.MULTILINE)]
-    for begin in begins[:_MOST_TRIED]:
+    for match in islice(re.finditer(r"^[ \t]*[\[{]", text, re.MULTILINE), _MOST_TRIED):
         try:
-            return decoder.raw_decode(text[begin:].lstrip())[0]
+            return decoder.raw_decode(text, match.end() - 1)[0]
         except (ValueError, RecursionError):
             continue
     raise ProtocolError(f"{file} has no JSON document")

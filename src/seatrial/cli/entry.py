@@ -21,7 +21,7 @@ def main() -> None:
         print_answers(sys.argv[2:])
         return
     try:
-        from seatrial.cli.main import run_main
+        from seatrial.cli.ending import run_main
     except KeyboardInterrupt:
         raise SystemExit(stopped_status() or 1) from None
     try:

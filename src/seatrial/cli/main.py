@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,9 +29,6 @@ from seatrial.cli.options import (
     SystemOption,
 )
 from seatrial.cli.results_options import results_app
-from seatrial.cli.signals import all_done, stopped_status, take_signals
-from seatrial.cli.streams import output_error, take_streams
-from seatrial.errors import SeatrialError, StoreError
 from seatrial.version import __version__
 
 app = typer.Typer(
@@ -442,12 +437,13 @@ def history(
     folders: Annotated[
         list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
     ] = None,
+    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show a figure over time, and when it changed."""
     from seatrial.cli.history import history_command
 
-    history_command(figure, folders or [RESULTS], as_json=output_format is Format.JSON)
+    history_command(figure, folders or [RESULTS], output=output, as_json=output_format is Format.JSON)
 
 
 app.add_typer(results_app, name="results", rich_help_panel="Results")
@@ -477,64 +473,3 @@ def completion(
     from seatrial.cli.completion.scripts import install_script, script
 
     print(install_script(shell.value) if install else script(shell.value), end="")
-
-
-def main() -> None:
-    """The entry point, as `entry.main`, for who has loaded this module."""
-    take_signals()
-    take_streams()
-    run_main()
-
-
-def run_main() -> None:
-    """Run the command and exit. A SeatrialError, a signal and a full output stream each end in one clear message."""
-    # Records are many small objects that live as long as the command; the collector would traverse them repeatedly.
-    gc.set_threshold(200_000, 50, 100)
-    try:
-        status = _status()
-        all_done()
-    except SystemExit:  # a signal while the last message was printed
-        status = stopped_status() or 1
-    sys.exit(status)
-
-
-def _status() -> int:
-    """Run the command and report what went wrong; the exit status."""
-    from seatrial.cli.output import message, show_messages
-
-    show_messages()
-    status = _status_of_command()
-    stopped = stopped_status()
-    if stopped is not None:
-        output_error()
-        message("seatrial: interrupted; finished repeats are kept, and the same command resumes")
-        return stopped
-    error = output_error()
-    if error is not None:
-        todo = "redirect it to another place and repeat the command; finished repeats are kept and not run again"
-        message(f"seatrial: standard output cannot be written: {error.strerror or error}\n  {todo}")
-        return status or StoreError.exit_code
-    return status
-
-
-def _status_of_command() -> int:
-    from seatrial.cli.output import message
-
-    try:
-        return int(app(standalone_mode=False) or 0)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
-    except SeatrialError as error:
-        message(f"seatrial: {error}")
-        return error.exit_code
-    except BrokenPipeError:  # a stream that is not ours
-        return StoreError.exit_code
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
-        return StoreError.exit_code
-    except typer.TyperException as error:
-        from seatrial.cli.usage import usage_text
-
-        message(f"seatrial: {usage_text(error)}")
-        return error.exit_code

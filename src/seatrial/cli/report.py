@@ -19,5 +19,5 @@ def report_command(folders: Sequence[Path], output: Path | None) -> None:
     link = None
     if len(folders) == 1:
         link = quote(os.fsencode(os.path.relpath(folders[0].resolve(), output.resolve().parent)))
-    write_file(output, page(found.trials, link, found.studies, found.profiles))
+    write_file(output, page(found.trials, link, found.studies, found.profiles, found.histories))
     print(output.resolve())

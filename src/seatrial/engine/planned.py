@@ -13,7 +13,7 @@ from seatrial.engine.prepare import prepared_points
 from seatrial.engine.ready import Refused
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_identity
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.outcome import Outcome
 from seatrial.plan.points import Point
 

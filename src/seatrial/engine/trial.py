@@ -27,7 +27,8 @@ from seatrial.engine.study_work import study_work
 from seatrial.errors import StoreError
 from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document, machine_identity
+from seatrial.model.machine_document import machine_document
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.record import RepeatRecord
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.study import Study

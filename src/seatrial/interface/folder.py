@@ -8,7 +8,7 @@ from pathlib import Path
 from seatrial.analysis.trials import trials_of
 from seatrial.errors import UsageError
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_identity
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.trial import Trial
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder

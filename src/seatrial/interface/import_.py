@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.analysis.results import Asked, results_of
-from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats, record_repeats
+from seatrial.engine.import_recording import record_repeats
+from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats
 from seatrial.imports.readers import reader_of
 from seatrial.imports.text import MAX_BYTES
 from seatrial.interface.files import STDIN, read_output

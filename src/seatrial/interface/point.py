@@ -22,7 +22,7 @@ from seatrial.errors import BuildError, UsageError
 from seatrial.interface.settings import Settings, values_of
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_identity
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.claim import claim_next
@@ -67,9 +67,9 @@ def measure_point(
         keep_point(ready, machine, kept)
         host, key, watch = platform.node(), ready.experiment.id, RecordWatch(kept)
         known = {head.repeat for head in read_heads(kept, {key})[key]}
-        claimed = claim_next(kept, host, key, lambda: watch.numbers(key, known), {"order": 0, "t0": time.time()})
         writer = RecordWriter(kept, host)
         try:
+            claimed = claim_next(kept, host, key, lambda: watch.numbers(key, known), {"order": 0, "t0": time.time()})
             asked = ready if sample_s is None else replace(ready, program=ready.program.sampling_for(sample_s))
             return make_repeat(asked, machine, claimed, writer, keep=False)
         finally:

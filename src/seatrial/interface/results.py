@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.analysis.history import long_histories
 from seatrial.analysis.study_results import study_results
 from seatrial.analysis.trials import trials_of
 from seatrial.interface.folder import contents_in
 from seatrial.interface.profile_folder import profiles_in
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.history import FigureHistory
 from seatrial.model.study_result import StudyResult
 from seatrial.model.trial import Trial
 from seatrial.profiler.profile import Profile
+from seatrial.store.contents import Contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class Results:
     trials: tuple[Trial, ...]
     studies: tuple[StudyResult, ...]
     profiles: tuple[Profile, ...]
+    histories: tuple[FigureHistory, ...] = ()
+    """Figures with enough sessions to find a change; only `results_of_folders` looks for them."""
 
     @property
     def experiments(self) -> tuple[ExperimentResult, ...]:
@@ -33,12 +38,15 @@ class Results:
 
 def results(folder: str | Path = "seatrial-results") -> Results:
     """Read a results folder. Raises UsageError if it does not exist or is empty."""
-    path = Path(folder)
+    return _read(Path(folder))[1]
+
+
+def _read(path: Path) -> tuple[Contents, Results]:
     profiles = profiles_in(path)
     contents = contents_in(path, may_be_empty=bool(profiles))
     trials = trials_of(contents)
     studies = study_results(contents, [result for trial in trials for result in trial.results])
-    return Results(trials, studies, tuple(profiles))
+    return contents, Results(trials, studies, tuple(profiles))
 
 
 def results_of_folders(folders: Sequence[str | Path]) -> Results:
@@ -47,9 +55,11 @@ def results_of_folders(folders: Sequence[str | Path]) -> Results:
     Raises UsageError if one does not exist or is empty.
     """
     distinct = {Path(folder).resolve(): folder for folder in folders}
-    found = [results(folder) for folder in distinct.values()]
+    read = [_read(Path(folder)) for folder in distinct.values()]
+    found = [one for _, one in read]
     return Results(
         tuple(trial for one in found for trial in one.trials),
         tuple(study for one in found for study in one.studies),
         tuple(profile for one in found for profile in one.profiles),
+        long_histories([(contents, one.experiments) for contents, one in read]),
     )

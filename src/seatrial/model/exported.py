@@ -35,7 +35,7 @@ class ExportedRow:
 
 @dataclass(frozen=True, slots=True)
 class ExportedVerdict:
-    """One comparison of a study, in words."""
+    """One comparison of a study in words, or why something was not compared."""
 
     study: str
     what: str

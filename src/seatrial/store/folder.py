@@ -4,6 +4,7 @@ FORMAT                                      version of this layout
 machines|environments|experiments|studies/<key>.json   content-addressed, written once
 records/<host>-<pid>-<start>.jsonl          one writer each
 artefacts/<experiment>/<repeat>/            a running repeat, or the output of a failed one
+.writers                                    empty; locked by processes that write (`store.writers`)
 labels/<time>-<random>.json                 a change of name, tags or notes, written once
 trash/<time>/                               a results folder with what was dropped
 """

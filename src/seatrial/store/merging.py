@@ -12,23 +12,26 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from seatrial.errors import ProtocolError, StoreError, UsageError
 from seatrial.model.record import decode, encode
 from seatrial.store.claim import process_start
+from seatrial.store.file_system import is_remote
 from seatrial.store.files import make_folder, opened_file, opened_folder, reason, write_once
 from seatrial.store.folder import FactFolder, ResultsFolder
 from seatrial.store.labels import FOLDER as LABELS
+from seatrial.store.writers import alone
 
 _FACTS: tuple[FactFolder, ...] = ("machines", "environments", "experiments", "studies")
 _DEEPEST = 6
 _WRITER_ENDED_S = 2 * 86400.0
-"""A record file of another host that has not changed for so long has no writer any more."""
+"""A record file of another host, on a file system whose locks may not reach it, that has not changed for so long has no
+writer any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,10 @@ class Merge:
         self.found = Merged()
         self._sources = sources
         self._taken: dict[str, dict[int, int]] = {}
+        self._contents: dict[str, set[int]] = {}
+        self._next: dict[str, int] = {}
         self._numbers: list[dict[tuple[str, int], int]] = []
+        self._seen = _sizes(target)
         for folder in (*sources, *((target,) if target else ())):
             _refuse_claims(folder)
         if target is not None:
@@ -75,17 +81,29 @@ class Merge:
             self._compare_documents(target)
 
     def write(self, target: ResultsFolder) -> None:
-        """Write the merge. Raises StoreError; a folder that was written partly is completed by the same merge."""
+        """Write the merge. Raises StoreError; a folder that was written partly is completed by the same merge. Raises
+        UsageError, with nothing written, if a run is active in the target or was since the merge was planned."""
+        with alone(target.path):
+            _refuse_claims(target)
+            if _sizes(target) != self._seen:
+                raise UsageError(
+                    f"records were added to {target.path} while the merge was planned", "start the merge again"
+                )
+            self._write(target)
+
+    def _write(self, target: ResultsFolder) -> None:
         for source, numbers in zip(self._sources, self._numbers, strict=True):
             _copy_documents(source, target, None)
-            for name in source.record_files():
-                _write_file(target, name, partial(self._lines, source, name, numbers))
+            # Records come last: after a kill, the same merge takes those that are there as merged.
             for (experiment, repeat), number in numbers.items():
                 _copy_tree(
                     source, target, ("artefacts", experiment, str(repeat)), ("artefacts", experiment, str(number))
                 )
             for top in (LABELS, "profiles"):
                 _copy_tree(source, target, (top,), (top,))
+            done: set[tuple[str, int]] = set()
+            for name in source.record_files():
+                _write_file(target, name, self._lines(source, name, numbers, done))
 
     def _plan(self, source: ResultsFolder) -> None:
         numbers: dict[tuple[str, int], int] = {}
@@ -106,16 +124,15 @@ class Merge:
             elif repeat in taken:
                 late.append((experiment, repeat, content))
             else:
-                taken[repeat] = content
+                self._use(experiment, repeat, content)
                 numbers[experiment, repeat] = repeat
         renumbered: dict[str, int] = {}
         for experiment, repeat, content in late:
-            taken = self._taken[experiment]
-            if content in taken.values():
+            if content in self._contents[experiment]:
                 self.found.equal += 1  # an earlier merge gave it another number
                 continue
-            number = max(taken) + 1
-            taken[number] = content
+            number = self._next[experiment]
+            self._use(experiment, number, content)
             numbers[experiment, repeat] = number
             renumbered[experiment] = renumbered.get(experiment, 0) + 1
         self._numbers.append(numbers)
@@ -124,11 +141,22 @@ class Merge:
 
     def _take(self, line: bytes) -> None:
         found = _head(line)
-        if found is not None:
-            self._taken.setdefault(found[0], {}).setdefault(found[1], found[2])
+        if found is not None and found[1] not in self._taken.get(found[0], ()):
+            self._use(*found)
 
-    def _lines(self, source: ResultsFolder, name: str, numbers: Mapping[tuple[str, int], int]) -> Iterator[bytes]:
-        done: set[tuple[str, int]] = set()
+    def _use(self, experiment: str, number: int, content: int) -> None:
+        self._taken.setdefault(experiment, {})[number] = content
+        self._contents.setdefault(experiment, set()).add(content)
+        self._next[experiment] = max(self._next.get(experiment, 0), number + 1)
+
+    def _lines(
+        self,
+        source: ResultsFolder,
+        name: str,
+        numbers: Mapping[tuple[str, int], int],
+        done: set[tuple[str, int]],
+    ) -> Iterator[bytes]:
+        """The lines of a file to write; `done` are the repeats of this source that are written."""
         for _, line in source.record_lines(name):
             found = None if line is None else _head(line)
             if line is None or found is None:
@@ -155,19 +183,24 @@ def move_out(folder: ResultsFolder, trash: ResultsFolder, experiments: Collectio
 
     Raises UsageError if a file has, or may have, a writer.
     """
-    _refuse_claims(folder)
+    with alone(folder.path) as has_locks:
+        _refuse_claims(folder)
+        return _move_out(folder, trash, experiments, is_alone=has_locks and not is_remote(folder.path))
+
+
+def _move_out(folder: ResultsFolder, trash: ResultsFolder, experiments: Collection[str], *, is_alone: bool) -> int:
     touched = [
         name
         for name in folder.record_files()
         if any(found and found[0] in experiments for found in map(_head, _lines_of(folder, name)))
     ]
     for name in touched:
-        _refuse_writer(folder, name)
+        _refuse_writer(folder, name, is_alone=is_alone)
     _copy_documents(folder, trash, experiments)
     n = 0
     for name in touched:
         n += sum(1 for _ in _some_lines(folder, name, experiments, inside=True))
-        _write_file(trash, name, partial(_some_lines, folder, name, experiments, inside=True))
+        _write_file(trash, name, _some_lines(folder, name, experiments, inside=True))
     for name in touched:
         try:
             if next(_some_lines(folder, name, experiments, inside=False), None) is not None:
@@ -185,6 +218,17 @@ def move_out(folder: ResultsFolder, trash: ResultsFolder, experiments: Collectio
         ):
             os.rename(key, key, src_dir_fd=here, dst_dir_fd=there)
     return n
+
+
+def _sizes(folder: ResultsFolder | None) -> dict[str, int]:
+    """The size of each file of records; nothing for a folder that does not exist yet."""
+    if folder is None:
+        return {}
+    found = {}
+    for name in folder.record_files():
+        with suppress(OSError):
+            found[name] = (folder.path / "records" / name).lstat().st_size
+    return found
 
 
 def _head(line: bytes) -> tuple[str, int, int] | None:
@@ -214,15 +258,16 @@ def _all_lines(folder: ResultsFolder) -> Iterator[tuple[str, bytes]]:
             yield name, line
 
 
-def _write_file(target: ResultsFolder, name: str, lines: Callable[[], Iterator[bytes]]) -> None:
+def _write_file(target: ResultsFolder, name: str, lines: Iterator[bytes]) -> None:
     """Write a new file of records, complete or not at all; nothing if there are no lines."""
     path = target.path / "records" / name
-    if next(lines(), None) is None:
+    first = next(lines, None)
+    if first is None:
         return
     if path.exists():
         name = f"{name.removesuffix('.jsonl')}-{secrets.token_hex(3)}.jsonl"
     try:
-        write_once(target.path, "records", name, data=lines())
+        write_once(target.path, "records", name, data=chain((first,), lines))
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {reason(error)}", "give a folder with more space") from error
 
@@ -269,14 +314,17 @@ def _refuse_claims(folder: ResultsFolder) -> None:
         )
 
 
-def _refuse_writer(folder: ResultsFolder, name: str) -> None:
-    """Raises UsageError if the process that wrote a file of records may still run."""
+def _refuse_writer(folder: ResultsFolder, name: str, *, is_alone: bool) -> None:
+    """Raises UsageError if the process that wrote a file of records may still run. `is_alone`: the lock of the folder
+    shows that no process of another host, such as a container, writes to it."""
     match = re.fullmatch(r"(.+)-(\d+)-(\d+)(?:-[0-9a-f]+)?\.jsonl", name)
     if match is None:
         return
     is_here = match[1] == (re.sub(r"[^A-Za-z0-9._-]", "_", platform.node()) or "host")
     if is_here:
         may_run = int(match[2]) != os.getpid() and process_start(int(match[2])) is not None
+    elif is_alone:
+        may_run = False
     else:
         try:
             may_run = time.time() - (folder.path / "records" / name).lstat().st_mtime < _WRITER_ENDED_S
@@ -285,7 +333,8 @@ def _refuse_writer(folder: ResultsFolder, name: str) -> None:
     if may_run:
         raise UsageError(
             f"the process that writes records/{name} may still run",
-            "wait until it has ended; files of other hosts can be changed two days after their last record",
+            "wait until it has ended; on a network file system, files of other hosts can be changed two days after "
+            "their last record",
         )
 
 

@@ -13,6 +13,7 @@ from seatrial.model.record import RepeatRecord, encode
 from seatrial.store.file_system import is_remote
 from seatrial.store.files import open_new
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.writers import AddsRecords
 
 
 class RecordWriter:
@@ -21,10 +22,14 @@ class RecordWriter:
     A line is written completely before `append` returns, so `kill -9` cannot lose it. If the disk is full, a partial
     line is removed, so the file stays valid. A network file system may report a full quota or a lost file only when it
     writes back: there, a record counts once the server has it.
+
+    From its start until it is closed, nothing renumbers or removes records (`store.writers`). So whoever claims numbers
+    makes the writer first, and then reads which ones are recorded. Raises UsageError if a merge takes too long.
     """
 
     def __init__(self, folder: ResultsFolder, host: str) -> None:
         self._root = folder.path
+        self._adds = AddsRecords(folder.path)
         safe_host = re.sub(r"[^A-Za-z0-9._-]", "_", host) or "host"
         self.path: Path = folder.path / "records" / f"{safe_host}-{os.getpid()}-{time.time_ns()}.jsonl"
         self._descriptor: int | None = None
@@ -68,12 +73,13 @@ class RecordWriter:
     def close(self) -> None:
         """Close the file, if it was created. Raises StoreError if its server did not take all of it."""
         descriptor, self._descriptor = self._descriptor, None
-        if descriptor is None:
-            return
         try:
-            os.close(descriptor)
+            if descriptor is not None:
+                os.close(descriptor)
         except OSError as error:
             raise StoreError(
                 f"the record {self.path} may not be complete: {error.strerror or error}",
                 "start the same command again: repeats that are missing are made again",
             ) from error
+        finally:
+            self._adds.end()

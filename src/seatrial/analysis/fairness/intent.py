@@ -17,7 +17,7 @@ from seatrial.errors import SeatrialError
 from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_from_document
+from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.mpi_settings import BINDING, SETTINGS
 from seatrial.model.parameter import Params, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL

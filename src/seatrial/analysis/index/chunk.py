@@ -24,7 +24,9 @@ from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import share_of
 from seatrial.model.json_check import check_shape
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import KeptMachineJson, machine_from_document
+from seatrial.model.machine_document import KeptMachineJson
+from seatrial.model.machine_from_document import machine_from_document
+from seatrial.model.outcome import Outcome
 from seatrial.model.protocol import UNREADABLE
 from seatrial.model.reading import Reading, impossible_reason, readings
 from seatrial.model.record import RepeatRecord
@@ -38,6 +40,7 @@ SPAN_B = 32 << 20
 """Bytes of a record file that are read at a time."""
 _PARSED_MACHINES = 64
 _BLOCK_B = 1 << 20
+_NAN = float("nan")
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
@@ -110,6 +113,12 @@ def _columns(codes: Mapping[str, str]) -> dict[str, array[Any]]:
     return {name: array(code) for name, code in codes.items()}
 
 
+def _fill(columns: dict[str, array[Any]], rows: list[tuple[Any, ...]]) -> None:
+    """Add rows to columns, all at once: cell by cell takes longer."""
+    for column, cells in zip(columns.values(), zip(*rows, strict=True), strict=False):  # no rows, no cells
+        column.extend(cells)
+
+
 class ChunkReader:
     """Reads the spans of one folder. `experiments` are those of the folder; `machines` names the document of each."""
 
@@ -119,6 +128,7 @@ class ChunkReader:
         self._documents = machines
         self._machines: dict[str, Machine] = {}
         self._reader = PartReader(path)
+        self._decoder = LineDecoder()
 
     def read(self, span: Span) -> Chunk:
         """The records of a span. Damaged lines, and records of unknown experiments, are left out and reported."""
@@ -127,7 +137,7 @@ class ChunkReader:
     def record(self, file: str, start: int, length: int) -> RepeatRecord:
         """One record. Raises ProtocolError, StoreError."""
         place = RecordFile(file, self._reader)
-        return LineDecoder().decode(self._reader.part(place, start, length), place, start)
+        return self._decoder.decode(self._reader.part(place, start, length), place, start)
 
     def readings(self, record: RepeatRecord, samples: tuple[Sample, ...] | None = None) -> list[Reading]:
         """The figures of a record. Raises ProtocolError if they cannot be computed."""
@@ -178,6 +188,10 @@ class _Columns:
         self._numbers: dict[str, dict[Any, int]] = {"texts": {}, "keys": {}, "groups": {}, "experiments": {}}
         self._points: dict[tuple[Any, ...], str] = {}
         self._lost: dict[str, int] = {}
+        self._records: list[tuple[Any, ...]] = []
+        self._readings: list[tuple[Any, ...]] = []
+        self._outcome: tuple[Outcome | None, tuple[int, ...]] = (None, ())
+        self._host: tuple[Any, int] = (None, 0)
         self.chunk = Chunk(span, span.start, 0)
         place = RecordFile(span.file, PartReader(reader.folder.path))
         try:
@@ -188,6 +202,8 @@ class _Columns:
             self.chunk.crc = crc_of(reader.folder.path, Span(span.file, span.start, self.chunk.end))
         except StoreError as error:
             self.chunk.damaged.append(error.message)
+        _fill(self.chunk.records, self._records)
+        _fill(self.chunk.readings, self._readings)
         for key, n in self._lost.items():
             self.chunk.damaged.append(f"{span.file}: experiment {key[:80]} is missing or damaged: {n} repeats ignored")
 
@@ -208,8 +224,7 @@ class _Columns:
         self._add(record, start, len(line))
 
     def _add(self, record: RepeatRecord, start: int, length: int) -> None:
-        columns = self.chunk.records
-        number = len(columns["repeat"])
+        number = len(self._records)
         samples = tuple(record.samples)
         error = -1
         if record.outcome.is_ok:
@@ -218,43 +233,57 @@ class _Columns:
             except ProtocolError as problem:
                 error = self._number("texts", problem.message)
         self._add_samples(number, samples)
-        outcome, seen = record.outcome, record.seen
-        hosts = seen.get("hosts") or ([seen["host"]] if "host" in seen else [])
-        row = {
-            "experiment": self._number("experiments", record.experiment),
-            "repeat": record.repeat,
-            "ord": record.order,
-            "t0": record.t0,
-            "wall_s": record.wall_s,
-            "state": self._number("texts", outcome.state.value),
-            "reason": self._number("texts", outcome.reason),
-            "evidence": self._number("texts", outcome.evidence),
-            "stage": self._number("texts", outcome.stage.value if outcome.stage else ""),
-            "checked": self._number("texts", outcome.check),
-            "host": self._number("texts", " ".join(dict.fromkeys(hosts))),
-            "start": start,
-            "length": length,
-            "n_samples": len(samples),
-            "error": error,
-        }
-        for name, value in row.items():
-            columns[name].append(value)
+        # In the order of `_RECORDS`.
+        self._records.append(
+            (
+                self._number("experiments", record.experiment),
+                record.repeat,
+                record.order,
+                record.t0,
+                record.wall_s,
+                *self._outcome_numbers(record.outcome),
+                self._host_number(record.seen),
+                start,
+                length,
+                len(samples),
+                error,
+            )
+        )
+
+    def _outcome_numbers(self, outcome: Outcome) -> tuple[int, ...]:
+        """The texts of an outcome, which the decoder shares among records."""
+        if outcome is not self._outcome[0]:
+            stage = outcome.stage.value if outcome.stage else ""
+            texts = (outcome.state.value, outcome.reason, outcome.evidence, stage, outcome.check)
+            self._outcome = (outcome, tuple(self._number("texts", text) for text in texts))
+        return self._outcome[1]
+
+    def _host_number(self, seen: Mapping[str, Any]) -> int:
+        """The text of the hosts, whose list the decoder shares among records."""
+        found = seen.get("hosts") or seen.get("host", "")
+        if found is not self._host[0]:
+            hosts = [found] if isinstance(found, str) else found
+            self._host = (found, self._number("texts", " ".join(dict.fromkeys(hosts))))
+        return self._host[1]
 
     def _add_readings(self, number: int, found: list[Reading]) -> None:
-        columns = self.chunk.readings
-        nan = float("nan")
         for seq, reading in enumerate(found):
             share = share_of(reading.value, reading.limit, reading.figure.better)
-            columns["record"].append(number)
-            columns["key"].append(self._number("keys", (reading.figure.name, self._json(reading.point))))
-            columns["seq"].append(seq)
-            columns["value"].append(reading.value)
-            columns["minimum"].append(reading.minimum)
-            columns["maximum"].append(reading.maximum)
-            columns["n"].append(reading.n_samples)
-            columns["share"].append(nan if share is None else share)
-            columns["resolution"].append(reading.resolution)
-            columns["impossible"].append(impossible_reason(reading) is not None)
+            # In the order of `_READINGS`.
+            self._readings.append(
+                (
+                    number,
+                    self._number("keys", (reading.figure.name, self._json(reading.point))),
+                    seq,
+                    reading.value,
+                    reading.minimum,
+                    reading.maximum,
+                    reading.n_samples,
+                    _NAN if share is None else share,
+                    reading.resolution,
+                    impossible_reason(reading) is not None,
+                )
+            )
 
     def _add_samples(self, number: int, samples: tuple[Sample, ...]) -> None:
         columns = self.chunk.samples
@@ -274,8 +303,7 @@ class _Columns:
         columns["grp"].extend(groups)
         columns["work"].extend(works)
         columns["i"].extend([sample.i for sample in samples])
-        nan = float("nan")
-        columns["elapsed_s"].extend([nan if sample.elapsed_s is None else sample.elapsed_s for sample in samples])
+        columns["elapsed_s"].extend([_NAN if sample.elapsed_s is None else sample.elapsed_s for sample in samples])
         columns["record"].extend([number] * len(samples))
 
     def _number(self, table: str, value: Any) -> int:

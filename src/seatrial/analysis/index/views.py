@@ -1,4 +1,4 @@
-"""The views that queries use: their columns, with meaning and unit (also listed in docs/results-folder.md)."""
+"""The views that queries use: their columns, with meaning, unit and SQL (also listed in docs/results-folder.md)."""
 
 from __future__ import annotations
 
@@ -7,104 +7,120 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a view: its SQL type, and its meaning with its unit."""
+    """A column of a view: its SQL type, its meaning with its unit, and its SQL over the tables of the view."""
 
     name: str
     type: str
     meaning: str
+    sql: str
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view: what one row is, its columns, and the SQL behind it (tables of the schema `stored`)."""
+    """A view: what one row is, its columns, and the tables that they are of (of the schema `stored`)."""
 
     name: str
     row: str
     columns: tuple[Column, ...]
-    sql: str
+    tables: str
+
+    @property
+    def statement(self) -> str:
+        """The statement that makes it."""
+        columns = ", ".join(f"{column.sql} AS {column.name}" for column in self.columns)
+        return f"CREATE VIEW {self.name} AS SELECT {columns} FROM {self.tables};"  # noqa: S608 - our own text
 
 
+def _time(seconds: str) -> str:
+    """A timestamp from seconds since the epoch."""
+    return f"make_timestamp(({seconds} * 1e6)::BIGINT)"
+
+
+_ID = Column("experiment", "VARCHAR", "id of the experiment", "e.id")
+_BENCHMARK = Column("benchmark", "VARCHAR", "name of the benchmark", "e.benchmark")
+_REPEAT = Column("repeat", "BIGINT", "number of the repeat in its experiment", "r.repeat")
 _EXPERIMENT = (
-    Column("experiment", "VARCHAR", "id of the experiment"),
-    Column("benchmark", "VARCHAR", "name of the benchmark"),
-    Column("parameters", "JSON", "all parameters of the experiment"),
-    Column("environment", "VARCHAR", "key of the environment; NULL: none"),
-    Column("machine", "VARCHAR", "key of the machine"),
+    _ID,
+    _BENCHMARK,
+    Column("parameters", "JSON", "all parameters of the experiment", "e.parameters::JSON"),
+    Column("environment", "VARCHAR", "key of the environment; NULL: none", "e.environment"),
+    Column("machine", "VARCHAR", "key of the machine", "e.machine"),
 )
-_EXPERIMENT_SQL = "e.id AS experiment, e.benchmark, e.parameters::JSON AS parameters, e.environment, e.machine"
 
 EXPERIMENTS = View(
     "experiments",
     "an experiment",
     (
         *_EXPERIMENT,
-        Column("machine_name", "VARCHAR", "name of the machine"),
-        Column("environment_name", "VARCHAR", "name of the environment"),
-        Column("outcome", "VARCHAR", "ok, skipped, unsupported, invalid, failed or timed_out"),
-        Column("reason", "VARCHAR", "why it is not ok; empty if it is"),
-        Column("n_repeats", "BIGINT", "repeats of any outcome"),
-        Column("n_ok", "BIGINT", "repeats that are ok"),
-        Column("first_at", "TIMESTAMP", "start of the first repeat, UTC"),
-        Column("last_at", "TIMESTAMP", "start of the last repeat, UTC"),
-        Column("wall_s", "DOUBLE", "time of all repeats together, s"),
-        Column("superseded", "BOOLEAN", "it could not run, and was run later in another environment"),
+        Column("machine_name", "VARCHAR", "name of the machine", "m.name"),
+        Column("environment_name", "VARCHAR", "name of the environment", "v.name"),
+        Column("outcome", "VARCHAR", "ok, skipped, unsupported, invalid, failed or timed_out", "e.outcome"),
+        Column("reason", "VARCHAR", "why it is not ok; empty if it is", "e.reason"),
+        Column("n_repeats", "BIGINT", "repeats of any outcome", "e.n_repeats"),
+        Column("n_ok", "BIGINT", "repeats that are ok", "e.n_ok"),
+        Column("first_at", "TIMESTAMP", "start of the first repeat, UTC", _time("e.first_t0")),
+        Column("last_at", "TIMESTAMP", "start of the last repeat, UTC", _time("e.last_t0")),
+        Column("wall_s", "DOUBLE", "time of all repeats together, s", "e.wall_s"),
+        Column("superseded", "BOOLEAN", "it could not run, and was run later in another environment", "e.superseded"),
     ),
-    f"SELECT {_EXPERIMENT_SQL}, "  # noqa: S608 - our own text
-    "m.name AS machine_name, v.name AS environment_name, e.outcome, e.reason, "
-    "e.n_repeats, e.n_ok, make_timestamp((e.first_t0 * 1e6)::BIGINT) AS first_at, "
-    "make_timestamp((e.last_t0 * 1e6)::BIGINT) AS last_at, e.wall_s, e.superseded FROM stored.experiments e "
-    "LEFT JOIN stored.machines m ON m.key = e.machine LEFT JOIN stored.environments v ON v.key = e.environment",
+    "stored.experiments e LEFT JOIN stored.machines m ON m.key = e.machine "
+    "LEFT JOIN stored.environments v ON v.key = e.environment",
 )
 FIGURES = View(
     "figures",
     "a figure of an experiment at one point of its sweep; an experiment without figures has no row",
     (
         *_EXPERIMENT,
-        Column("figure", "VARCHAR", "name of the figure"),
-        Column("figure_parameters", "JSON", "parameters of the experiment and coordinates of the point"),
-        Column("unit", "VARCHAR", "unit of median, ci95_low, ci95_high, min, max and limit_value"),
-        Column("better", "VARCHAR", "higher or lower"),
-        Column("median", "DOUBLE", "median over repeats, in `unit`"),
-        Column("ci95_low", "DOUBLE", "lower end of the 95 % interval of the median, in `unit`; NULL: too few repeats"),
-        Column("ci95_high", "DOUBLE", "upper end, in `unit`"),
-        Column("min", "DOUBLE", "smallest sample, in `unit`"),
-        Column("max", "DOUBLE", "largest sample, in `unit`"),
-        Column("n_repeats", "BIGINT", "repeats behind the median"),
-        Column("n_samples", "BIGINT", "samples of these repeats"),
-        Column("limit_value", "DOUBLE", "most that the hardware allows, in `unit`; NULL: unknown"),
-        Column("limit_basis", "VARCHAR", "physical or measured; NULL: unknown"),
-        Column("limit_derivation", "VARCHAR", "how the limit follows, or why it is unknown"),
-        Column("fraction_of_limit", "DOUBLE", "share of the limit that is reached, 1; NULL: unknown"),
-        Column("outcome", "VARCHAR", "outcome of the experiment"),
-        Column("last_at", "TIMESTAMP", "start of the last repeat of the experiment, UTC"),
+        Column("figure", "VARCHAR", "name of the figure", "f.figure"),
+        Column(
+            "figure_parameters",
+            "JSON",
+            "parameters of the experiment and coordinates of the point",
+            "f.figure_parameters::JSON",
+        ),
+        Column("unit", "VARCHAR", "unit of median, ci95_low, ci95_high, min, max and limit_value", "f.unit"),
+        Column("better", "VARCHAR", "higher or lower", "f.better"),
+        Column("median", "DOUBLE", "median over repeats, in `unit`", "f.median"),
+        Column(
+            "ci95_low",
+            "DOUBLE",
+            "lower end of the 95 % interval of the median, in `unit`; NULL: too few repeats",
+            "f.ci95_low",
+        ),
+        Column("ci95_high", "DOUBLE", "upper end, in `unit`", "f.ci95_high"),
+        Column("min", "DOUBLE", "smallest sample, in `unit`", "f.minimum"),
+        Column("max", "DOUBLE", "largest sample, in `unit`", "f.maximum"),
+        Column("n_repeats", "BIGINT", "repeats behind the median", "f.n_repeats"),
+        Column("n_samples", "BIGINT", "samples of these repeats", "f.n_samples"),
+        Column("limit_value", "DOUBLE", "most that the hardware allows, in `unit`; NULL: unknown", "f.limit_value"),
+        Column("limit_basis", "VARCHAR", "physical or measured; NULL: unknown", "f.limit_basis"),
+        Column("limit_derivation", "VARCHAR", "how the limit follows, or why it is unknown", "f.limit_derivation"),
+        Column(
+            "fraction_of_limit", "DOUBLE", "share of the limit that is reached, 1; NULL: unknown", "f.fraction_of_limit"
+        ),
+        Column("outcome", "VARCHAR", "outcome of the experiment", "e.outcome"),
+        Column("last_at", "TIMESTAMP", "start of the last repeat of the experiment, UTC", _time("e.last_t0")),
     ),
-    f"SELECT {_EXPERIMENT_SQL}, "  # noqa: S608 - our own text
-    "f.figure, f.figure_parameters::JSON AS figure_parameters, f.unit, f.better, f.median, "
-    "f.ci95_low, f.ci95_high, f.minimum AS min, f.maximum AS max, f.n_repeats, f.n_samples, f.limit_value, "
-    "f.limit_basis, f.limit_derivation, f.fraction_of_limit, e.outcome, "
-    "make_timestamp((e.last_t0 * 1e6)::BIGINT) AS last_at "
-    "FROM stored.figures f JOIN stored.experiments e ON e.number = f.experiment WHERE NOT e.superseded",
+    "stored.figures f JOIN stored.experiments e ON e.number = f.experiment WHERE NOT e.superseded",
 )
 REPEATS = View(
     "repeats",
     "a figure at one point in one repeat; a repeat without figures has one row, whose figure is NULL",
     (
-        Column("experiment", "VARCHAR", "id of the experiment"),
-        Column("benchmark", "VARCHAR", "name of the benchmark"),
-        Column("repeat", "BIGINT", "number of the repeat in its experiment"),
-        Column("host", "VARCHAR", "hosts that it ran on, separated by spaces"),
-        Column("at", "TIMESTAMP", "start, UTC"),
-        Column("wall_s", "DOUBLE", "total time, s"),
-        Column("outcome", "VARCHAR", "outcome of the repeat"),
-        Column("reason", "VARCHAR", "why it is not ok; empty if it is"),
-        Column("figure", "VARCHAR", "name of the figure"),
-        Column("point", "JSON", "coordinates of the point"),
-        Column("value", "DOUBLE", "median over the samples of the repeat, in the unit of the figure"),
-        Column("file", "VARCHAR", "file of the record, in the folder `records`"),
+        _ID,
+        _BENCHMARK,
+        _REPEAT,
+        Column("host", "VARCHAR", "hosts that it ran on, separated by spaces", "h.text"),
+        Column("at", "TIMESTAMP", "start, UTC", _time("r.t0")),
+        Column("wall_s", "DOUBLE", "total time, s", "r.wall_s"),
+        Column("outcome", "VARCHAR", "outcome of the repeat", "s.text"),
+        Column("reason", "VARCHAR", "why it is not ok; empty if it is", "y.text"),
+        Column("figure", "VARCHAR", "name of the figure", "k.figure"),
+        Column("point", "JSON", "coordinates of the point", "k.point::JSON"),
+        Column("value", "DOUBLE", "median over the samples of the repeat, in the unit of the figure", "d.value"),
+        Column("file", "VARCHAR", "file of the record, in the folder `records`", "n.name"),
     ),
-    "SELECT e.id AS experiment, e.benchmark, r.repeat, h.text AS host, make_timestamp((r.t0 * 1e6)::BIGINT) AS at, "
-    "r.wall_s, s.text AS outcome, y.text AS reason, k.figure, k.point::JSON AS point, d.value, n.name AS file "
-    "FROM stored.records r JOIN stored.experiments e ON e.number = r.experiment "
+    "stored.records r JOIN stored.experiments e ON e.number = r.experiment "
     "JOIN stored.texts h ON h.number = r.host JOIN stored.texts s ON s.number = r.state "
     "JOIN stored.texts y ON y.number = r.reason JOIN stored.files n ON n.number = r.file "
     "LEFT JOIN stored.readings d ON d.record = r.number LEFT JOIN stored.keys k ON k.number = d.key",
@@ -113,19 +129,24 @@ SAMPLES = View(
     "samples",
     "a sample: one timed measurement within a repeat, of any outcome",
     (
-        Column("experiment", "VARCHAR", "id of the experiment"),
-        Column("benchmark", "VARCHAR", "name of the benchmark"),
-        Column("repeat", "BIGINT", "number of the repeat in its experiment"),
-        Column("series", "VARCHAR", "series of samples, as the program names it"),
-        Column("point", "JSON", "coordinates of the point"),
-        Column("rank", "BIGINT", "rank that measured it"),
-        Column("i", "BIGINT", "number of the sample in its series, point and rank"),
-        Column("elapsed_s", "DOUBLE", "time, s; NULL: none"),
-        Column("work", "JSON", "work done in that time: name -> count (bytes: B, flops: flop, ops: op, ...)"),
+        _ID,
+        _BENCHMARK,
+        _REPEAT,
+        Column("series", "VARCHAR", "series of samples, as the program names it", "g.series"),
+        Column("point", "JSON", "coordinates of the point", "g.point::JSON"),
+        Column("rank", "BIGINT", "rank that measured it", "g.rank"),
+        Column("i", "BIGINT", "number of the sample in its series, point and rank", "s.i"),
+        Column(
+            "elapsed_s", "DOUBLE", "time, s; NULL: none", "CASE WHEN isnan(s.elapsed_s) THEN NULL ELSE s.elapsed_s END"
+        ),
+        Column(
+            "work",
+            "JSON",
+            "work done in that time: name -> count (bytes: B, flops: flop, ops: op, ...)",
+            "w.text::JSON",
+        ),
     ),
-    "SELECT e.id AS experiment, e.benchmark, r.repeat, g.series, g.point::JSON AS point, g.rank, s.i, "
-    "CASE WHEN isnan(s.elapsed_s) THEN NULL ELSE s.elapsed_s END AS elapsed_s, w.text::JSON AS work "
-    "FROM stored.samples s JOIN stored.records r ON r.number = s.record "
+    "stored.samples s JOIN stored.records r ON r.number = s.record "
     "JOIN stored.experiments e ON e.number = r.experiment "
     "JOIN stored.groups g ON g.number = s.grp JOIN stored.texts w ON w.number = s.work",
 )
@@ -133,17 +154,17 @@ FACTS = View(
     "facts",
     "a fact about a machine from one source, or a value of an environment",
     (
-        Column("subject", "VARCHAR", "machine or environment"),
-        Column("key", "VARCHAR", "key of the machine or environment"),
-        Column("device", "VARCHAR", "device of the machine; empty: the machine as a whole"),
-        Column("name", "VARCHAR", "name of the fact"),
-        Column("value", "VARCHAR", "its value as text"),
-        Column("number", "DOUBLE", "its value as a number, in `unit`; NULL: not a number"),
-        Column("unit", "VARCHAR", "unit of the number; NULL: none"),
-        Column("source", "VARCHAR", "where it comes from"),
-        Column("kind", "VARCHAR", "discovered, measured or asserted; NULL for an environment"),
+        Column("subject", "VARCHAR", "machine or environment", "subject"),
+        Column("key", "VARCHAR", "key of the machine or environment", "key"),
+        Column("device", "VARCHAR", "device of the machine; empty: the machine as a whole", "device"),
+        Column("name", "VARCHAR", "name of the fact", "name"),
+        Column("value", "VARCHAR", "its value as text", "value"),
+        Column("number", "DOUBLE", "its value as a number, in `unit`; NULL: not a number", "number"),
+        Column("unit", "VARCHAR", "unit of the number; NULL: none", "unit"),
+        Column("source", "VARCHAR", "where it comes from", "source"),
+        Column("kind", "VARCHAR", "discovered, measured or asserted; NULL for an environment", "kind"),
     ),
-    "SELECT subject, key, device, name, value, number, unit, source, kind FROM stored.facts",
+    "stored.facts",
 )
 
 VIEWS: tuple[View, ...] = (FIGURES, SAMPLES, EXPERIMENTS, FACTS, REPEATS)
@@ -179,4 +200,4 @@ CREATE TABLE stored.facts (subject VARCHAR, key VARCHAR, device VARCHAR, name VA
 
 def view_statements() -> str:
     """The statements that make the views."""
-    return "\n".join(f"CREATE VIEW {view.name} AS {view.sql};" for view in VIEWS)
+    return "\n".join(view.statement for view in VIEWS)

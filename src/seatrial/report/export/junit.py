@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 from seatrial.model.exported import Exported, ExportedRow, ExportedVerdict
 from seatrial.model.spelling import show
 from seatrial.model.units import Unit
+from seatrial.report.studies.verdicts import NOT_COMPARED
 
 _SKIPPED = ("skipped", "unsupported")
 
@@ -63,7 +64,8 @@ def _of_row(row: ExportedRow, time_s: float) -> _Case:
 
 
 def _of_verdict(verdict: ExportedVerdict) -> _Case:
-    result = {"slower": "failure", "ambiguous": "skipped"}.get(verdict.verdict, "")
+    # Why something was not compared is a case of its own: the outcome of its experiment.
+    result = {"slower": "failure", "ambiguous": "skipped", NOT_COMPARED: "skipped"}.get(verdict.verdict, "")
     message = f"{verdict.verdict}: {verdict.detail}"
     return _Case(f"{verdict.what}: {verdict.verdict}", 0.0, result, verdict.verdict, message, out=message)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from seatrial.model.history import FigureHistory
 from seatrial.model.study_result import StudyResult
 from seatrial.model.trial import Trial
 from seatrial.profiler.profile import Profile
 from seatrial.report.charts.two_sides import Recorded
+from seatrial.report.histories.article import history_article
 from seatrial.report.pages.fingerprint import fact_lines, fingerprint
 from seatrial.report.pages.study_page import study_article
 from seatrial.report.pages.templating import Verbatim, style_sheet, templates
@@ -22,21 +24,24 @@ from seatrial.version import __version__
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_HISTORIES = "Figures over time"
+
 
 def page(
     trials: Sequence[Trial],
     results_link: str | None = None,
     studies: Sequence[StudyResult] = (),
     profiles: Sequence[Profile] = (),
+    histories: Sequence[FigureHistory] = (),
 ) -> str:
-    """The whole file as text: the studies first, then profiles of programs, then the machines.
+    """The whole file as text: the studies first, then profiles of programs, histories of figures, then the machines.
 
     `results_link` is the address of the results folder relative to the page, or a URL, already percent-encoded; with
     None, raw records are named but not linked. Nothing else is read.
     """
     environment = templates()
     views = [trial_view(trial, n, results_link) for n, trial in enumerate(trials, start=1)]
-    is_alone = len(trials) + len(studies) + len(profiles) == 1
+    is_alone = len(trials) + len(studies) + len(profiles) + bool(histories) == 1
     record = _records(views)
     return environment.get_template("page.html.j2").render(
         title=_title(trials, studies, profiles),
@@ -44,6 +49,7 @@ def page(
         studies=[
             *(study_article(environment, one, n, record, is_alone=is_alone) for n, one in enumerate(studies, start=1)),
             *(profile_article(environment, one, n, is_alone=is_alone) for n, one in enumerate(profiles, start=1)),
+            *([history_article(environment, histories, _HISTORIES, is_alone=is_alone)] if histories else []),
         ],
         articles=[_article(environment, view) for view in views],
         version=next((trial.version for trial in trials if trial.version), __version__ if studies or profiles else ""),

@@ -278,8 +278,12 @@ def _plural(noun: str) -> str:
     return "blocks" if noun == "block" else "repeats per side"
 
 
+NOT_COMPARED = "not compared"
+
+
 def verdict_rows(compared: Compared) -> list[tuple[str, str, str]]:
-    """(what was compared, verdict, ratio with its interval) of each comparison."""
+    """(what was compared, verdict, ratio with its interval) of each comparison; (what, NOT_COMPARED, why) of what was
+    to be compared and was not."""
     rows = []
     for one in compared.comparisons:
         settings = " ".join(label(name, value) for name, value in one.parameters.items())
@@ -287,4 +291,5 @@ def verdict_rows(compared: Compared) -> list[tuple[str, str, str]]:
         ends = one.ci95_family
         interval = "no interval" if ends is None else f"interval {ends[0]:.4g} to {ends[1]:.4g}"
         rows.append((what, one.verdict.value, f"ratio {one.ratio:.4g}, {interval}, {count(one.n_repeats, 'repeat')}"))
-    return rows
+    lost = (f"{compared.candidate} against {compared.baseline}", NOT_COMPARED)
+    return [*rows, *((*lost, why) for why in compared.lost)]

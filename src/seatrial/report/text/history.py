@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
-from seatrial.analysis.history import FALSE_ALARM_RATE
 from seatrial.model.history import Change, FigureHistory
-from seatrial.model.spelling import count, settings, show
+from seatrial.model.spelling import settings
+from seatrial.report.histories.words import (
+    FALSE_ALARMS,
+    NOT_TESTED,
+    NOTHING_ELSE,
+    change_words,
+    no_change_words,
+    span_words,
+)
 from seatrial.report.text.terminal import Style, clean
+from seatrial.report.units import arrow
 
 _MOST_DIFFERENCES = 12
 
@@ -16,38 +23,26 @@ _MOST_DIFFERENCES = 12
 def history_text(found: Sequence[FigureHistory], style: Style) -> str:
     """Each series with its first and last value, then its changes."""
     blocks = ["\n".join(_series(one, style)) for one in found]
-    rate = f"In a history without a change, one is named in at most {FALSE_ALARM_RATE:.0%} of cases."
-    return "\n\n".join([*blocks, rate])
+    return "\n\n".join([*blocks, FALSE_ALARMS])
 
 
 def _series(one: FigureHistory, style: Style) -> Iterator[str]:
-    arrow = "↑" if one.better == "higher" else "↓"
     yield style.paint(
-        clean(f"{one.benchmark} {one.figure} {arrow} {settings(one.parameters)} on {one.host}"), "heading"
+        clean(f"{one.benchmark} {one.figure} {arrow(one.better)} {settings(one.parameters)} on {one.host}"), "heading"
     )
-    first, last = one.sessions[0], one.sessions[-1]
-    yield (
-        f"  {count(len(one.sessions), 'session')}, {day(first.at)} to {day(last.at)}: "
-        f"first {show(first.median, one.unit)}, "
-        f"last {show(last.median, one.unit)}"
-    )
-    if one.why_not:
-        yield f"  {one.why_not}"
-    elif not one.changes:
-        yield "  no change found"
+    yield f"  {span_words(one)}"
+    if not one.changes:
+        yield f"  {no_change_words(one)}"
     for change in one.changes:
         yield from _change(change, one, style)
 
 
 def _change(change: Change, one: FigureHistory, style: Style) -> Iterator[str]:
-    yield (
-        f"  between {day(change.last_before)} and {day(change.first_after)}: from {show(change.before, one.unit)} to "
-        f"{show(change.after, one.unit)} ({change.ratio - 1.0:+.1%}), sureness {change.sureness:.2%}"
-    )
+    yield f"  {change_words(change, one)}"
     if not change.differences:
-        yield "    nothing else that was recorded changed then"
+        yield f"    {NOTHING_ELSE}"
         return
-    yield "    recorded to differ between the sessions before and after (whether it is the reason is not tested):"
+    yield f"    {NOT_TESTED}:"
     rows = [
         (one.what, _side(one.baseline), "->", _side(one.candidate)) for one in change.differences[:_MOST_DIFFERENCES]
     ]
@@ -58,11 +53,3 @@ def _change(change: Change, one: FigureHistory, style: Style) -> Iterator[str]:
 
 def _side(text: str | None) -> str:
     return "missing" if text is None else text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def day(seconds: float) -> str:
-    """The time in UTC, to the minute; "?" if it is not a date."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):
-        return "?"

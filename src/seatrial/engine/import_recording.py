@@ -1,0 +1,148 @@
+"""Record imported repeats in a results folder: each file once, also if several imports run at the same time."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.engine.importing import Repeat
+from seatrial.engine.trial import keep_machine
+from seatrial.model.experiment import Experiment
+from seatrial.model.record import RepeatRecord
+from seatrial.store.claim import Claim, abandoned, claim
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRun:
+    """The result of an import: its experiments in order; `added` are those that got a new repeat. `left_out` are the
+    files that the folder held already, or that were named twice, in order."""
+
+    experiments: tuple[Experiment, ...]
+    environments: Mapping[str, Mapping[str, Any]]
+    added: frozenset[str]
+    left_out: tuple[str, ...] = ()
+
+
+def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRun:
+    """Record the repeats that the folder does not hold yet. Raises StoreError; what is already written stays."""
+    host = platform.node()
+    writer = RecordWriter(folder, host)
+    claims: dict[int, Claim] = {}
+    try:
+        _claim_all(repeats, folder, host, claims)
+        for order, claimed in claims.items():
+            repeat = repeats[order]
+            keep_machine(folder, repeat.machine, repeat.experiment.machine)
+            if repeat.experiment.environment:
+                folder.put("environments", repeat.experiment.environment, repeat.environment)
+            folder.put("experiments", repeat.experiment.id, repeat.experiment.document())
+            writer.append(_record(repeat, claimed.repeat, order))
+    finally:
+        writer.close()
+        for claimed in claims.values():
+            claimed.release()
+    return ImportRun(
+        tuple({repeat.experiment.id: repeat.experiment for repeat in repeats}.values()),
+        {repeat.experiment.environment: repeat.environment for repeat in repeats},
+        frozenset(repeats[order].experiment.id for order in claims),
+        _files([repeat for order, repeat in enumerate(repeats) if order not in claims]),
+    )
+
+
+def _files(repeats: Sequence[Repeat]) -> tuple[str, ...]:
+    """The names of their files, each once."""
+    return tuple({_source_key(repeat.seen): repeat.file for repeat in repeats}.values())
+
+
+def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, claims: dict[int, Claim]) -> None:
+    """Claim a number for each repeat that the folder does not hold: position -> its claim, into `claims`.
+
+    Another import may have recorded the same number, and released its claim, after we read the folder: so the folder
+    is read again while all claims are held, until there is no conflict.
+    """
+    for key in {repeat.experiment.id for repeat in repeats}:
+        for left in abandoned(folder, host, key):  # by a killed import: its file is imported again
+            left.release()
+    while True:
+        records = read_contents(folder).records
+        held = _held(repeats, records)
+        numbers = {key: {record.repeat for record in own} for key, own in records.items()}
+        is_settled = True
+        for order, repeat in enumerate(repeats):
+            key, mine = repeat.experiment.id, claims.get(order)
+            taken = numbers.setdefault(key, set())
+            if mine is not None and (order in held or mine.repeat in taken):
+                claims.pop(order).release()
+                mine, is_settled = None, False
+            if mine is None and order not in held:
+                mine, is_settled = _claim(folder, host, repeat, order, max(taken, default=-1) + 1), False
+                claims[order] = mine
+            if mine is not None:
+                taken.add(mine.repeat)
+        if is_settled:
+            return
+
+
+def _held(repeats: Sequence[Repeat], records: Mapping[str, Sequence[RepeatRecord]]) -> frozenset[int]:
+    """The positions of the repeats that the folder holds already, or that come earlier in the list.
+
+    A repeat is held if a record has its content, kind and path. Standard input has no path: its content alone counts.
+    Records without a path (of standard input, or of an older version) each stand for one file of the same content.
+    """
+    recorded = [(key, *_source_key(record.seen)) for key, own in records.items() for record in own]
+    known = {(key, content, place) for key, content, place in recorded if place}
+    pathless = Counter((key, content) for key, content, place in recorded if not place)
+    sources = [(repeat.experiment.id, *_source_key(repeat.seen)) for repeat in repeats]
+    contents = {(key, content) for key, content, _ in recorded}
+    held: set[int] = set()
+    for order, (key, content, place) in enumerate(sources):
+        if place and (key, content, place) in known:
+            held.add(order)
+        known.add((key, content, place))
+    for order, (key, content, place) in enumerate(sources):
+        if order in held:
+            continue
+        if not place and (key, content) in contents:
+            held.add(order)
+        elif pathless[key, content]:
+            held.add(order)
+            pathless[key, content] -= 1
+        contents.add((key, content))
+    return frozenset(held)
+
+
+def _claim(folder: ResultsFolder, host: str, repeat: Repeat, order: int, number: int) -> Claim:
+    """Claim the first free number from `number` on."""
+    noted = {"order": order, "t0": repeat.t0}
+    while (claimed := claim(folder, host, repeat.experiment.id, number, noted)) is None:
+        number += 1
+    return claimed
+
+
+def _record(repeat: Repeat, number: int, order: int) -> RepeatRecord:
+    """Its record. `wall_s` is 0: no file states how long the tool ran."""
+    return RepeatRecord(
+        repeat.experiment.id,
+        number,
+        order,
+        repeat.t0,
+        0.0,
+        repeat.outcome,
+        repeat.samples,
+        dict(repeat.checks),
+        repeat.seen,
+    )
+
+
+def _source_key(seen: Mapping[str, Any]) -> tuple[str, str]:
+    """(kind and content, path) of the file of a repeat; a record that was measured has none."""
+    source = seen.get("source")
+    if not isinstance(source, Mapping):
+        return "", "measured"
+    return f"{source.get('kind')} {source.get('sha256')}", str(source.get("place", ""))

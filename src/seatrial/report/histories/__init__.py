@@ -1,0 +1,1 @@
+"""Histories of figures on the page."""
