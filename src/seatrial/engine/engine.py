@@ -29,7 +29,7 @@ from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
 from seatrial.environments.variables import variables_with
 from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_identity
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import Point
 from seatrial.probes.variables import performance_variables

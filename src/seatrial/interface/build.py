@@ -18,7 +18,7 @@ from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
 from seatrial.machine.live import discover_live
-from seatrial.model.machine_document import machine_identity
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.mpi import Mpi
 from seatrial.plan.points import Point, plan_points
 from seatrial.plan.study_points import study_points
