@@ -180,6 +180,21 @@ def test_a_study_that_nothing_decided_says_what_ended_it(
     assert result.compared[0].comparisons[0].verdict is Verdict.AMBIGUOUS
 
 
+def test_a_budget_for_the_whole_command_is_spent_by_what_was_not_a_repeat_too(tmp_path: Path) -> None:
+    """28 repeats of 0.3 s, and 51 s around them, stated by every record of the process."""
+    whole = study(repeat=RepeatPolicy(budget_s=60.0))
+    made = MadeUpFolder(tmp_path / "r")
+    keys = []
+    for label, seed in (("a", 1), ("b", 2)):
+        seen = [{"study": "s", "outside_s": 50.0 + n / 13.0} for n in range(14)]
+        added = made.add(noisy(LEVEL, 14, 0.2, seed=seed), label=label, blocks=side_by_side(14), each=seen)
+        keys.append((added, {"label": label}))
+    made.keep(whole, keys)
+    (result,) = study_results(made.contents)
+    assert result.compared[0].comparisons[0].design.stopped is Stopped.BUDGET
+    assert result.spent_s == pytest.approx(28 * 0.3 + 51.0) and result.needed is not None
+
+
 def test_a_raised_maximum_is_a_new_end_like_a_raised_budget(tmp_path: Path) -> None:
     alphas = []
     for name, second in (("one", 14), ("two", 20)):
