@@ -180,6 +180,15 @@ def test_a_study_that_nothing_decided_says_what_ended_it(
     assert result.compared[0].comparisons[0].verdict is Verdict.AMBIGUOUS
 
 
+def test_a_budget_is_spent_if_no_block_of_all_sides_fits(tmp_path: Path) -> None:
+    """A block of three sides takes 0.9 s, and 0.7 s are left: that was called an interruption."""
+    three = study(axes=(Axis("label", ("a", "b", "c")),), repeat=RepeatPolicy(budget_s=13.3))
+    wild = {label: noisy(LEVEL, 14, 0.2, seed=seed) for seed, label in enumerate("abc")}
+    (result,) = study_results(kept(tmp_path / "r", wild, three).contents)
+    assert result.spent_s == pytest.approx(12.6)
+    assert {c.design.stopped for one in result.compared for c in one.comparisons} == {Stopped.BUDGET}
+
+
 def test_a_raised_maximum_is_a_new_end_like_a_raised_budget(tmp_path: Path) -> None:
     alphas = []
     for name, second in (("one", 14), ("two", 20)):
