@@ -92,8 +92,8 @@ def test_points_of_a_curve_need_no_more_repeats_than_one():
     points = [_point("mpi.latency", 1 << n, 7.0, family=14, **few) for n in range(14)]
     (alone,) = answer_of_comparisons([compared(_point("mpi.latency", 1, 7.0, family=1, **few))]).stretches
     (curve,) = answer_of_comparisons([compared(*points, names=SIDES)]).stretches
-    assert alone.needed == curve.needed == 9 and curve.points == 14
-    assert "undecided: 9 repeats needed, 3 made" in _said(compared(*points, names=SIDES))
+    assert alone.needed == curve.needed and curve.points == 14
+    assert f"undecided: {alone.needed} repeats needed, 3 made" in _said(compared(*points, names=SIDES))
 
 
 def test_an_efficiency_without_an_interval_is_no_headline():

@@ -36,7 +36,8 @@ def answer_of_study(result: StudyResult) -> Answer:
     if answer.more_s is None:
         return answer
     policy = result.study.repeat
-    needed = max((one.needed or 0 for one in (*answer.stretches, *answer.reaches)), default=0)
+    needs = [one.needed for one in answer.stretches] + [one.needed for one in answer.reaches]
+    needed = max((number for number in needs if number is not None), default=0)
     return replace(
         answer,
         budget_s=max(policy.budget_s, result.spent_s + ROOM * answer.more_s),

@@ -120,10 +120,7 @@ def _by_winner(decided: Sequence[Stretch], answer: Answer) -> list[str]:
         if one.verdict is Verdict.SAME:
             sides = f"{_candidate(one)} and {_baseline(one)} are " if several_sides or len(decided) == 1 else ""
             text = f"{sides}the same within {margin_words(one.margin)}: {_what(one, named)}"
-            is_single = one.comparisons == 1 and one.ratios is not None
-            same.append(
-                f"{text} {range_words(one.ratios, one.ci95_family, has_direction=False)}" if is_single else text
-            )
+            same.append(f"{text} {_change(one)}" if one.comparisons == 1 else text)
             continue
         winner, loser = _candidate(one), _baseline(one)
         if one.verdict is Verdict.SLOWER:
