@@ -29,7 +29,7 @@ from seatrial.model.benchmark import Attainable, Better
 from seatrial.model.finding import Severity
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.outcome import NO_TIME, Outcome, Stage
 from seatrial.model.trial import NotMeasured, Trial
 from seatrial.report.charts.heat import CLASSES, heat_scale, legend
 from seatrial.report.charts.roofline_elements import roofline
@@ -287,6 +287,18 @@ def test_outcomes_replace_numbers_in_the_table():
 )
 def test_the_verdict_counts_the_records(trial, line):
     assert verdict(trial).line == line
+
+
+def test_what_there_was_no_time_for_counts_and_what_the_machine_cannot_have_does_not():
+    trial = empty_trial(
+        results=(
+            experiment("made.up", "?", {"k": 1}, outcome=Outcome.skipped(f"{NO_TIME} of 60 s: it needs about 3 s")),
+            experiment("made.up", "?", {"k": 2}, outcome=Outcome.unsupported("gpu", "no device")),
+        )
+    )
+    assert verdict(trial).sentence.startswith(
+        "1 not measured for lack of time; next: run it again with a larger budget"
+    )
 
 
 def test_the_verdict_and_the_findings_agree():

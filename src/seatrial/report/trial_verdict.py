@@ -1,7 +1,7 @@
 """The verdict on a machine in one line: what is as expected, what is wrong, what to do next.
 
 It is counted from the results by the judge that the rules use, and is the same on the terminal, on the page and in
-JSON. It counts what was measured: what a machine cannot have, or was not requested, is listed and not counted.
+JSON. It counts what was asked for: what a machine cannot have, or was not requested, is listed and not counted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
 from seatrial.model.finding import Finding, Severity
+from seatrial.model.outcome import NO_TIME
 from seatrial.model.trial import Trial
 from seatrial.report.units import count, show_percent
 
@@ -44,6 +45,7 @@ def verdict(trial: Trial, judge: Judge | None = None) -> Verdict:
     judge = Judge(trial.results) if judge is None else judge
     counts = Counter(judge.experiment(result) for result in trial.results)
     not_measured = counts.pop(Judgement.NOT_MEASURED, 0) + len(trial.not_measured)
+    no_time = sum(result.outcome.reason.startswith(NO_TIME) for result in trial.results)
     tried = counts.total()
     clauses = []
     if tried:
@@ -54,7 +56,11 @@ def verdict(trial: Trial, judge: Judge | None = None) -> Verdict:
         clauses.append(f"{counts[Judgement.UNSTEADY]} too unsteady to judge")
     if counts[Judgement.DEFECT]:
         clauses.append(count(counts[Judgement.DEFECT], "defect"))
+    if no_time:
+        clauses.append(f"{no_time} not measured for lack of time")
     wrong, todo = _worst(trial.findings)
+    if no_time and not todo:
+        todo = "run it again with a larger budget, which measures what is missing"
     return Verdict(
         line=", ".join(clauses) or "Nothing was measured",
         wrong=wrong,
