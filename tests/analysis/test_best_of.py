@@ -54,15 +54,16 @@ def test_of_times_the_least_wins_and_failed_ones_stand_last() -> None:
     assert (found.repeats, found.cost_s) == (9, 44.0)
 
 
-def test_ties_are_named_and_too_few_repeats_are_untested() -> None:
+def test_undecided_is_never_called_a_tie_and_too_few_repeats_are_counted() -> None:
     (found,) = best_of(reads({1: 100, 2: 100.01, 3: 50}, noise=0.02), ("record_B",), "read", {}, {})
     assert not found.is_beyond_noise and found.tied == (1,) and found.untested == ()
+    assert place_words(found, 1) == "undecided" and "tie" not in best_of_headline(found)
     (found,) = best_of(reads({1: 100, 2: 50}, n=4), ("record_B",), "read", {}, {})
     assert found.gap.ci95 is None and found.gap.ci95_family is None and found.gap.verdict is Verdict.AMBIGUOUS
     assert not found.is_beyond_noise and found.tied == () and "too few repeats" in found.gap.note
     assert (found.untested, found.needed) == ((1,), 6)
-    assert "untested" in best_of_headline(found) and "needs 6" in best_of_headline(found)
-    assert place_words(found, 1) == "untested: needs 6 repeats"
+    assert "undecided" in best_of_headline(found) and "6 needed" in best_of_headline(found)
+    assert place_words(found, 1) == "undecided: needs 6 repeats"
 
 
 def test_one_untested_contender_is_no_tie_and_no_win() -> None:
@@ -70,7 +71,7 @@ def test_one_untested_contender_is_no_tie_and_no_win() -> None:
     (found,) = best_of(runs, ("record_B",), "read", {}, {})
     assert (found.tied, found.untested, found.is_beyond_noise) == ((), (2,), False)
     assert [place_words(found, place) for place in range(3)] == [
-        "winner", "behind", f"untested: needs {found.needed} repeats"
+        "leads", "behind", f"undecided: needs {found.needed} repeats"
     ]  # fmt: skip
 
 

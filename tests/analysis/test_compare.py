@@ -195,6 +195,15 @@ def test_a_budget_for_the_whole_command_is_spent_by_what_was_not_a_repeat_too(tm
     assert result.spent_s == pytest.approx(28 * 0.3 + 51.0) and result.needed is not None
 
 
+def test_a_budget_is_spent_if_no_block_of_all_sides_fits(tmp_path: Path) -> None:
+    """A block of three sides takes 0.9 s, and 0.7 s are left: that was called an interruption."""
+    three = study(axes=(Axis("label", ("a", "b", "c")),), repeat=RepeatPolicy(budget_s=13.3))
+    wild = {label: noisy(LEVEL, 14, 0.2, seed=seed) for seed, label in enumerate("abc")}
+    (result,) = study_results(kept(tmp_path / "r", wild, three).contents)
+    assert result.spent_s == pytest.approx(12.6)
+    assert {c.design.stopped for one in result.compared for c in one.comparisons} == {Stopped.BUDGET}
+
+
 def test_a_raised_maximum_is_a_new_end_like_a_raised_budget(tmp_path: Path) -> None:
     alphas = []
     for name, second in (("one", 14), ("two", 20)):

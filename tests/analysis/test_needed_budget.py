@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from statistics import NormalDist
 
 import pytest
-from report.study_samples import comparison, fair, study
+from report.study_samples import compared, comparison, study
 
 from seatrial.analysis.needed_budget import needed_budget
 from seatrial.model.comparison import Stopped
+from seatrial.model.durations import budget_for
 from seatrial.model.needed_budget import NeededBudget
 from seatrial.model.study import RepeatPolicy
 from seatrial.report.documents.compare import study_document
-from seatrial.report.studies.budget_words import budget_sentence
 from seatrial.report.text.compare import study_text
 from seatrial.stats.needed_blocks import needed_blocks
 from seatrial.stats.sequential import end_alpha, replay
@@ -68,7 +69,6 @@ def test_the_budget_is_what_was_spent_and_the_missing_blocks_of_both_sides() -> 
     assert needed_budget([decided], repeat_s, 100.0) is None
     without = needed_budget([comparison(n=4, has_interval=False, stopped=Stopped.BUDGET)], repeat_s, 100.0)
     assert without is not None and without.is_least
-    assert "an interval of each needs a budget of about" in budget_sentence(without, RepeatPolicy())
     unfinished = comparison(ratio=1.03, half=0.03, stopped=Stopped.UNFINISHED)
     assert needed_budget([unfinished], repeat_s, 100.0) is None, "the same command continues it"
 
@@ -76,13 +76,20 @@ def test_the_budget_is_what_was_spent_and_the_missing_blocks_of_both_sides() -> 
 def test_on_the_edge_of_the_margin_the_budget_is_unknown() -> None:
     found = needed_budget([comparison(ratio=1.02, half=0.03, stopped=Stopped.BUDGET)], {}, 100.0)
     assert found == NeededBudget(1, None, 0)
-    assert "unknown" in budget_sentence(found, RepeatPolicy(budget_s=60.0))
 
 
 def test_the_study_states_it_in_text_and_json() -> None:
-    result = study(compared=(fair(),), needed=NeededBudget(2, 412.0, 130))
-    text = " ".join(study_text(result).split())
-    assert (
-        "2 comparisons undecided within" in text and "a budget of about 7min and max: 130 would probably decide" in text
+    """The answer and the document have the same budget, and the maximum number of repeats if that is too small."""
+    undecided = comparison(ratio=1.03, half=0.03, n=20, stopped=Stopped.BUDGET)
+    costs = {"0" * 16: 2.0, "1" * 16: 3.0}
+    needed = needed_budget([undecided], costs, 100.0)
+    assert needed is not None and needed.budget_s is not None
+    made = study(compared=(compared(undecided),), needed=needed, repeat_s=costs, spent_s=100.0)
+    result = replace(made, study=replace(made.study, repeat=RepeatPolicy(budget_s=100.0, maximum=20)))
+    assert f"(a budget of {budget_for(needed.budget_s)} and max: {needed.repeats}) may decide" in " ".join(
+        study_text(result).split()
     )
-    assert study_document(result)["needed"] == {"undecided": 2, "budget_s": 412.0, "repeats": 130, "is_least": False}
+    document = study_document(result)
+    told = {"undecided": 1, "budget_s": needed.budget_s, "repeats": needed.repeats, "is_least": False}
+    assert document["needed"] == told
+    assert document["answer"]["budget_s"] == pytest.approx(needed.budget_s)

@@ -9,11 +9,13 @@ from dataclasses import replace
 import pytest
 from analysis.made_up_sweeps import figure, noisy, result
 
+from seatrial.analysis.answer.reaches import reaches_of
 from seatrial.analysis.repeat_pairs import MeasuredPoint, pairs_of
-from seatrial.analysis.scaling import headline, scaling
+from seatrial.analysis.scaling import scaling
 from seatrial.model.benchmark import Better
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.scaling import workers_of
+from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.stats.fits import amdahl_speedup
 
 
@@ -54,6 +56,12 @@ def test_weak_scaling_of_times_and_rates() -> None:
     assert rate.fits[0].parameter == pytest.approx(found.fits[0].parameter)
 
 
+def headline(found) -> str:
+    """The conclusion of one result in words."""
+    (reach,) = reaches_of([found])
+    return reach_sentence(reach)
+
+
 def test_a_published_example() -> None:
     """NEURON on SDSC Comet, 2018: 192 / 384 / 768 cores take 373 / 188 / 107 s: 87 % at 768 of what 192 promise."""
     runs = [result(figure([t]), cores=p) for p, t in ((192, 373), (384, 188), (768, 107))]
@@ -64,20 +72,20 @@ def test_a_published_example() -> None:
         found.fits == ()
         and found.note == "No law is fitted: at least 5 numbers of workers are needed, and 3 succeeded."
     )
-    assert headline(found) == "At least 80 % efficient to 768 cores, the highest number that succeeded: 87 %"
+    assert headline(found) == "undecided at 384 and 768 cores: 6 repeats needed, 1 made"
 
 
 def test_the_crossing_lies_between_on_a_logarithmic_axis() -> None:
     runs = [result(figure([t] * 6), threads=p) for p, t in ((1, 64), (16, 64 / 16 / 0.9), (32, 64 / 32 / 0.7), (64, 2))]
     (found,) = scaling(runs, "strong", "threads", {})
     assert found.efficient_to == 16 and found.crossing == pytest.approx(16 * math.sqrt(2))
-    assert headline(found) == "At least 80 % efficient to 16 threads; at 32 it is 70 %, at 64 50 %"
+    assert headline(found) == "at least 80 % efficient up to 16 threads, 70.0 % [70.0, 70.0] at 32 threads"
 
 
 def test_an_efficiency_just_below_is_not_shown_as_80_percent() -> None:
     runs = [result(figure([t] * 6), threads=p) for p, t in ((1, 1.0), (2, 0.5 / 0.7996))]
     assert headline(*scaling(runs, "strong", "threads", {})) == (
-        "Below 80 % efficient from the first step on: 79.96 % at 2 threads"
+        "below 80 % efficient from the first step on: 79.96 % [79.96, 79.96] at 2 threads"
     )
 
 
@@ -100,12 +108,12 @@ def test_failed_points_are_kept_with_their_reason() -> None:
     assert found.points[3].reason == "failed: run: killed by signal 9" and found.points[3].speedup is None
     assert found.baseline_workers == 2 and found.points[2].efficiency == pytest.approx(1, abs=0.05)
     assert "1 gave no result, so efficiencies are relative to 2 threads." in found.note
-    assert headline(found).endswith("; 1, 8 gave no result")
+    assert headline(found).endswith(", no result at 1, 8 threads")
 
 
 def test_one_point_or_none_tells_no_scaling() -> None:
     (found,) = scaling(times(0.1, (4,)), "strong", "threads", {})
-    assert headline(found) == "Only 4 threads succeeded: no scaling can be computed"
+    assert headline(found) == "no scaling: only the point at 4 threads succeeded"
     assert scaling([result(outcome=Outcome.skipped("small"), threads=1)], "strong", "threads", {}) == ()
     assert scaling(times(0.1), "strong", "nodes", {}) == ()
     assert scaling([result(figure([1.0] * 6), threads="all")], "strong", "threads", {}) == ()

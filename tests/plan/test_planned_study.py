@@ -118,3 +118,10 @@ def test_the_file_cannot_steer_the_terminal() -> None:
     plan = plan_of("benchmarks: {cpu.peak: {}}\n")
     assert "\x1b" not in plan_text(PlannedStudy(study, plan.points, plan.experiments, 1))
     assert "\x1b[1m" in plan_text(plan, style=COLOURED)
+
+
+def test_a_scaling_that_too_few_numbers_can_run_for_is_not_promised() -> None:
+    scaled = "benchmarks: {memory.stream: {}}\nscaling: {kind: strong, along: threads}\n"
+    text = " ".join(plan_text(plan_of(f"{scaled}axes: {{threads: [1, 64]}}\n")).split())
+    assert "no strong scaling along threads: 1 of its 2 values can run here, and it needs two." in text
+    assert "strong scaling along threads." in plan_text(plan_of(f"{scaled}axes: {{threads: [1, 2]}}\n"))

@@ -177,12 +177,21 @@ def unfit(text: str) -> str:
         ("node: [auto, 1]", "node has the value auto, which is not a number above 0"),
         ("environment.OMP_NUM_THREADS: [1, 2, 4]", ""),
         ("environment.NP: ['1', '2.5', 1e2]", ""),
+        ("environment.NP: ['1', '01']", "every value of environment.NP is 1 on this machine"),
     ],
 )
 def test_a_scaling_needs_numbers_on_this_machine(axis: str, why: str) -> None:
     name = axis.partition(":")[0]
     found = unfit(f"benchmarks: {{memory.stream: {{}}}}\naxes: {{{axis}}}\nscaling: {{kind: strong, along: {name}}}")
     assert why in found and bool(why) is bool(found)
+
+
+def test_a_benchmark_without_the_axis_is_not_scaled() -> None:
+    """It was measured, and in no result."""
+    both = "benchmarks: {memory.stream: {}, memory.latency: {}}\naxes: {threads: [1, 2]}\n"
+    assert unfit(both) == ""
+    found = unfit(f"{both}scaling: {{kind: strong, along: threads}}")
+    assert "threads is not a setting of memory.latency, so nothing scales there" in found
 
 
 def test_an_experiment_is_not_compared_with_itself() -> None:

@@ -28,9 +28,9 @@ def test_a_curve_that_is_slower_at_every_size_is_one_sentence():
     assert {one.verdict for one in made.comparisons} == {Verdict.SLOWER}
     (said,) = spoken([made])
     sentence = said.sentence.replace("\N{NO-BREAK SPACE}", " ")
-    assert "40 to 53 % slower [39, 53] than" in sentence and "at all 14 points (size 1 B to size 8 KiB)" in sentence
+    assert "40 to 53 % lower [39, 53] than" in sentence and "at all 14 points (size 1 B to size 8 KiB)" in sentence
     text = compare_text([made])
-    assert text.count("% slower [39, 53] than") == 1
+    assert text.count("% lower [39, 53] than") == 1
     assert text.count("0.600") >= 1 and text.count("0.470") >= 1, "the table has every point"
 
 

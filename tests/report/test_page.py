@@ -26,18 +26,19 @@ from report.page_samples_node import gpu_trial
 import seatrial.report
 from seatrial.analysis.rules import findings
 from seatrial.model.benchmark import Attainable, Better
+from seatrial.model.finding import Severity
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.outcome import NO_TIME, Outcome, Stage
 from seatrial.model.trial import NotMeasured, Trial
 from seatrial.report.charts.heat import CLASSES, heat_scale, legend
 from seatrial.report.charts.roofline_elements import roofline
 from seatrial.report.pages.fingerprint import fact_lines
 from seatrial.report.pages.page import page
-from seatrial.report.pages.verdict import verdict
 from seatrial.report.pages.view import trial_view
 from seatrial.report.text.machine import machine_text
 from seatrial.report.text.results import results_text
+from seatrial.report.trial_verdict import verdict
 
 VOID = frozenset({"meta", "link", "br", "hr", "img", "input", "col", "base", "source", "wbr"})
 
@@ -231,7 +232,7 @@ def test_the_attainable_share_is_in_the_derivation():
     trial = empty_trial(results=(experiment("made.up", "?", {}, [made]),))
     words = Outline(page([trial])).words
     assert "2 channels; plain stores: at most 75 % of it can be counted" in words
-    assert verdict(trial_view(trial, 1, None)).line == "1 of 1 experiment as expected"
+    assert verdict(trial).line == "1 of 1 experiment as expected"
     assert "2 channels; plain stores" in results_text(trial.results)
 
 
@@ -277,21 +278,36 @@ def test_outcomes_replace_numbers_in_the_table():
     ("trial", "line"),
     [
         (empty_trial(), "Nothing was measured"),
-        (empty_trial(not_measured=(NotMeasured("a", "?", "b"),)), "Nothing was measured: 1 not measured"),
+        (empty_trial(not_measured=(NotMeasured("a", "?", "b"),)), "Nothing was measured"),
         (one_experiment_trial(), "1 of 1 experiment as expected"),
-        (all_outcomes_trial(), "1 of 4 experiments as expected, 3 defects, 2 not measured"),
-        (vm_trial(), "5 of 8 experiments as expected, 3 not judged, 2 not measured"),
+        (all_outcomes_trial(), "1 of 4 experiments as expected, 3 defects"),
+        (vm_trial(), "5 of 8 experiments as expected, 3 not judged"),
     ],
     ids=["nothing", "nothing but reasons", "one", "all outcomes", "virtual machine"],
 )
 def test_the_verdict_counts_the_records(trial, line):
-    assert verdict(trial_view(trial, 1, None)).line == line
+    assert verdict(trial).line == line
+
+
+def test_what_there_was_no_time_for_counts_and_what_the_machine_cannot_have_does_not():
+    trial = empty_trial(
+        results=(
+            experiment("made.up", "?", {"k": 1}, outcome=Outcome.skipped(f"{NO_TIME} of 60 s: it needs about 3 s")),
+            experiment("made.up", "?", {"k": 2}, outcome=Outcome.unsupported("gpu", "no device")),
+        )
+    )
+    assert verdict(trial).sentence.startswith(
+        "1 not measured for lack of time; next: run it again with a larger budget"
+    )
 
 
 def test_the_verdict_and_the_findings_agree():
     trial = server_trial()
     rules = {finding.rule for finding in trial.findings}
-    assert verdict(trial_view(trial, 1, None)).defects == 4
+    made = verdict(trial)
+    assert made.defects == 4
+    assert made.wrong.startswith(next(f for f in trial.findings if f.severity is Severity.ERROR).observation[:40])
+    assert made.todo and made.sentence.startswith(f"{made.line}; wrong: ")
     assert {"experiment-invalid", "experiment-failed", "experiment-timed-out", "below-physical-limit"} <= rules
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 
+from seatrial.analysis.needed_repeats import needed_repeats
 from seatrial.model.comparison import Comparison, Stopped, Verdict
 from seatrial.model.needed_budget import NeededBudget
-from seatrial.stats.needed_blocks import needed_blocks
 
-_ROOM = 1.1
+ROOM = 1.1
 """Repeats do not all take the same time."""
 
 
@@ -21,6 +21,8 @@ def needed_budget(
     `repeat_s` has the mean time of a repeat by the id of its experiment, `spent_s` the time that the study took so far,
     both in seconds. Sides that are measured in the same blocks need as many as the comparison that needs most.
     """
+    comparisons = list(comparisons)
+    points = Counter(map(_curve, comparisons))
     undecided = [one for one in comparisons if _is_short_of_repeats(one)]
     if not undecided:
         return None
@@ -28,9 +30,7 @@ def needed_budget(
     repeats, is_known = 0, True
     for one in undecided:
         made = one.design.blocks
-        needed = needed_blocks(
-            one.ratio, one.ci95_family, made, one.margin, one.design.alpha, one.family, math.log1p(one.resolution)
-        )
+        needed = needed_repeats(one, points[_curve(one)])
         if needed is None:
             is_known = False
             continue
@@ -38,8 +38,12 @@ def needed_budget(
         for key in (*one.baseline.experiments, *one.candidate.experiments):
             missing[key] = max(missing.get(key, 0), needed - made)
     more_s = sum(count * repeat_s.get(key, 0.0) for key, count in missing.items())
-    budget_s = spent_s + _ROOM * more_s if is_known else None
+    budget_s = spent_s + ROOM * more_s if is_known else None
     return NeededBudget(len(undecided), budget_s, repeats, any(one.ci95_family is None for one in undecided))
+
+
+def _curve(one: Comparison) -> Hashable:
+    return (one.benchmark, one.figure, one.baseline.experiments, one.candidate.experiments)
 
 
 def _is_short_of_repeats(one: Comparison) -> bool:

@@ -40,31 +40,6 @@ def scaling(
     return tuple(result for result in found if result is not None)
 
 
-def headline(result: ScalingResult) -> str:
-    """A summary in one sentence: "At least 80 % efficient to 16 threads; at 32 it is 61 %"."""
-    measured = [point for point in result.points if point.efficiency is not None]
-    if len(measured) < 2 or result.efficient_to is None:
-        return f"Only {workers_text(result.along, result.baseline_workers)} succeeded: no scaling can be computed"
-    at = next(k for k, point in enumerate(measured) if point.workers == result.efficient_to)
-    last = measured[-1]
-    if at == len(measured) - 1:
-        text = f"At least {show_percent(EFFICIENT)} efficient to {workers_text(result.along, last.workers)}, the "
-        text += f"highest number that succeeded: {_below_or_not(last.efficiency)}"
-    else:
-        after = measured[at + 1]
-        if at == 0:
-            text = f"Below {show_percent(EFFICIENT)} efficient from the first step on: "
-            text += f"{_below_or_not(after.efficiency)} at {workers_text(result.along, after.workers)}"
-        else:
-            reached = workers_text(result.along, result.efficient_to)
-            text = f"At least {show_percent(EFFICIENT)} efficient to {reached}; at "
-            text += f"{setting_number(result.along, after.workers)} it is {_below_or_not(after.efficiency)}"
-        if after is not last:
-            text += f", at {setting_number(result.along, last.workers)} {_below_or_not(last.efficiency)}"
-    lost = [setting_number(result.along, p.workers) for p in result.points if p.value is None]
-    return f"{text}; {', '.join(lost)} gave no result" if lost else text
-
-
 @dataclass(frozen=True, slots=True)
 class _Worker:
     """A point with its number of workers."""
@@ -269,14 +244,3 @@ def _remarks(points: Sequence[ScalingPoint], fewest: float, along: str, crossing
         numbers = ", ".join(setting_number(along, point.workers) for point in again)
         remarks.append(f"It is {show_percent(EFFICIENT)} or more again at {numbers}.")
     return remarks
-
-
-def _below_or_not(efficiency: float | None) -> str:
-    """An efficiency in percent, with enough digits to distinguish it from the threshold."""
-    if efficiency is None:
-        return "unknown"
-    for decimals in range(4):
-        shown = f"{efficiency * 100:.{decimals}f}"
-        if efficiency == EFFICIENT or float(shown) != EFFICIENT * 100:
-            return f"{shown} %"
-    return f"{shown} %"

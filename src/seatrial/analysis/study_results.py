@@ -23,6 +23,7 @@ from seatrial.model.spelling import label
 from seatrial.model.study import DEFAULT_MARGIN, RepeatPolicy, Study
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared, StudyResult
+from seatrial.stats.sequential import LOOKS
 from seatrial.store.contents import Contents
 
 _AROUND_REPEATS_S = 1.0
@@ -70,6 +71,7 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
         scaling=scaling(scaled, study.scaling.kind, study.scaling.along, blocks, given) if study.scaling else (),
         best_of=best,
         spent_s=spent,
+        repeat_s=repeat_s,
         needed=needed_budget((one for side in compared_sides for one in side.comparisons), repeat_s, spent),
     )
 
@@ -124,8 +126,9 @@ def along_axis(
     pairs: list[_Pair] = []
     for kept in studies:
         compare = kept.study.compare
-        rule = _rule(kept, contents) if compare is not None and compare.along == along else None
+        spending = _spending(kept, contents) if compare is not None and compare.along == along else None
         for group in _groups(kept, along):
+            rule = None if spending is None else _rule(kept.study, spending, group, contents)
             first = next((p for p in group if p.given.get(along) == baseline), None)
             if first is None or first.experiment not in known:
                 continue
@@ -194,6 +197,7 @@ def _one(
         scope(comparisons),
         tuple(text for pair in pairs if (text := lost(pair.baseline, pair.candidate))),
         breakdowns=breakdowns((pair.baseline, pair.candidate) for pair in pairs if not pair.is_itself),
+        along=along,
     )
 
 
@@ -246,17 +250,33 @@ def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:
     return list(groups.values())
 
 
-def _rule(kept: KeptStudy, contents: Contents) -> Sequential:
-    """The stopping rule of the study: how often an end was set, and whether the last budget is spent."""
-    study = kept.study
+@dataclass(frozen=True, slots=True)
+class _Spending:
+    """The time of all repeats of a study, in seconds, and the number of its ends."""
+
+    spent_s: float
+    ends: int
+
+
+def _spending(kept: KeptStudy, contents: Contents) -> _Spending:
     ids = dict.fromkeys(point.experiment for point in kept.points)
-    records = records_of(study, contents, ids)
+    records = records_of(kept.study, contents, ids)
     allowed = {_allowed(record) for record in records}
-    mean_s = sum(record.wall_s for record in records) / len(records) if records else 0.0
     outside_s = _outside_s(records)
-    spent = sum(record.wall_s for record in records) + 2 * mean_s
-    spent += outside_s + _AROUND_REPEATS_S if outside_s else 0.0
-    return Sequential(study.repeat.maximum, max(1, len(allowed)), spent > study.repeat.budget_s)
+    spent = sum(record.wall_s for record in records) + (outside_s + _AROUND_REPEATS_S if outside_s else 0.0)
+    return _Spending(spent, max(1, len(allowed)))
+
+
+def _rule(study: Study, spending: _Spending, group: Sequence[StudyPoint], contents: Contents) -> Sequential:
+    """The stopping rule of a group: the last budget is spent if the next block of the group does not fit in it, by the
+    same estimate as the engine's: the mean of the last repeats of each side."""
+    block_s = 0.0
+    for key in dict.fromkeys(point.experiment for point in group):
+        ended = [record.wall_s for record in in_time(contents.records.get(key, ())) if record.outcome.is_ok]
+        last = ended[-LOOKS[-1] :]
+        block_s += sum(last) / len(last) if last else 0.0
+    is_spent = spending.spent_s + block_s > study.repeat.budget_s
+    return Sequential(study.repeat.maximum, spending.ends, is_spent)
 
 
 def _allowed(record: RepeatRecord) -> tuple[object, ...]:

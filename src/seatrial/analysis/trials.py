@@ -23,7 +23,7 @@ def trials_of(contents: Contents) -> tuple[Trial, ...]:
     by_machine: dict[str, list[ExperimentResult]] = {}
     for result in results:
         by_machine.setdefault(result.experiment.machine, []).append(result)
-    return tuple(_trial(machines[key], own, contents) for key, own in by_machine.items())
+    return tuple(trial_of(machines[key], own, contents) for key, own in by_machine.items())
 
 
 def not_measured(results: Sequence[ExperimentResult]) -> tuple[NotMeasured, ...]:
@@ -36,10 +36,12 @@ def not_measured(results: Sequence[ExperimentResult]) -> tuple[NotMeasured, ...]
     )
 
 
-def _trial(machine: Machine, results: Sequence[ExperimentResult], contents: Contents) -> Trial:
+def trial_of(machine: Machine, results: Sequence[ExperimentResult], contents: Contents) -> Trial:
+    """The trial of one machine with some of the results in a folder."""
     own = dict.fromkeys(result.id for result in results)
     used = {result.experiment.environment for result in results}
-    seen = PerRepeat({key: {record.repeat: record.seen for record in in_time(contents.records[key])} for key in own})
+    records = {key: in_time(contents.records.get(key, ())) for key in own}
+    seen = PerRepeat({key: {record.repeat: record.seen for record in each} for key, each in records.items()})
     return Trial(
         machine=machine,
         results=tuple(results),

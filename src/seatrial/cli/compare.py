@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from seatrial.analysis.needed_repeats import is_apart
 from seatrial.cli.output import message, print_json, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.compare import compare
@@ -15,7 +16,7 @@ from seatrial.model.study_result import Compared
 from seatrial.model.units import parse_share
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.studies.compare_page import compare_page
-from seatrial.report.studies.verdicts import is_apart, session_verdict
+from seatrial.report.studies.verdicts import session_verdict
 from seatrial.report.text.compare import compare_text
 from seatrial.report.units import count
 

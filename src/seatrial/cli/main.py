@@ -70,7 +70,7 @@ def discover(
     ] = PictureFormat.TEXT,
     output: OutputOption = None,
 ) -> None:
-    """Describe a machine (devices, links, memory and limits) or a fabric."""
+    """Describe a machine (devices, memory, limits) or fabric."""
     from seatrial.cli.discover import discover_command
     from seatrial.cli.sources import parse_dumps
 
@@ -92,7 +92,7 @@ def check(
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Diagnose a machine (problems, remedies and bindings) or a fabric."""
+    """Diagnose a machine (problems, remedies) or a fabric."""
     from seatrial.cli.check import check_command, check_fabric_command
     from seatrial.cli.sources import parse_dumps, refuse_options
     from seatrial.interface.fabric import discover_fabric, is_fabric

@@ -24,7 +24,8 @@ from seatrial.report.documents.compare import study_document
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.compare import study_text
 from seatrial.report.text.results import few, results_text
-from seatrial.report.text.terminal import Style
+from seatrial.report.text.terminal import Style, clean
+from seatrial.report.trial_verdict import verdict
 
 _MOST_REASONS = 12
 
@@ -69,11 +70,13 @@ def run_command(
     if found.problem is not None:
         message(f"seatrial: {found.problem}")
     if as_json:
-        document = results_document(found.experiments, found.environments)
+        document = results_document(found.experiments, found.environments, found.trial)
         print_json(document if found.study is None else {**document, "study": study_document(found.study)})
     else:
         style = style_of(sys.stdout)
         print(_by_environment(found, style) if found.study is None else study_text(found.study, style=style))
+        if found.trial is not None:
+            print("", *style.wrapped(clean(verdict(found.trial).sentence), "answer: "), sep="\n")
         if not quiet:
             message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     for line in nothing_measured(found.experiments):

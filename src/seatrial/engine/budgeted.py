@@ -16,7 +16,7 @@ from seatrial.engine.prepare import Preparation
 from seatrial.engine.ready import Ready, Refused
 from seatrial.model.durations import duration
 from seatrial.model.experiment import Experiment
-from seatrial.model.outcome import Outcome
+from seatrial.model.outcome import NO_TIME, Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
 from seatrial.store.folder import ResultsFolder
@@ -98,7 +98,7 @@ class Chosen:
     def refused(self, point: Point, item: Item) -> Refused:
         """A point that is skipped to keep the budget. If its program is not built, its experiment is known in part."""
         unknown = Experiment(point.benchmark.name, masked_parameters(point.parameters), "", "", self.machine_key)
-        why = f"it does not fit into the budget of {duration(self.fit.budget_s)}: it needs about {_needs(item)}"
+        why = f"{NO_TIME} of {duration(self.fit.budget_s)}: it needs about {_needs(item)}"
         return Refused(point, self.costs.experiments.get(id(point), unknown), Outcome.skipped(why), is_left_out=True)
 
 

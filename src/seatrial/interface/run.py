@@ -6,12 +6,13 @@ import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from seatrial.analysis.results import Asked, results_of
 from seatrial.analysis.study_results import study_result
+from seatrial.analysis.trials import trial_of
 from seatrial.engine.clock import Clock
 from seatrial.engine.events import Listener, Silent
 from seatrial.engine.host_lock import HostLock, users_named
@@ -29,6 +30,7 @@ from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.study import Study
 from seatrial.model.study_result import StudyResult
+from seatrial.model.trial import Trial
 from seatrial.plan.points import plan_points
 from seatrial.plan.study_points import PROBES, refuse_unfit, study_points
 from seatrial.store.contents import Contents, read_contents
@@ -42,7 +44,8 @@ class RunResult:
     """The experiments of a run in the requested order, with any outcome.
 
     `environments` describes each environment by the key that experiments refer to; `choices` has, by the id of an
-    experiment, which parts of it were chosen. `study` is the result of a study. `problem` is set if writing to the
+    experiment, which parts of it were chosen. `study` is the result of a study, `trial` that of the standard trial with
+    the findings about this machine. `problem` is set if writing to the
     results folder failed; earlier records are kept.
     """
 
@@ -50,6 +53,7 @@ class RunResult:
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     choices: Mapping[str, EnvironmentChoice] = field(default_factory=dict)
     study: StudyResult | None = None
+    trial: Trial | None = None
     problem: StoreError | None = None
 
 
@@ -131,7 +135,9 @@ def run(
                 lock=lock,
                 clock=clock,
             )
-        return _result(trial, _contents(path))
+        contents = _contents(path)
+        found = _result(trial, contents)
+        return found if targets else replace(found, trial=trial_of(machine, found.experiments, contents))
 
 
 @contextmanager
@@ -181,6 +187,6 @@ def _result(trial: TrialRun, contents: Contents) -> RunResult:
         found,
         trial.environments,
         {item.experiment.id: item.point.environment for item in trial.experiments},
-        None if trial.study is None else study_result(trial.study, contents, known),
-        trial.problem,
+        study=None if trial.study is None else study_result(trial.study, contents, known),
+        problem=trial.problem,
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+NO_TIME = "it does not fit into the budget"
+"""How the reason of a skipped experiment begins that could run here, but was left out for lack of time."""
+
 
 class State(StrEnum):
     """The closed set of outcomes."""

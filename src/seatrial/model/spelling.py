@@ -52,12 +52,28 @@ def show(value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool 
     return f"{number} {prefix}{name}".rstrip()
 
 
-def show_range(low: float, high: float, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> str:
-    """An interval under one prefix: "57.1 to 57.6 GB/s". It has enough digits that its ends differ."""
+def show_alike(values: Sequence[float], unit: Unit, digits: int = DIGITS) -> list[str]:
+    """Values of one row under one prefix, that of the largest: "0.9980 µs" beside "1.020 µs"."""
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    scale, prefix, name = _scale(largest, unit, digits, binary=False)
+    return [
+        f"{_number(value / scale, digits, exact=unit in _COUNTED)} {prefix}{name}".rstrip()
+        if math.isfinite(value)
+        else show(value, unit, digits)
+        for value in values
+    ]
+
+
+def show_range(
+    low: float, high: float, unit: Unit, digits: int = DIGITS, *, binary: bool = False, beside: float | None = None
+) -> str:
+    """An interval under one prefix: "57.1 to 57.6 GB/s". It has enough digits that its ends differ. `beside` is the
+    value in the same row whose prefix it has; by default that of its larger end."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return f"{show(low, unit)} to {show(high, unit)}"
-    _, prefix, name = _scale(max(abs(low), abs(high)), unit, digits, binary)
-    return f"{show_ends(low, high, max(low, high, key=abs), unit, digits, binary=binary)} {prefix}{name}".rstrip()
+    leading = max(low, high, key=abs) if beside is None else beside
+    _, prefix, name = _scale(leading, unit, digits, binary)
+    return f"{show_ends(low, high, leading, unit, digits, binary=binary)} {prefix}{name}".rstrip()
 
 
 def show_ends(low: float, high: float, beside: float, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> str:
@@ -157,11 +173,13 @@ def setting_number(name: str, value: float) -> str:
 
 
 def workers_text(along: str, number: float) -> str:
-    """A number of workers with its name: "16 threads", "1 node", "OMP_NUM_THREADS=4"."""
+    """A number of workers with its name: "16 threads", "1 node", "OMP_NUM_THREADS=4", "size 1 KiB"."""
     spelled = setting_number(along, number)
     if along.startswith(ENVIRONMENT_PREFIX):
         return f"{along.removeprefix(ENVIRONMENT_PREFIX)}={spelled}"
     name = bare_name(along)
+    if name != along:
+        return f"{name} {spelled}"
     return f"{spelled} {name.removesuffix('s') if number == 1 else name}"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from seatrial.model.best_of import BestOfResult
 from seatrial.model.breakdown import Breakdown
@@ -19,7 +20,8 @@ class Compared:
     """All comparisons of two sides, with a list of what else differs. `scope` states what the verdicts hold for.
 
     `lost` names what was measured on one side only, with the reason; `is_described` is False if a side does not
-    describe its machine, so that differences are unknown. `breakdowns` show where the sides differ, as recorded by
+    describe its machine, so that differences are unknown. `along` is the axis that the sides are values of ("": two
+    folders). `breakdowns` show where the sides differ, as recorded by
     probes.
     """
 
@@ -31,6 +33,7 @@ class Compared:
     lost: tuple[str, ...] = ()
     is_described: bool = True
     breakdowns: tuple[Breakdown, ...] = ()
+    along: str = ""
 
     @property
     def unintended(self) -> tuple[Difference, ...]:
@@ -41,7 +44,8 @@ class Compared:
 @dataclass(frozen=True, slots=True)
 class StudyResult:
     """A study with its experiments in planned order and its results. One `Compared` for each value other than the
-    baseline. `needed` is the budget that its ambiguous comparisons would probably need; None if there are none."""
+    baseline. `repeat_s` has the mean time of a repeat of each experiment that was measured, in seconds; `needed` is the
+    budget that its ambiguous comparisons would probably need, None if there are none."""
 
     study: Study
     results: tuple[ExperimentResult, ...]
@@ -49,4 +53,5 @@ class StudyResult:
     scaling: tuple[ScalingResult, ...] = ()
     best_of: tuple[BestOfResult, ...] = ()
     spent_s: float = 0.0
+    repeat_s: Mapping[str, float] = field(default_factory=dict)
     needed: NeededBudget | None = None

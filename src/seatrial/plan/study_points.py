@@ -63,7 +63,7 @@ def refuse_unfit(study: Study, points: Sequence[Point]) -> None:
 
 def refuse_no_scaling(study: Study, points: Sequence[Point]) -> None:
     """Raise UsageError if a study has a scaling along an axis whose values are not numbers on this machine, or all the
-    same number."""
+    same number, or that a benchmark does not have."""
     if study.scaling is None:
         return
     along = study.scaling.along
@@ -71,7 +71,15 @@ def refuse_no_scaling(study: Study, points: Sequence[Point]) -> None:
     for point, value in zip((point for point in points if along in point.given), values, strict=True):
         if point.refusal is None and workers_of(value) is None:
             raise UsageError(f"study {study.name}: {not_a_number(along, str(value))}", NEEDS_NUMBERS)
-    if len(set(values)) == 1:
+    without = sorted(
+        {point.benchmark.name for point in points} - {p.benchmark.name for p in points if along in p.given}
+    )
+    if without:
+        raise UsageError(
+            f"study {study.name}: {along} is not a setting of {', '.join(without)}, so nothing scales there",
+            "move it to a study of its own, or name an axis that all benchmarks of the study have",
+        )
+    if len({workers_of(value) or value for value in values}) == 1:
         raise UsageError(
             f"study {study.name}: every value of {along} is {values[0]} on this machine, so nothing scales",
             NEEDS_NUMBERS,

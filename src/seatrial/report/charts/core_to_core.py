@@ -53,7 +53,7 @@ def in_words(pairs: CorePairs, unit: Unit) -> str:
     """The content of the picture as sentences."""
     if len(pairs.figures) == 1:
         ((a, b), figure), *_ = pairs.figures.items()
-        interval = f" (95 % interval {show_range(*figure.ci95, unit)})" if figure.ci95 else ""
+        interval = f" (95 % interval {show_range(*figure.ci95, unit, beside=figure.median)})" if figure.ci95 else ""
         return f"CPU {a} and CPU {b}: {show(figure.median, unit)}{interval}. They share: {pairs.distances[a, b].name}."
     measured = {frozenset(pair) for pair in pairs.figures}
     near, far = pairs.by_distance[0], pairs.by_distance[-1]
@@ -165,4 +165,4 @@ def _numbers(pairs: CorePairs, unit: Unit) -> Table:
 
 
 def _interval(figure: FigureResult, unit: Unit) -> Cell:
-    return Cell(show_range(*figure.ci95, unit) if figure.ci95 else "needs 6 repeats")
+    return Cell(show_range(*figure.ci95, unit, beside=figure.median) if figure.ci95 else "needs 6 repeats")

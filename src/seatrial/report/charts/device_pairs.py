@@ -102,7 +102,7 @@ def _numbers(rates: PeerRates, paths: Paths) -> Table:
                 Cell(rates.devices[column].label),
                 *([Cell(_PATHS.get(path, path))] if paths else []),
                 Cell(show(figure.median, figure.unit, 4), figure.median),
-                Cell(show_range(*figure.ci95, figure.unit) if figure.ci95 else "needs 6 repeats"),
+                Cell(show_range(*figure.ci95, figure.unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
             ]
         )
     return Table("All measured pairs", columns, rows)

@@ -225,7 +225,7 @@ def _table(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: U
                     Cell(about),
                     Cell(f"{family.name}{f' ({family.where})' if family.where else ''}"),
                     Cell(show(figure.median, unit, 4), figure.median),
-                    Cell(show_range(*figure.ci95, unit) if figure.ci95 else "needs 6 repeats"),
+                    Cell(show_range(*figure.ci95, unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
                     Cell(show_percent(share), share),
                 ]
             )

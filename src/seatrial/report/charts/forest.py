@@ -13,7 +13,6 @@ from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import render
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import (
-    MINUS,
     TIMES,
     Effect,
     effect_of,
@@ -24,7 +23,7 @@ from seatrial.report.studies.effect import (
     ratio_words,
     word_of,
 )
-from seatrial.report.units import NO_VALUE, arrow, count, show
+from seatrial.report.units import NO_VALUE, arrow, count, show_alike
 
 _ROWS_OF_A_CHART = 36
 """More do not fit on a sheet of paper."""
@@ -41,7 +40,6 @@ _ROOM = 1.06
 _PIXELS_OF_A_TICK = 62
 _TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 _TICKS_ABOVE = (1.002, 1.005, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
-_PERCENT_UP_TO = 2.0
 
 _SHAPES = {
     Verdict.FASTER: ("triangle-right", "var(--series-3)"),
@@ -108,10 +106,11 @@ def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "Al
 
 
 def _cells(subject: str, one: Comparison) -> list[Cell]:
+    baseline, candidate = show_alike((one.baseline.median, one.candidate.median), one.unit, 4)
     return [
         Cell(f"{subject}\N{NO-BREAK SPACE}{arrow(one.better)}"),
-        Cell(show(one.baseline.median, one.unit, 4), one.baseline.median),
-        Cell(show(one.candidate.median, one.unit, 4), one.candidate.median),
+        Cell(baseline, one.baseline.median),
+        Cell(candidate, one.candidate.median),
         Cell(ratio_words(one.ratio, one.ci95), one.ratio if math.isfinite(one.ratio) else None),
         Cell(interval_words(one.ci95)),
         Cell(interval_words(one.ci95_family)),
@@ -140,7 +139,7 @@ def _caption(rows: Sequence[_Row], total: int) -> str:
         "Each point is the ratio of the two sides; right is better. The thin line is the 95 % interval of that "
         "comparison alone; the thick line is the simultaneous interval over its family and all looks, which decides "
         f"the verdict. The shaded band is the margin ({' or '.join(map(margin_words, margins))}). Triangles point to "
-        "faster and slower, squares are the same, circles are ambiguous."
+        "faster and slower, squares are the same, circles are undecided."
     )
     lower = [row for row in rows if row.comparison.better is Better.LOWER]
     if lower:
@@ -181,11 +180,8 @@ def _ticks(domain: tuple[float, float]) -> list[float]:
     return sorted(chosen)
 
 
-def _tick_name(value: float, domain: tuple[float, float]) -> str:
-    if domain[1] > _PERCENT_UP_TO or domain[0] < 1 / _PERCENT_UP_TO:
-        return f"{value:g}{TIMES}"
-    percent = (value - 1) * 100
-    return "0" if value == 1 else f"{'+' if percent > 0 else MINUS}{abs(percent):.3g} %"
+def _tick_name(value: float) -> str:
+    return f"{value:g}{TIMES}"
 
 
 def _short(text: str) -> str:
@@ -196,7 +192,7 @@ def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
     values = [_values(position, row) for position, row in enumerate(rows)]
     paddings = [2 + _PIXELS_OF_A_CHARACTER * max(len(row[name]) for row in values) for name in ("subject", "effect")]
     ticks = _ticks(domain)
-    names = " : ".join([f"datum.value == {tick!r} ? '{_tick_name(tick, domain)}'" for tick in ticks] + ["''"])
+    names = " : ".join([f"datum.value == {tick!r} ? '{_tick_name(tick)}'" for tick in ticks] + ["''"])
     axis = {"values": ticks, "labelExpr": names, "grid": True, "labelOverlap": True}
     x = {"type": "quantitative", "title": None, "axis": axis}
     x["scale"] = {"type": "log", "domain": list(domain), "nice": False}

@@ -191,7 +191,7 @@ def _numbers(found: Sequence[Surface], unit: Unit) -> Table:
             Cell(setting_number("file_B", file), file),
             Cell(setting_number("record_B", record), record),
             Cell(show(figure.median, unit, 4), figure.median),
-            Cell(show_range(*figure.ci95, unit) if figure.ci95 else "needs 6 repeats"),
+            Cell(show_range(*figure.ci95, unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
         ]
         for surface in found
         for (file, record), figure in sorted(surface.figures.items())

@@ -244,7 +244,7 @@ def _table(lines: Sequence[Line], rungs: Sequence[Rung]) -> Table:
             Cell(line.name),
             Cell(setting_number(_AXIS, x), x),
             Cell(show(figure.median, "s", 4), figure.median),
-            Cell(show_range(*figure.ci95, "s") if figure.ci95 else "needs 6 repeats"),
+            Cell(show_range(*figure.ci95, "s", beside=figure.median) if figure.ci95 else "needs 6 repeats"),
             Cell(names.get((line.name, int(x)), "")),
         ]
         for line in lines

@@ -165,7 +165,7 @@ def _numbers(figures: Mapping[Pair, FigureResult], slow: Sequence[Outlier], host
                 Cell(str(b)),
                 *([Cell(where)] if several else []),
                 Cell(show(figure.median, figure.unit, 4), figure.median),
-                Cell(show_range(*figure.ci95, figure.unit) if figure.ci95 else "needs 6 repeats"),
+                Cell(show_range(*figure.ci95, figure.unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
                 Cell("slow" if (a, b) in named else ""),
             ]
         )

@@ -137,7 +137,7 @@ def _cells(result: ScalingResult, point: ScalingPoint) -> list[Cell]:
     efficiency = point.efficiency_ci95
     return [
         Cell(NO_VALUE if point.value is None else show(point.value, result.unit, 4), point.value),
-        Cell(interval if point.ci95 is None else show_range(*point.ci95, result.unit)),
+        Cell(interval if point.ci95 is None else show_range(*point.ci95, result.unit, beside=point.value)),
         Cell(str(point.n_repeats), point.n_repeats),
         Cell(NO_VALUE if point.speedup is None else ratio_words(point.speedup, point.speedup_ci95), point.speedup),
         Cell(NO_VALUE if point.speedup_ci95 is None else interval_words(point.speedup_ci95)),

@@ -299,7 +299,7 @@ def _table(title: str, lines: Sequence[Line], axis: str, unit: Unit) -> Table:
             Cell(line.name),
             Cell(setting_number(axis, x), x),
             Cell(show(figure.median, unit, 4), figure.median),
-            Cell(show_range(*figure.ci95, unit) if figure.ci95 else "needs 6 repeats"),
+            Cell(show_range(*figure.ci95, unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
         ]
         for line in lines
         for x, figure in line.points

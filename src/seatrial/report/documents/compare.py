@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from seatrial.analysis.answer.answer import answer_of_comparisons, answer_of_study
+from seatrial.model.answer import Answer
 from seatrial.model.benchmark import Better
 from seatrial.model.best_of import BestOfResult, Contender
 from seatrial.model.breakdown import (
@@ -41,6 +43,7 @@ from seatrial.model.outlier import FleetSpread, MeasureAgain, Outlier, ScreenRes
 from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.model.units import Unit
+from seatrial.report.studies.answer_words import answer_line
 from seatrial.report.studies.breakdown_words import breakdown_sentence, breakdowns_of
 from seatrial.report.studies.change_words import change_sentence
 from seatrial.report.studies.design import scopes, unintended_first
@@ -311,11 +314,24 @@ class AgainJson(TypedDict):
     repeats: Annotated[Count, "on each"]
 
 
+@shape(Answer)
+class AnswerJson(TypedDict):
+    """The answer to the question: the sentence that the terminal and the page show too, and how much is undecided."""
+
+    said: Annotated[Text, From(answer_line)]
+    asked: Annotated[Count, "comparisons, efficiencies beyond the baseline, and contenders other than the best one"]
+    undecided: Count
+    decidable: Annotated[Count, "how many of the undecided ones more repeats may decide"]
+    more_s: Annotated[float | None, Keywords(minimum=0), "estimated time of these repeats; null: none, or not known"]
+    budget_s: Annotated[float | None, Keywords(minimum=0), "of the whole study with these repeats; null: not known"]
+
+
 @shape()
 class CompareJson(TypedDict):
     """The result of comparisons; every number is finite, unknown values are null."""
 
     schema: Literal["seatrial.compare/1"]
+    answer: NotRequired[Annotated[AnswerJson, "absent if outliers alone were screened for"]]
     comparisons: list[ComparisonJson]
     differences: list[DifferenceJson]
     where: NotRequired[list[WhereJson]]
@@ -348,6 +364,7 @@ class StudyJson(TypedDict):
     study: str
     question: str
     spent_s: float
+    answer: NotRequired[AnswerJson]
     comparisons: list[ComparisonJson]
     differences: list[DifferenceJson]
     where: NotRequired[list[WhereJson]]
@@ -367,9 +384,10 @@ def compare_document(
 ) -> CompareJson:
     """The document of CONTRACT. Unintended differences come first.
 
-    In addition to the contract: `where`, `scope`, `not_compared`, `best_of`, `scaling`.
+    In addition to the contract: `answer`, `where`, `scope`, `not_compared`, `best_of`, `scaling`.
     """
     parts = _parts(compared, best_of, scaling)
+    parts["answer"] = filled(AnswerJson, answer_of_comparisons(compared)) if compared else ABSENT
     if screen is None:
         return filled(CompareJson, None, **parts, outliers=ABSENT, fleets=ABSENT, again=ABSENT, unconfirmed=ABSENT)
     return filled(
@@ -387,7 +405,8 @@ def study_document(result: StudyResult) -> StudyJson:
     """The result of a study: the value of `study` in the output of `run`."""
     study = {"study": result.study.name, "question": result.study.question, "spent_s": result.spent_s}
     study["needed"] = None if result.needed is None else filled(NeededJson, result.needed)
-    return filled(StudyJson, None, **study, **_parts(result.compared, result.best_of, result.scaling))
+    parts = _parts(result.compared, result.best_of, result.scaling)
+    return filled(StudyJson, None, **study, answer=filled(AnswerJson, answer_of_study(result)), **parts)
 
 
 def _parts(

@@ -25,8 +25,10 @@ from seatrial.model.json_shape import (
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.outcome import State
 from seatrial.model.outlier import Outlier
+from seatrial.model.trial import Trial
 from seatrial.model.units import Unit
 from seatrial.report.documents.compare import OutlierJson, StudyJson
+from seatrial.report.trial_verdict import Verdict, verdict
 
 _OneOrMore = Annotated[int, Keywords(minimum=1)]
 
@@ -106,6 +108,18 @@ class ScreenedOutlierJson(OutlierJson):
     experiment: Annotated[str, GIVEN]
 
 
+@shape(Verdict)
+class TrialAnswerJson(TypedDict):
+    """What is right, what is wrong and what to do next; counts of experiments."""
+
+    said: Annotated[Text, From("sentence")]
+    measured: Annotated[int, Keywords(minimum=0)]
+    expected: Annotated[int, Keywords(minimum=0)]
+    defects: Annotated[int, Keywords(minimum=0)]
+    wrong: Annotated[str, 'the most important finding; "": none']
+    todo: Annotated[str, 'its remedy; "": none']
+
+
 @shape(None, OPEN)
 class ResultsJson(TypedDict):
     """The results of experiments; every number is finite, unknown values are null."""
@@ -115,16 +129,21 @@ class ResultsJson(TypedDict):
     experiments: list[ExperimentJson]
     outliers: NotRequired[Annotated[list[ScreenedOutlierJson], "present if pairs were screened; empty: none is slow"]]
     study: NotRequired[StudyJson]
+    answer: NotRequired[Annotated[TrialAnswerJson, "of the standard trial"]]
 
 
-def results_document(results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]]) -> ResultsJson:
+def results_document(
+    results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]], trial: Trial | None = None
+) -> ResultsJson:
     """The document of CONTRACT. In addition to the contract: `outliers`, in the form of `compare`, with the id of their
-    experiment."""
+    experiment; `answer` if this is the standard trial."""
     document = ResultsJson(
         schema="seatrial.results/1",
         environments={key: dict(document) for key, document in environments.items()},
         experiments=[filled(ExperimentJson, result) for result in results],
     )
+    if trial is not None:
+        document["answer"] = filled(TrialAnswerJson, verdict(trial))
     screened = [(result.id, result.screening) for result in results if result.screening is not None]
     if screened:
         document["outliers"] = [

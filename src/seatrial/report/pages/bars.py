@@ -99,7 +99,7 @@ def _percent(share: float) -> str:
 def _in_words(figure: FigureResult) -> str:
     words = [f"{figure.name}: {show(figure.median, figure.unit)}"]
     if figure.ci95 is not None:
-        words.append(f"95 % interval {show_range(*figure.ci95, figure.unit)}")
+        words.append(f"95 % interval {show_range(*figure.ci95, figure.unit, beside=figure.median)}")
     if figure.fraction_of_limit is not None and figure.limit is not None:
         words.append(f"{show_percent(figure.fraction_of_limit)} of the {figure.limit.basis.value} limit")
     else:

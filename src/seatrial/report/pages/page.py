@@ -14,10 +14,10 @@ from seatrial.report.histories.article import history_article
 from seatrial.report.pages.fingerprint import fact_lines, fingerprint
 from seatrial.report.pages.study_page import study_article
 from seatrial.report.pages.templating import Verbatim, style_sheet, templates
-from seatrial.report.pages.verdict import verdict
 from seatrial.report.pages.view import TrialView, trial_view
 from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
+from seatrial.report.trial_verdict import verdict
 from seatrial.report.units import count
 from seatrial.version import __version__
 
@@ -78,7 +78,7 @@ def _article(environment: Environment, view: TrialView) -> dict[str, Any]:
     return {
         "view": view,
         "machine": view.trial.machine,
-        "verdict": verdict(view),
+        "verdict": verdict(view.trial, view.judge),
         "fingerprint": fingerprint(view.trial.machine),
         "facts": fact_lines(view.trial.machine),
         "privileges": view.trial.machine.facts.text("privileges"),

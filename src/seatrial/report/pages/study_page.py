@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from seatrial.analysis.answer.answer import answer_of_study
 from seatrial.model.parameter import Value
 from seatrial.model.study_result import StudyResult
 from seatrial.report.charts.two_sides import Recorded
+from seatrial.report.studies.answer_words import answer_sentence
 from seatrial.report.studies.article import Article, Head, alarm, article, no_record
-from seatrial.report.studies.best_of_words import best_of_headline
 from seatrial.report.studies.experiments import experiment_sections
 from seatrial.report.studies.outcomes import outcome_counts
-from seatrial.report.studies.scaling_words import scaling_headline
 from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
-from seatrial.report.studies.verdicts import headline
 from seatrial.report.units import count, show, written
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_MOST_HEADLINES = 3
 _MOST_VALUES = 8
 
 
@@ -43,29 +41,15 @@ def study_article(
         *best_of_sections(result.best_of),
         *experiment_sections(result.results, record),
     ]
-    lines = headlines(result)
     head = Head(
         "Study",
         result.study.name,
-        lines[:_MOST_HEADLINES],
+        [answer_sentence(answer_of_study(result))],
         question=result.study.question,
-        more=max(0, len(lines) - _MOST_HEADLINES),
         about=_about(result),
         alarm=alarm(result.compared),
     )
     return article(environment, ident, head, sections, is_alone=is_alone)
-
-
-def headlines(result: StudyResult) -> list[str]:
-    """The results of a study: comparison, scaling, the winner of a sweep."""
-    lines = [headline(result.compared)] if result.compared else []
-    several = len(result.scaling) > 1
-    for scaling in result.scaling:
-        lines.append(
-            f"{scaling.figure}: {_lowered(scaling_headline(scaling))}" if several else scaling_headline(scaling)
-        )
-    lines += [best_of_headline(best) for best in result.best_of]
-    return lines or [outcome_counts(result.results) if result.results else "Nothing was measured"]
 
 
 def _about(result: StudyResult) -> str:
@@ -82,7 +66,3 @@ def _values(name: str, values: Sequence[Value | None]) -> str:
     spelled = [written(name, value) for value in values]
     more = f" and {len(spelled) - _MOST_VALUES} more" if len(spelled) > _MOST_VALUES else ""
     return ", ".join(spelled[:_MOST_VALUES]) + more
-
-
-def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -27,7 +27,7 @@ class Article:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The text above the sections. `lines` are the results, most important first; `more` counts those below.
+    """The text above the sections. `lines` are the results, most important first.
 
     `alarm` is a possible cause of a result; `about` says how it was obtained.
     """
@@ -36,7 +36,6 @@ class Head:
     name: str
     lines: Sequence[str]
     question: str = ""
-    more: int = 0
     about: str = ""
     alarm: str = ""
 

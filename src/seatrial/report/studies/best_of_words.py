@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 from seatrial.model.best_of import BestOfResult, Contender
 from seatrial.report.intervals import no_interval_words
-from seatrial.report.studies.effect import MINUS, effect_of
+from seatrial.report.studies.effect import UNDECIDED, change_words, effect_of, signed_words
 from seatrial.report.units import arrow_meaning, count, label, show, show_range
 
 _MOST_NAMED = 4
+
+BIAS = (
+    "The best of many looks better than it is, because luck helps to win: measure the winner again before quoting it."
+)
 
 
 def contender_name(contender: Contender, over: Sequence[str]) -> str:
@@ -35,69 +39,64 @@ def best_of_headline(result: BestOfResult) -> str:
         return f"{name} is the only contender that succeeded: {value}"
     runner_up = contender_name(ranking[1], result.over)
     if result.is_beyond_noise:
-        return f"{name} wins with {value}; {runner_up} is {gap_words(result)}, beyond the noise"
-    tied, untested = len(tied_contenders(result)), len(result.untested)
-    if not tied:
+        return f"{name} is the best with {value}; next is {runner_up}, {gap_words(result)}"
+    open_, untested = len(open_contenders(result)), len(result.untested)
+    if not open_:
         others = f"{runner_up} has" if len(ranking) == 2 else f"{untested} of {len(ranking) - 1} others have"
-        return f"{name} leads with {value}, untested: {others} too few repeats (each needs {result.needed})"
-    others = f"{contender_name(tied_contenders(result)[0], result.over)} is" if tied == 1 else f"{tied} others are"
-    more = f", and {untested} untested" if untested else ""
-    return f"No clear winner: {name} leads with {value}, but {others} within the noise{more}"
+        return (
+            f"the best is {UNDECIDED}: {name} leads with {value}, but {others} too few repeats ({result.needed} needed)"
+        )
+    others = contender_name(open_contenders(result)[0], result.over) if open_ == 1 else f"{open_} others"
+    more = f", and {untested} have too few repeats ({result.needed} needed)" if untested else ""
+    return f"the best is {UNDECIDED}: {name} leads with {value}, {_not_told(result, others)}{more}"
+
+
+def _not_told(result: BestOfResult, others: str) -> str:
+    """How far the contenders are from the leader that the noise does not tell from it."""
+    if len(open_contenders(result)) == 1 and 1 in result.tied:
+        return f"{others} is {gap_words(result)}"
+    return f"but the noise does not tell {others} from it"
 
 
 def place_words(result: BestOfResult, place: int) -> str:
-    """The relation of a contender to the winner: "winner", "tied with the winner", "behind", "untested: needs 8"."""
+    """The relation of a contender to the leader: "best", "leads", "undecided", "behind", "undecided: needs 8"."""
     if place == 0:
-        return "winner"
+        return "best" if result.is_beyond_noise else "leads"
     if place in result.tied:
-        return "tied with the winner"
+        return UNDECIDED
     if place in result.untested:
-        return f"untested: needs {count(result.needed, 'repeat')}"
+        return f"{UNDECIDED}: needs {count(result.needed, 'repeat')}"
     return "behind"
 
 
 def gap_words(result: BestOfResult) -> str:
-    """The gap of the runner-up: "2.1 % behind [1.2, 3.0]"."""
-    effect = effect_of(result.gap) if result.gap is not None else None
-    if effect is None:
-        return "behind by an unknown gap"
-    behind = (1 - effect.advantage) * 100
-    if effect.family is None:
-        return f"{behind:.1f} % behind, without an interval"
-    low, high = (1 - effect.family[1]) * 100, (1 - effect.family[0]) * 100
-    digits = 1 if high - low >= 0.2 else 2
-    ends = ", ".join(f"{end:.{digits}f}".replace("-", MINUS) for end in (low, high))
-    return f"{behind:.{digits}f} % behind [{ends}]"
+    """The runner-up compared with the winner: "2.1 % lower [1.2, 3.0]"."""
+    gap = result.gap
+    if gap is None or effect_of(gap) is None:
+        return "at an unknown distance"
+    if 1 in result.tied or gap.ci95_family is None:
+        return signed_words(gap.ratio, gap.ci95_family, gap.margin)
+    return change_words(gap.ratio, gap.ci95_family, gap.margin)
 
 
-def tied_contenders(result: BestOfResult) -> list[Contender]:
-    """The contenders within the noise of the winner."""
+def open_contenders(result: BestOfResult) -> list[Contender]:
+    """The contenders that the noise does not tell from the leader."""
     return [result.contenders[place] for place in result.tied if 0 < place < len(result.contenders)]
 
 
 def best_of_lines(result: BestOfResult) -> list[str]:
-    """Notes on a sweep: the gap, ties, the cost, and the bias of the best figure."""
+    """Notes on a sweep: what is undecided, the cost, and the bias of the best figure."""
     ranking = ranked(result)
     lines = []
-    if result.gap is not None and 1 in result.tied:
-        lines.append(f"The runner-up is {gap_words(result)}: the order may be due to chance.")
-    tied = tied_contenders(result)
-    if tied:
-        names = ", ".join(contender_name(one, result.over) for one in tied[:_MOST_NAMED])
-        more = f" and {len(tied) - _MOST_NAMED} more" if len(tied) > _MOST_NAMED else ""
-        lines.append(f"Tied with the leader: {names}{more}. Choose by other criteria.")
-    if result.untested:
-        whose = count(len(result.untested), "contender")
-        lines.append(
-            f"Untested: {whose} with too few repeats. A test against the leader needs {result.needed} of each."
-        )
+    undecided = open_contenders(result)
+    if undecided:
+        names = ", ".join(contender_name(one, result.over) for one in undecided[:_MOST_NAMED])
+        more = f" and {len(undecided) - _MOST_NAMED} more" if len(undecided) > _MOST_NAMED else ""
+        lines.append(f"Not told from the leader: {names}{more}. More repeats may decide.")
     contenders = count(len(result.contenders), "contender")
     lines.append(f"The search took {count(result.repeats, 'repeat')} of {contenders} in {show(result.cost_s, 's')}.")
     if len(ranking) > 1:
-        lines.append(
-            "The best of many looks better than it is, because luck helps to win: measure the winner again "
-            "before quoting it."
-        )
+        lines.append(BIAS)
     return lines
 
 
@@ -114,4 +113,4 @@ def contender_interval(result: BestOfResult, contender: Contender) -> str:
         return ""
     if contender.ci95 is None:
         return no_interval_words(contender.n_repeats)
-    return show_range(*contender.ci95, result.unit)
+    return show_range(*contender.ci95, result.unit, beside=contender.median)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.analysis.answer.answer import answer_of_comparisons
 from seatrial.model.outlier import ScreenResult
 from seatrial.model.study_result import Compared
 from seatrial.report.pages.templating import style_sheet, templates
+from seatrial.report.studies.answer_words import answer_sentence
 from seatrial.report.studies.article import Head, alarm, article, no_record
 from seatrial.report.studies.outlier_words import outlier_headline, outlier_lines, outlier_table
 from seatrial.report.studies.sections import Section, comparison_sections
-from seatrial.report.studies.verdicts import headline
 from seatrial.version import __version__
 
 _ABOUT = "This page shows stored measurements. A ratio is candidate over baseline."
@@ -19,7 +20,7 @@ _ABOUT = "This page shows stored measurements. A ratio is candidate over baselin
 def compare_page(compared: Sequence[Compared], screen: ScreenResult | None = None) -> str:
     """The whole file as text. `screen` is None if no screen was made."""
     environment = templates()
-    lines = [headline(compared)] if compared else []
+    lines = [answer_sentence(answer_of_comparisons(compared))] if compared else []
     sections = comparison_sections(compared, "s1", no_record)
     if screen is not None:
         lines.append(outlier_headline(screen))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from seatrial.analysis.needed_repeats import is_apart
 from seatrial.model.comparison import Comparison, Verdict
 from seatrial.model.study_result import Compared
-from seatrial.report.studies.effect import Effect, effect_of, is_speed, margin_words, signed
-from seatrial.report.studies.verdicts import ORDER, Statement, is_apart, more_repeats, short, statements, varying
+from seatrial.model.varying import distinguishing
+from seatrial.report.studies.effect import effect_of, margin_words, range_words
+from seatrial.report.studies.verdicts import ORDER, Statement, more_repeats, short, statements
 from seatrial.report.units import count, label
 
 _FEWEST = 3
@@ -25,14 +28,26 @@ def spoken(compared: Sequence[Compared]) -> list[Statement]:
         curves.setdefault(key, []).append(one)
     found: list[Statement] = []
     for curve in curves.values():
-        if len(varying([one.comparison.parameters for one in curve])) != 1:
+        if len(distinguishing([one.comparison.parameters for one in curve])) != 1:
             found += curve
             continue
         for verdict in ORDER:
             same = [one for one in curve if one.comparison.verdict is verdict]
             found += same if len(same) < _FEWEST else [_of_points(same, len(curve))]
     place = {id(one.comparison): n for n, one in enumerate(made)}
-    return sorted(found, key=lambda one: place[id(one.comparison)])
+    said: set[str] = set()  # advice and notes that several have in common are with the first of them only
+    ordered = sorted(found, key=lambda one: place[id(one.comparison)])
+    return [
+        replace(one, hint="".join(said_once([one.hint], said)), note="".join(said_once([one.note], said)))
+        for one in ordered
+    ]
+
+
+def said_once(texts: Iterable[str], said: set[str]) -> list[str]:
+    """The texts that were not said before, without empty ones; adds them to `said`."""
+    fresh = [text for text in dict.fromkeys(texts) if text and text not in said]
+    said.update(fresh)
+    return fresh
 
 
 def _of_points(same: Sequence[Statement], points: int) -> Statement:
@@ -49,54 +64,35 @@ def _of_points(same: Sequence[Statement], points: int) -> Statement:
 def _sentence(comparisons: Sequence[Comparison]) -> str:
     first = comparisons[0]
     base, candidate = short(first.baseline.name), short(first.candidate.name)
-    effects = [effect for one in comparisons if (effect := effect_of(one)) is not None]
+    changes = _changes(comparisons)
     match first.verdict:
         case Verdict.FASTER | Verdict.SLOWER:
-            is_up = first.verdict is Verdict.FASTER
-            words = ("faster", "slower") if is_speed(first.unit) else ("better", "worse")
-            word, sign = (words[0], 1) if is_up else (words[1], -1)
-            return f"{candidate} is {_percents(effects, sign)} {word}{_ends(effects, sign)} than {base}"
+            return f"{candidate} is {changes} than {base}"
         case Verdict.SAME:
-            same = f"{candidate} and {base} are the same within {margin_words(first.margin)}"
-            return f"{same} ({_signed(effects)}{_ends(effects)})"
+            return f"{candidate} and {base} are the same within {margin_words(first.margin)}: {changes}"
     if all(is_apart(one) for one in comparisons):
-        return f"no verdict on {candidate} against {base}: these sessions differ by {_signed(effects)}"
-    if all(one.ci95_family is None for one in comparisons):
-        return f"no verdict on {candidate} against {base}: {_signed(effects)}, no interval"
-    return f"{candidate} against {base} is ambiguous: {_signed(effects)}{_ends(effects)}"
+        return f"no verdict on {candidate} against {base}: these sessions differ by {changes}"
+    return f"{candidate} against {base}: {changes}"
 
 
-def _percents(effects: Sequence[Effect], sign: int) -> str:
-    """A range of differences, all in one direction: "40 to 60 %"."""
-    low, *_, high = sorted(sign * (effect.advantage - 1) * 100 for effect in effects)
-    decimals = 0 if low >= 10 else 1
-    return _range(f"{low:.{decimals}f}", f"{high:.{decimals}f}")
-
-
-def _ends(effects: Sequence[Effect], sign: int = 0) -> str:
-    """The ends of all simultaneous intervals together: " [38, 55]"; "" if a point has none. `sign` 0: with signs."""
-    intervals = [effect.family for effect in effects if effect.family is not None]
-    if len(intervals) < len(effects) or not intervals:
-        return ""
-    ends = sorted((sign or 1) * (end - 1) * 100 for interval in intervals for end in interval)
-    decimals = 0 if ends[-1] - ends[0] >= 10 else 1
-    low, high = (signed(end, decimals) if sign == 0 else f"{end:.{decimals}f}" for end in (ends[0], ends[-1]))
-    return f" [{low}, {high}]"
-
-
-def _signed(effects: Sequence[Effect]) -> str:
-    ordered = sorted((effect.advantage - 1) * 100 for effect in effects)
-    return _range(signed(ordered[0], 1), signed(ordered[-1], 1)) if ordered else "no ratio"
-
-
-def _range(low: str, high: str) -> str:
-    return f"{low} %" if low == high else f"{low} to {high} %"
+def _changes(comparisons: Sequence[Comparison]) -> str:
+    """The smallest and the largest change, with the ends of all simultaneous intervals together if each point has
+    one."""
+    ratios = [one.ratio for one in comparisons if effect_of(one) is not None]
+    if not ratios:
+        return "no ratio"
+    intervals = [one.ci95_family for one in comparisons]
+    ends = [end for interval in intervals if interval is not None for end in interval]
+    hull = (min(ends), max(ends)) if len(ends) == 2 * len(comparisons) else None
+    has_direction = comparisons[0].verdict in (Verdict.FASTER, Verdict.SLOWER)
+    words = range_words((min(ratios), max(ratios)), hull, has_direction=has_direction)
+    return words if hull is not None or is_apart(comparisons[0]) else f"{words}, no interval"
 
 
 def _places(comparisons: Sequence[Comparison]) -> str:
     """The points, by the one parameter that varies: "size 1 KiB to size 32 KiB"."""
     settings = [one.parameters for one in comparisons]
-    (name,) = varying(settings)
+    (name,) = distinguishing(settings)
     values = [point[name] for point in settings if name in point]
     numbers = sorted(value for value in values if isinstance(value, int | float) and not isinstance(value, bool))
     if len(numbers) < len(settings):

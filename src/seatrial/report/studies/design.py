@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from seatrial.analysis.needed_repeats import repeats_made
 from seatrial.model.comparison import Comparison, Stopped
 from seatrial.model.difference import Difference
 from seatrial.model.study_result import Compared
 from seatrial.report.studies.effect import margin_words
-from seatrial.report.studies.verdicts import FEWEST_REPEATS, repeats_made
+from seatrial.report.studies.verdicts import FEWEST_REPEATS
 from seatrial.report.units import count
 from seatrial.stats.sequential import ALPHA
 
@@ -138,7 +139,8 @@ def _margin(comparisons: Sequence[Comparison]) -> DesignLine:
     error = f"{alphas[0] * 100:.3g} %" if len(alphas) == 1 else f"{alphas[0] * 100:.3g} to {alphas[-1] * 100:.3g} %"
     text = (
         f"{' or '.join(map(margin_words, margins))}. A verdict is `same` if the interval is entirely inside it, "
-        "`faster` or `slower` if entirely outside, else `ambiguous`: the interval allows more than one verdict. "
+        "`faster` or `slower` if entirely outside, else undecided (`ambiguous` in JSON): the interval "
+        "allows more than one verdict. "
     )
     text += f"The intervals are for an error rate of {error}"
     text += f", divided by the family of {family} comparisons." if families != [1] else "."

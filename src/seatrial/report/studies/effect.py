@@ -1,7 +1,8 @@
-"""The size of a difference, worded so that more is always better: "16 % faster [14, 18]".
+"""The size of a difference: "16 % higher [14, 18]", of the raw figure like the ratio beside it.
 
-The model keeps the ratio of the raw figure. Users ask how much faster B is: for a figure where lower is better, that is
-baseline over candidate. A time ratio of 0.86 is then "16 % faster", as is a rate ratio of 1.16.
+Ratio and percent are both candidate over baseline of the raw figure, for either direction: a time ratio of 0.86 is
+"14 % lower", and 1.16 is "16 % higher". Whether that is faster or slower is the verdict's word. Charts draw the
+advantage, for which a ratio is inverted if lower is better, so that right is always better.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ Interval = tuple[float, float]
 
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
+UNDECIDED = "undecided"
+"""The word for the verdict `ambiguous`: two sides that are not told apart are not the same."""
 _OF_SPEED: tuple[Unit, ...] = ("s", "B/s", "flop/s", "op/s", "Hz")
 _TIMES = 2.0
 """From this advantage on, a factor is easier to read than a percentage."""
+_SURELY_TIMES = 3.0
+"""From here on, also beside a smaller one."""
 _MOST_DECIMALS = 4
 _WIDE_PERCENT = 3.0
 """In an interval this wide (percentage points), tenths are meaningless."""
@@ -55,33 +60,82 @@ def margin_edges(margin: float) -> Interval:
 
 
 def effect_words(comparison: Comparison) -> str:
-    """The effect with the interval behind the verdict: "16 % faster [14, 18]", "+0.3 % [-0.4, +0.9]"."""
-    effect = effect_of(comparison)
-    if effect is None:
+    """The effect with the interval behind the verdict: "16 % higher [14, 18]", "+0.3 % [-0.4, +0.9]"."""
+    if not _is_positive(comparison.ratio):
         return "no ratio"
-    verdict = comparison.verdict
-    interval = effect.family
-    if verdict in (Verdict.SAME, Verdict.AMBIGUOUS):
-        return signed_words(effect.advantage, interval, comparison.margin)
-    fast, slow, good = ("faster", "slower", "fast") if is_speed(comparison.unit) else ("better", "worse", "good")
-    if verdict is Verdict.FASTER and effect.advantage >= _TIMES:
-        decimals = _decimals((effect.advantage, *(interval or ())), interval, least=2 if effect.advantage < 10 else 1)
-        return f"{effect.advantage:.{decimals}f} times as {good}{_bracket(interval, decimals)}"
-    sign = 1 if verdict is Verdict.FASTER else -1
-    percent = sign * (effect.advantage - 1) * 100
+    interval = _positive(comparison.ci95_family)
+    if comparison.verdict in (Verdict.SAME, Verdict.AMBIGUOUS):
+        return signed_words(comparison.ratio, interval, comparison.margin)
+    return change_words(comparison.ratio, interval, comparison.margin)
+
+
+def change_words(ratio: float, interval: Interval | None, margin: float) -> str:
+    """A change of a known direction: "14 % lower [12, 16]", from a factor of two on "higher by a factor of 2.31"."""
+    higher = "higher" if ratio >= 1 else "lower"
+    factor = factor_of(ratio)
+    if factor >= _TIMES:
+        ends = None if interval is None else _ordered([end if ratio >= 1 else 1 / end for end in interval])
+        decimals = _decimals((factor, *(ends or ())), ends, least=2 if factor < 10 else 1)
+        return f"{higher} by a factor of {factor:.{decimals}f}{_bracket(ends, decimals)}"
+    sign = 1 if ratio >= 1 else -1
+    percent = sign * (ratio - 1) * 100
     ends = None if interval is None else _ordered([sign * (end - 1) * 100 for end in interval])
-    decimals = _decimals_of_percent(percent, ends, comparison.margin)
-    return f"{percent:.{decimals}f} % {fast if sign > 0 else slow}{_bracket(ends, decimals)}"
+    decimals = _decimals_of_percent(percent, ends, margin)
+    return f"{percent:.{decimals}f} % {higher}{_bracket(ends, decimals)}"
 
 
-def signed_words(advantage: float, interval: Interval | None, margin: float) -> str:
-    """An effect without a verdict: "+1.8 % [-0.5, +4.1]", or "+1.8 %, no interval"."""
-    percent = (advantage - 1) * 100
+def signed_words(ratio: float, interval: Interval | None, margin: float) -> str:
+    """A change whose direction is not known: "+1.8 % [-0.5, +4.1]", "+1.8 %, no interval"."""
+    if factor_of(ratio) >= _TIMES:
+        return change_words(ratio, interval, margin) + ("" if interval is not None else ", no interval")
+    percent = (ratio - 1) * 100
     ends = None if interval is None else ((interval[0] - 1) * 100, (interval[1] - 1) * 100)
     decimals = _decimals_of_percent(percent, ends, margin)
     if ends is None:
         return f"{signed(percent, decimals)} %, no interval"
     return f"{signed(percent, decimals)} % [{signed(ends[0], decimals)}, {signed(ends[1], decimals)}]"
+
+
+def range_words(ratios: Interval, hull: Interval | None, *, has_direction: bool) -> str:
+    """Several changes together, from the smallest to the largest: "40 to 53 % lower [39, 53]", where the brackets are
+    the ends of all intervals; without a direction "+1.0 to +3.0 % [-2, +9]"."""
+    low, high = ratios
+    factors = sorted(map(factor_of, ratios))
+    if (factors[0] >= _TIMES or factors[1] >= _SURELY_TIMES) and (low >= 1) == (high >= 1):
+        return _factors(low, high, hull)
+    sign = 1 if low >= 1 else -1
+    if not has_direction or (low >= 1) != (high >= 1):
+        decimals = 0 if min(abs(low - 1), abs(high - 1)) >= 0.1 else 1
+        shown = [f"{signed((ratio - 1) * 100, decimals)} %" for ratio in ratios]
+        ends = None if hull is None else [(end - 1) * 100 for end in hull]
+        bracket = "" if ends is None else f" [{', '.join(signed(end, _coarse(ends)) for end in ends)}]"
+        return f"{shown[0] if shown[0] == shown[1] else f'{shown[0][:-2]} to {shown[1]}'}{bracket}"
+    percents = sorted(sign * (ratio - 1) * 100 for ratio in ratios)
+    decimals = 0 if percents[0] >= 10 else 1
+    first, last = (f"{percent:.{decimals}f}" for percent in percents)
+    bracket = ""
+    if hull is not None:
+        known = _ordered([sign * (end - 1) * 100 for end in hull])
+        bracket = _bracket(known, _coarse(known))
+    return f"{first if first == last else f'{first} to {last}'} % {'higher' if sign > 0 else 'lower'}{bracket}"
+
+
+def _factors(low: float, high: float, hull: Interval | None) -> str:
+    is_up = low >= 1
+    first, last = (f"{factor:.1f}" for factor in sorted(map(factor_of, (low, high))))
+    ends = None if hull is None else _ordered([end if is_up else 1 / end for end in hull])
+    factors = first if first == last else f"{first} to {last}"
+    return f"{'higher' if is_up else 'lower'} by a factor of {factors}{_bracket(ends, 1)}"
+
+
+def _coarse(percents: Sequence[float]) -> int:
+    """The decimals of the ends of an interval in percent."""
+    return 0 if max(percents) - min(percents) >= 10 else 1
+
+
+def factor_of(ratio: float) -> float:
+    """How many times larger one side is than the other, at least 1; `ratio` is positive."""
+    return max(ratio, 1 / ratio)
 
 
 def signed(value: float, decimals: int) -> str:
@@ -118,15 +172,25 @@ def is_speed(unit: Unit) -> bool:
 
 
 def word_of(comparison: Comparison) -> str:
-    """The verdict in words: "better" for watts and joules, not "faster"."""
+    """The verdict in words: "better" for watts and joules, not "faster"; `ambiguous` is "undecided"."""
     return verdict_word(comparison.verdict, [comparison])
 
 
 def verdict_word(verdict: Verdict, comparisons: Iterable[Comparison]) -> str:
     """The same for several comparisons."""
+    if verdict is Verdict.AMBIGUOUS:
+        return UNDECIDED
     if all(is_speed(one.unit) for one in comparisons):
         return verdict.value
     return {Verdict.FASTER: "better", Verdict.SLOWER: "worse"}.get(verdict, verdict.value)
+
+
+def _is_positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def _positive(interval: Interval | None) -> Interval | None:
+    return interval if interval is not None and all(map(_is_positive, interval)) else None
 
 
 def _oriented(value: float, better: Better) -> float | None:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.parameter import Params
+from seatrial.model.varying import varying
 from seatrial.report.charts.two_sides import Recorded
 from seatrial.report.intervals import no_interval_words
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.pages.view import nearest
 from seatrial.report.studies.sections import Section
-from seatrial.report.studies.verdicts import shared, varying
+from seatrial.report.studies.verdicts import shared
 from seatrial.report.units import NO_VALUE, arrow, count, label, show, show_percent, show_range
 
 _MOST_ROWS = 1000
@@ -94,7 +95,11 @@ def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Reco
         Cell(name),
         Cell(f"{figure.name}{f' · {point}' if point else ''} {arrow(figure.better)}"),
         Cell(show(figure.median, figure.unit, 4), figure.median),
-        Cell(show_range(*figure.ci95, figure.unit) if figure.ci95 is not None else no_interval_words(figure.n_repeats)),
+        Cell(
+            show_range(*figure.ci95, figure.unit, beside=figure.median)
+            if figure.ci95 is not None
+            else no_interval_words(figure.n_repeats)
+        ),
         Cell(str(figure.n_repeats), figure.n_repeats),
         Cell(NO_VALUE if share is None else show_percent(share), share),
         Cell("record", href=link) if link else Cell(NO_VALUE),

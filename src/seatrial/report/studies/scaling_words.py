@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from seatrial.model.benchmark import Better
 from seatrial.model.parameter import Value
 from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult
-from seatrial.report.studies.verdicts import varying
+from seatrial.model.varying import varying
 from seatrial.report.units import bare_name, count, label, setting_number, show_percent, workers_text
 
 FEWEST_FOR_A_FIT = 5
+_WIDE = 0.02
+"""In an interval of an efficiency this wide, tenths of a percent are meaningless."""
+_MOST_DIGITS = 4
 _LAWS = {"amdahl": "Amdahl's law", "gustafson": "Gustafson's law"}
 
 
@@ -30,53 +33,35 @@ def workers(result: ScalingResult, number: float) -> str:
     return workers_text(result.along, number)
 
 
-def scaling_headline(result: ScalingResult) -> str:
-    """One line: "At least 80 % efficient up to 16 threads; 61 % at 32 threads"."""
-    points = [point for point, _ in measured(result)]
-    rated = [point for point in points if point.efficiency is not None]
-    beyond = [point for point in rated if point.workers > result.baseline_workers]
-    if not points:
-        return "No scaling: no point succeeded"
-    if not beyond:
-        return f"No scaling: only the point at {workers(result, points[0].workers)} succeeded"
-    text = _efficient_to(result, beyond)
-    lost = [point for point in failed(result) if point.workers > result.baseline_workers]
-    if lost:
-        numbers = ", ".join(setting_number(result.along, point.workers) for point in lost)
-        text += f"; {numbers} {bare_name(result.along)} gave no result"
-    return text
+def efficiency_words(result: ScalingResult, point: ScalingPoint) -> str:
+    """An efficiency with its interval: "61 % [58, 64]"; "" if there is none. The baseline is 100 % by definition."""
+    if point.efficiency is None:
+        return ""
+    if point.workers == result.baseline_workers:
+        return show_percent(point.efficiency)
+    return efficiency_range((point.efficiency, point.efficiency), point.efficiency_ci95)
 
 
-def _efficient_to(result: ScalingResult, beyond: Sequence[ScalingPoint]) -> str:
-    threshold = show_percent(EFFICIENT)
-    last = beyond[-1]
-    if result.efficient_to is None or result.efficient_to <= result.baseline_workers:
-        first = beyond[0]
-        text = f"Below {threshold} efficient from the first step on: {efficiency_words(first.efficiency)} at "
-        text += workers(result, first.workers)
-        return (
-            text if last is first else f"{text}, {efficiency_words(last.efficiency)} at {workers(result, last.workers)}"
-        )
-    reached = f"At least {threshold} efficient up to {workers(result, result.efficient_to)}"
-    after = next((point for point in beyond if point.workers > result.efficient_to), None)
-    if after is None:
-        return f"{reached}, the most measured: {efficiency_words(last.efficiency)} there"
-    text = f"{reached}; {efficiency_words(after.efficiency)} at {workers(result, after.workers)}"
-    return text if after is last else f"{text}, {efficiency_words(last.efficiency)} at {workers(result, last.workers)}"
+def efficiency_range(values: tuple[float, float], ci95: tuple[float, float] | None) -> str:
+    """Efficiencies of several figures at one point: "61 to 63 % [58, 66]". They have enough digits that none looks like
+    the threshold unless it is, and as many as their interval."""
+    least = 0 if ci95 is None or ci95[1] - ci95[0] >= _WIDE else 1
+    digits = _digits((*values, *(ci95 or ())), least)
+    low, high = (f"{value * 100:.{digits}f}" for value in values)
+    shown = f"{low if low == high else f'{low} to {high}'} %"
+    if ci95 is None:
+        return f"{shown}, no interval"
+    return f"{shown} [{', '.join(f'{end * 100:.{digits}f}' for end in ci95)}]"
 
 
-def efficiency_words(efficiency: float | None) -> str:
-    """An efficiency in percent, with enough digits to distinguish it from the threshold."""
-    text = show_percent(efficiency)
-    if efficiency is None or efficiency == EFFICIENT or text != show_percent(EFFICIENT):
-        return text
-    return (
-        next(
-            (finer for digits in (1, 2, 3) if float(finer := f"{efficiency * 100:.{digits}f}") != EFFICIENT * 100),
-            f"{efficiency * 100:.6f}",
-        )
-        + " %"
-    )
+def _digits(shares: Sequence[float], least: int) -> int:
+    threshold = EFFICIENT * 100
+    digits = least
+    while digits < _MOST_DIGITS and any(
+        share != EFFICIENT and f"{share * 100:.{digits}f}" == f"{threshold:.{digits}f}" for share in shares
+    ):
+        digits += 1
+    return digits
 
 
 def scaling_design(result: ScalingResult) -> str:

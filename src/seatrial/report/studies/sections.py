@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seatrial.analysis.answer.reaches import reaches_of
 from seatrial.model.best_of import BestOfResult
 from seatrial.model.breakdown import Breakdown
 from seatrial.model.comparison import Comparison
@@ -20,6 +21,7 @@ from seatrial.report.charts.in_order import drift_words, in_order
 from seatrial.report.charts.scaling import scaling_chart, scaling_table
 from seatrial.report.charts.two_sides import Recorded, drawn_pairs
 from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.report.studies.best_of_words import (
     best_of_figure,
     best_of_headline,
@@ -38,16 +40,15 @@ from seatrial.report.studies.breakdown_words import (
     part_row,
 )
 from seatrial.report.studies.change_words import change_lines
-from seatrial.report.studies.curves import spoken
+from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.scaling_words import (
     crossing_words,
     fit_words,
     no_fit_words,
     scaling_design,
-    scaling_headline,
 )
-from seatrial.report.studies.verdicts import shared, subjects
+from seatrial.report.studies.verdicts import headline, in_order_of_sizes, shared
 from seatrial.report.units import NO_VALUE, arrow, label, show
 
 _MOST_UNFOLDED = 12
@@ -87,8 +88,8 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
     """
     if not compared:
         return []
-    comparisons = [comparison for one in compared for comparison in one.comparisons]
-    names = subjects(compared)
+    comparisons = [comparison for comparison, _ in in_order_of_sizes(compared)]
+    names = [name for _, name in in_order_of_sizes(compared)]
     left_out = list(dict.fromkeys(text for one in compared for text in one.lost))
     sections: list[Section] = []
     if left_out:
@@ -186,7 +187,8 @@ def _side(text: str | None) -> Cell:
 def _verdicts(compared: Sequence[Compared]) -> dict[str, Any]:
     made = spoken(compared)
     shown = made if len(made) <= _FEWEST_TO_FOLD else made[:_MOST_UNFOLDED]
-    return {"shown": shown, "folded": made[len(shown) :]}
+    counts = headline(compared) if len(made) > 1 else ""
+    return {"counts": counts, "shown": shown, "folded": made[len(shown) :]}
 
 
 def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Section]:
@@ -194,16 +196,17 @@ def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Secti
     if not results:
         return []
     parts = []
+    said: set[str] = set()
     for number, result in enumerate(results, start=1):
         own = f"{ident}-{number}"
+        (reach,) = reaches_of([result])
         makers: tuple[Callable[[ScalingResult, str], Chart | None], ...] = (scaling_chart, efficiency_chart, fit_chart)
         drawn = [maker(result, own) for maker in makers] if number <= _MOST_SCALING_CHARTS else []
         parts.append(
             {
                 "subject": f"{result.benchmark} {result.figure}",
-                "headline": scaling_headline(result),
-                "design": scaling_design(result),
-                "lines": [line for line in _scaling_lines(result) if line],
+                "headline": reach_sentence(reach) if len(results) > 1 else "",
+                "lines": said_once([scaling_design(result), *_scaling_lines(result)], said),
                 "charts": [chart for chart in drawn if chart is not None],
                 "table": scaling_table(result),
             }
@@ -218,11 +221,12 @@ def _scaling_lines(result: ScalingResult) -> list[str]:
 
 def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
     """One section for all sweeps: the winner, its lead, all contenders."""
+    said: set[str] = set()
     parts = [
         {
             "subject": best_of_figure(result),
-            "headline": best_of_headline(result),
-            "lines": best_of_lines(result),
+            "headline": best_of_headline(result) if len(results) > 1 else "",
+            "lines": said_once(best_of_lines(result), said),
             "table": _contenders(result),
         }
         for result in results
@@ -231,8 +235,8 @@ def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
 
 
 def _contenders(result: BestOfResult) -> Table:
-    names = ["Place", "Contender", "Median", "95 % interval", "vs. winner", "Repeats", "Remark"]
-    numeric = {"Place", "Median", "95 % interval", "vs. winner", "Repeats"}
+    names = ["Place", "Contender", "Median", "95 % interval", "vs. leader", "Repeats", "Remark"]
+    numeric = {"Place", "Median", "95 % interval", "vs. leader", "Repeats"}
     columns = [Column(name, numeric=name in numeric) for name in names]
     best = next((one.median for one in result.contenders if one.median is not None), None)
     rows = []

@@ -1,16 +1,18 @@
-"""One sentence for each verdict, and advice for ambiguous ones."""
+"""One sentence for each verdict, and advice for undecided ones."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
+from seatrial.analysis.needed_repeats import is_apart, needed_repeats, repeats_made
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Comparison, Stopped, Verdict
 from seatrial.model.parameter import Value
 from seatrial.model.study_result import Compared
+from seatrial.model.varying import distinguishing, varying
 from seatrial.report.studies.effect import (
     effect_of,
     effect_words,
@@ -22,15 +24,11 @@ from seatrial.report.studies.effect import (
     word_of,
 )
 from seatrial.report.units import count, label
-from seatrial.stats.least_repeats import least_repeats
 from seatrial.stats.sessions import LEAST_SESSIONS
 from seatrial.stats.verdict import verdict as verdict_of
 
 FEWEST_REPEATS = 6
 """With fewer, there is no 95 % interval of a median or a ratio."""
-
-_TOO_MANY = 30.0
-"""More repeats are not suggested beyond this multiple of those made."""
 
 _LONGEST_NAME = 60
 
@@ -58,23 +56,59 @@ class Statement:
 
 
 def statements(compared: Sequence[Compared]) -> list[Statement]:
-    """All verdicts: slower first, then faster, ambiguous, same; within each the largest difference first."""
-    names = subjects(compared)
-    comparisons = [comparison for one in compared for comparison in one.comparisons]
+    """All verdicts: slower first, then faster, undecided, same; within each the figure with the largest difference
+    first, and the points of a figure in order of their sizes."""
     made = [
         Statement(one, name, verdict_sentence(one), more_repeats(one), one.note)
-        for one, name in zip(comparisons, names, strict=True)
+        for one, name in in_order_of_sizes(compared)
     ]
-    return sorted(made, key=lambda each: (ORDER.index(each.comparison.verdict), -_size(each.comparison)))
+    largest: dict[Hashable, float] = {}
+    for each in made:
+        key = (each.comparison.verdict, curve_of(each.comparison))
+        largest[key] = max(_size(each.comparison), largest.get(key, 0.0))
+    return sorted(
+        made,
+        key=lambda each: (
+            ORDER.index(each.comparison.verdict),
+            -largest[each.comparison.verdict, curve_of(each.comparison)],
+        ),
+    )
+
+
+def in_order_of_sizes(compared: Sequence[Compared]) -> list[tuple[Comparison, str]]:
+    """All comparisons with their subjects, figure by figure, the points of a figure in ascending order."""
+    named = list(zip((c for one in compared for c in one.comparisons), subjects(compared), strict=True))
+    curves: dict[Hashable, list[tuple[Comparison, str]]] = {}
+    for comparison, name in named:
+        curves.setdefault(curve_of(comparison), []).append((comparison, name))
+    return [pair for curve in curves.values() for pair in _ascending(curve)]
+
+
+def _ascending(curve: Sequence[tuple[Comparison, str]]) -> list[tuple[Comparison, str]]:
+    names = varying([comparison.parameters for comparison, _ in curve])
+    seen: dict[tuple[str, str], int] = {}
+    for comparison, _ in curve:
+        for name in names:
+            seen.setdefault((name, repr(comparison.parameters.get(name))), len(seen))
+
+    def place(name: str, value: Value | None) -> tuple[float, int]:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value), 0
+        return 0.0, seen[name, repr(value)]
+
+    return sorted(curve, key=lambda pair: [place(name, pair[0].parameters.get(name)) for name in names])
+
+
+def curve_of(comparison: Comparison) -> Hashable:
+    """What the points of a curve share: the figure and the two sides."""
+    return (comparison.benchmark, comparison.figure, comparison.baseline.name, comparison.candidate.name)
 
 
 def headline(compared: Sequence[Compared]) -> str:
-    """The result in one line: the only verdict, or the number of each."""
+    """The sides, and the number of each verdict."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
     if not comparisons:
         return "Nothing was compared: no figure was measured on two sides"
-    if len(comparisons) == 1:
-        return verdict_sentence(comparisons[0])
     counts = Counter(one.verdict for one in comparisons)
     numbers = ", ".join(
         f"{counts[verdict]} {verdict_word(verdict, comparisons)}" for verdict in ORDER if counts[verdict]
@@ -85,21 +119,20 @@ def headline(compared: Sequence[Compared]) -> str:
 
 
 def verdict_sentence(comparison: Comparison) -> str:
-    """The verdict with its interval, without a full stop: "B is 16 % faster [14, 18]"."""
+    """The verdict with its interval, without a full stop: "B is 16 % higher [14, 18] than A"."""
     base, candidate = short(comparison.baseline.name), short(comparison.candidate.name)
     effect = effect_words(comparison)
     margin = margin_words(comparison.margin)
     match comparison.verdict:
         case Verdict.FASTER | Verdict.SLOWER:
-            against = "" if effect.endswith("]") else f" than {base}"
-            return f"{candidate} is {effect}{against}{_contradiction(comparison)}"
+            return f"{candidate} is {effect} than {base}{_contradiction(comparison)}"
         case Verdict.SAME:
             return f"{candidate} and {base} are the same within {margin}: {effect}{_contradiction(comparison)}"
     if is_apart(comparison):
         return f"no verdict on {candidate} against {base}: {_apart_words(comparison)}"
     if _is_open(comparison):
-        return f"no verdict on {candidate} against {base}: {effect}"
-    return f"{candidate} against {base} is ambiguous: {effect}{_reach(comparison)}"
+        return f"{candidate} against {base}: {effect}"
+    return f"{candidate} against {base}: {effect}{_reach(comparison)}"
 
 
 def more_repeats(comparison: Comparison) -> str:
@@ -120,7 +153,7 @@ def more_repeats(comparison: Comparison) -> str:
     made = repeats_made(comparison)
     if _is_open(comparison):
         return _to_an_interval(comparison, made, noun)
-    needed = _needed(comparison, made)
+    needed = needed_repeats(comparison)
     if needed is None:
         return (
             f"The estimate is at the edge of the margin of {margin_words(comparison.margin)}: more repeats may never "
@@ -138,20 +171,13 @@ def short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1].rstrip()}…"
 
 
-def repeats_made(comparison: Comparison) -> int:
-    """The number of repeats behind the interval: blocks, or the repeats of the smaller side."""
-    if comparison.design.is_interleaved:
-        return comparison.design.blocks
-    if comparison.design.sessions is not None and not is_apart(comparison):
-        return comparison.design.sessions
-    return min(len(comparison.baseline.values), len(comparison.candidate.values))
-
-
 def subjects(compared: Sequence[Compared]) -> list[str]:
     """The subject of each comparison, by what distinguishes them: benchmark, figure, parameters, the two sides."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
-    everything = [one.parameters for one in comparisons]
-    distinct = varying(everything)
+    of_benchmark: dict[str, list[Mapping[str, Value]]] = {}
+    for one in comparisons:
+        of_benchmark.setdefault(one.benchmark, []).append(one.parameters)
+    distinct = {benchmark: distinguishing(own) for benchmark, own in of_benchmark.items()}
     several = {
         "benchmark": len({one.benchmark for one in comparisons}) > 1,
         "baseline": len({one.baseline.name for one in comparisons}) > 1,
@@ -160,7 +186,7 @@ def subjects(compared: Sequence[Compared]) -> list[str]:
     names = []
     for one in comparisons:
         words = [one.benchmark] if several["benchmark"] else []
-        words += [one.figure, *(label(name, one.parameters[name]) for name in distinct if name in one.parameters)]
+        words += [one.figure, *_settings(one, distinct[one.benchmark])]
         if several["candidate"] or several["baseline"]:
             against = f" against {one.baseline.name}" if several["baseline"] else ""
             words.append(f"{one.candidate.name}{against}")
@@ -168,10 +194,8 @@ def subjects(compared: Sequence[Compared]) -> list[str]:
     return names
 
 
-def varying(everything: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The settings that vary."""
-    names = dict.fromkeys(name for settings in everything for name in settings)
-    return [name for name in names if any(settings.get(name) != everything[0].get(name) for settings in everything)]
+def _settings(one: Comparison, names: Sequence[str]) -> list[str]:
+    return [label(name, one.parameters[name]) for name in names if name in one.parameters]
 
 
 def shared(everything: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
@@ -180,12 +204,6 @@ def shared(everything: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
         return {}
     differ = set(varying(everything))
     return {name: value for name, value in everything[0].items() if name not in differ}
-
-
-def is_apart(comparison: Comparison) -> bool:
-    """Whether the sides were measured apart, in too few sessions for a verdict."""
-    sessions = comparison.design.sessions
-    return sessions is not None and sessions < LEAST_SESSIONS
 
 
 def session_verdict(comparison: Comparison) -> Verdict:
@@ -201,7 +219,9 @@ def _apart_words(comparison: Comparison) -> str:
     which = "these two sessions differ" if sessions == 1 else f"these {sessions} sessions per side differ"
     if effect is None:
         return f"{which}, without a ratio"
-    return f"{which} by {signed_words(effect.advantage, effect.plain, comparison.margin)}"
+    interval = None if effect.plain is None else comparison.ci95
+    change = signed_words(comparison.ratio, interval, comparison.margin)
+    return f"{which} by {change}" if not change.startswith(("higher", "lower")) else f"{which}: {change}"
 
 
 def _is_open(comparison: Comparison) -> bool:
@@ -245,27 +265,14 @@ def _contradiction(comparison: Comparison) -> str:
 
 
 def _to_an_interval(comparison: Comparison, made: int, noun: str) -> str:
-    least = least_repeats(comparison.design.alpha / max(comparison.family, 1), comparison.design.is_interleaved)
-    if made >= least:
+    least = needed_repeats(comparison)
+    if least is None:
         return ""
     family = f" of {comparison.family} comparisons" if comparison.family > 1 else ""
     return (
         f"An interval{f' for a family{family}' if family else ''} needs {least} {_plural(noun)}; "
         f"{made} {'was' if made == 1 else 'were'} made."
     )
-
-
-def _needed(comparison: Comparison, made: int) -> int | None:
-    """The repeats needed for the nearest verdict, as the width falls with the root of their number; or None."""
-    effect = effect_of(comparison)
-    if effect is None or effect.family is None or made < 1:
-        return None
-    middle = abs(math.log(effect.advantage))
-    half = max(math.log(end / effect.advantage) * sign for end, sign in zip(effect.family, (-1, 1), strict=True))
-    room = abs(middle - math.log1p(comparison.margin))
-    if room <= 0 or half <= 0 or half / room > math.sqrt(_TOO_MANY):
-        return None
-    return max(made + 1, math.ceil(made * (half / room) ** 2))
 
 
 def _rounded(number: int) -> int:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.model.benchmark import Better
+from seatrial.analysis.answer.answer import answer_of_comparisons, answer_of_study
+from seatrial.model.answer import Answer
 from seatrial.model.best_of import BestOfResult
 from seatrial.model.breakdown import Breakdown
-from seatrial.model.comparison import Verdict
+from seatrial.model.comparison import Comparison, Verdict
 from seatrial.model.difference import Difference
 from seatrial.model.outlier import ScreenResult
 from seatrial.model.scaling import ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
+from seatrial.report.studies.answer_words import answer_line
 from seatrial.report.studies.best_of_words import (
     best_of_figure,
-    best_of_headline,
     best_of_lines,
     contender_interval,
     contender_name,
@@ -28,26 +29,25 @@ from seatrial.report.studies.breakdown_words import (
     breakdowns_of,
     part_row,
 )
-from seatrial.report.studies.budget_words import budget_sentence
 from seatrial.report.studies.change_words import change_lines
-from seatrial.report.studies.curves import spoken
+from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
-from seatrial.report.studies.effect import interval_words, ratio_words
+from seatrial.report.studies.effect import interval_words, ratio_words, word_of
 from seatrial.report.studies.outcomes import outcome_counts
 from seatrial.report.studies.outlier_words import OUTLIER_COLUMNS, outlier_headline, outlier_lines, outlier_row
 from seatrial.report.studies.scaling_words import (
     crossing_words,
+    efficiency_words,
     fit_words,
     no_fit_words,
     scaling_design,
-    scaling_headline,
     winning_parameters,
     workers,
 )
-from seatrial.report.studies.verdicts import Statement, headline, statements
+from seatrial.report.studies.verdicts import Statement, headline, in_order_of_sizes
 from seatrial.report.text.results import few, not_run, parameters_text, results_text
 from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
-from seatrial.report.units import arrow, show, show_percent, show_range
+from seatrial.report.units import arrow, show, show_alike, show_range
 
 _LONGEST_VALUE = 60
 _MOST_INTENDED = 12
@@ -68,23 +68,29 @@ def compare_text(
     blocks = _compared(compared, style)
     if screen is not None:
         blocks.append(_outliers(screen, style))
+    if compared:
+        blocks.append(_answer(answer_of_comparisons(compared), style))
     return "\n\n".join(block for block in blocks if block) or "nothing to compare"
 
 
 def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
-    """The result of a study: its question, the comparisons, then the experiments without a result."""
+    """The result of a study: its question, the comparisons, the experiments without a result, and the answer."""
     blocks = [f"{_title(result.study.name, style)}: {_plain(result.study.question)}"]
     blocks += _compared(result.compared, style)
-    if result.needed is not None:
-        sentence = _plain(budget_sentence(result.needed, result.study.repeat))
-        blocks.append("\n".join(_wrapped(style, sentence, "budget:  ")))
-    blocks += [_scaling(one, style) for one in result.scaling]
-    blocks += [_best_of(one, style) for one in result.best_of]
+    said: set[str] = set()
+    blocks += [_scaling(one, style, said) for one in result.scaling]
+    blocks += [_best_of(one, style, said) for one in result.best_of]
     if not (any(one.comparisons for one in result.compared) or result.scaling or result.best_of):
         blocks.append(results_text(result.results, style))  # the study compares nothing
     else:
         blocks.append(_without_figures(result, style))
+    blocks.append(_answer(answer_of_study(result), style))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _answer(answer: Answer, style: Style) -> str:
+    """The answer, as the last line: a reader of a terminal sees the end first."""
+    return "\n".join(style.paint(line, "heading") for line in _wrapped(style, _plain(answer_line(answer)), "answer: "))
 
 
 def _compared(compared: Sequence[Compared], style: Style) -> list[str]:
@@ -160,16 +166,13 @@ def _value(text: str | None) -> str:
 
 
 def _verdicts(compared: Sequence[Compared], style: Style) -> str:
-    verdicts = statements(compared)
-    if not verdicts:
+    pairs = in_order_of_sizes(compared)
+    if not pairs:
         return ""
     blocks = ["\n".join(_statement(statement, style)) for statement in spoken(compared)]
     rows = [["figure", "baseline", "candidate", "ratio", "95 % interval", "95 % simultaneous", "verdict", "repeats"]]
-    rows += [_row(statement, style) for statement in verdicts]
-    foot = []
-    if any(statement.comparison.better is Better.LOWER for statement in verdicts):
-        foot = ["  times are compared as speeds (baseline over candidate): 50 % slower means twice the time"]
-    return "\n".join([*blocks, "", style.table(rows, has_head=True), *foot])
+    rows += [_row(comparison, subject, style) for comparison, subject in pairs]
+    return "\n".join([*blocks, "", style.table(rows, has_head=True)])
 
 
 def _statement(one: Statement, style: Style) -> list[str]:
@@ -180,16 +183,16 @@ def _statement(one: Statement, style: Style) -> list[str]:
     return lines
 
 
-def _row(statement: Statement, style: Style) -> list[str]:
-    one = statement.comparison
+def _row(one: Comparison, subject: str, style: Style) -> list[str]:
+    baseline, candidate = show_alike((one.baseline.median, one.candidate.median), one.unit, 4)
     return [
-        f"{_plain(statement.subject)} {arrow(one.better)}",
-        show(one.baseline.median, one.unit, 4),
-        show(one.candidate.median, one.unit, 4),
+        f"{_plain(subject)} {arrow(one.better)}",
+        baseline,
+        candidate,
         ratio_words(one.ratio, one.ci95),
         interval_words(one.ci95),
         interval_words(one.ci95_family),
-        style.paint(statement.word, _TONES.get(one.verdict, "near")),
+        style.paint(word_of(one), _TONES.get(one.verdict, "near")),
         str(one.n_repeats),
     ]
 
@@ -214,9 +217,9 @@ def _design(compared: Sequence[Compared], style: Style) -> str:
     return "\n".join(lines)
 
 
-def _scaling(result: ScalingResult, style: Style) -> str:
+def _scaling(result: ScalingResult, style: Style, said: set[str]) -> str:
     subject = f"{result.benchmark} {result.figure} over {result.along} ({result.kind} scaling)"
-    lines = [_title(f"{subject}: {scaling_headline(result)}", style)]
+    lines = [_title(subject, style)]
     winners = winning_parameters(result)
     rows = [[result.along, "median", "95 % interval", "speedup", "efficiency", ""]]
     rows += [
@@ -225,8 +228,8 @@ def _scaling(result: ScalingResult, style: Style) -> str:
     ]
     lines.append(style.table(rows, has_head=True))
     texts = [scaling_design(result), crossing_words(result), *(fit_words(result, fit) for fit in result.fits)]
-    for text in (*texts, no_fit_words(result)):
-        lines += _wrapped(style, _plain(text), "  ") if text else []
+    for text in said_once((*texts, no_fit_words(result)), said):
+        lines += _wrapped(style, _plain(text), "  ")
     return "\n".join(lines)
 
 
@@ -236,15 +239,15 @@ def _point(result: ScalingResult, point: ScalingPoint, winner: str) -> list[str]
     return [
         workers(result, point.workers),
         f"{show(point.value, result.unit, 4)} {arrow(result.better)}",
-        show_range(*point.ci95, result.unit) if point.ci95 is not None else "no interval",
+        show_range(*point.ci95, result.unit, beside=point.value) if point.ci95 is not None else "no interval",
         "" if point.speedup is None else ratio_words(point.speedup, point.speedup_ci95),
-        "" if point.efficiency is None else show_percent(point.efficiency),
+        efficiency_words(result, point),
         _plain(winner),
     ]
 
 
-def _best_of(result: BestOfResult, style: Style) -> str:
-    lines = [_title(best_of_headline(result), style), f"  {_plain(best_of_figure(result))}"]
+def _best_of(result: BestOfResult, style: Style, said: set[str]) -> str:
+    lines = [_title(best_of_figure(result), style)]
     rows = []
     for place, contender in enumerate(result.contenders):
         name = _plain(contender_name(contender, result.over))
@@ -257,7 +260,7 @@ def _best_of(result: BestOfResult, style: Style) -> str:
             [str(place + 1), name, value, contender_interval(result, contender), f"n={contender.n_repeats}", relation]
         )
     lines.append(style.table(rows))
-    for text in best_of_lines(result):
+    for text in said_once(best_of_lines(result), said):
         lines += _wrapped(style, _plain(text), "  ")
     return "\n".join(lines)
 

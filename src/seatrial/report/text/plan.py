@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.durations import duration
 from seatrial.model.parameter import Value
+from seatrial.model.study import Scaling
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
 from seatrial.plan.planned_trial import PlannedTrial
 from seatrial.report.text.terminal import PLAIN, Style, clean
@@ -191,10 +192,24 @@ def _analysis(plan: PlannedStudy, style: Style) -> list[str]:
             text = f"{same.benchmark}: {shown} are one experiment on this machine"
             lines += _wrapped(style, f"not compared: {text}.")
     if study.scaling is not None:
-        lines += _wrapped(style, f"{study.scaling.kind} scaling along {clean(study.scaling.along)}.")
+        lines += _wrapped(style, _scaling(plan, study.scaling))
     if study.best_of is not None:
         lines += _wrapped(style, f"the best {study.best_of.figure} over {', '.join(map(clean, study.best_of.over))}.")
     return [style.paint("Analysis", "heading"), *lines] if lines else []
+
+
+def _scaling(plan: PlannedStudy, scaling: Scaling) -> str:
+    """What scales, or that nothing does because too few numbers of workers can run here."""
+    text = f"{scaling.kind} scaling along {clean(scaling.along)}"
+    here = {
+        str(point.parameters.get(scaling.along, point.given.get(scaling.along)))
+        for point in plan.points
+        if point.refusal is None and scaling.along in point.given
+    }
+    values = _axis_values(plan, scaling.along)
+    if len(here) < 2:
+        return f"no {text}: {len(here)} of its {len(values)} values can run here, and it needs two."
+    return f"{text}."
 
 
 def _figures_by_benchmark(plan: PlannedStudy) -> dict[str, list[str]]:

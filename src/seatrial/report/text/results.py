@@ -96,7 +96,11 @@ def _rows(result: ExperimentResult) -> Iterable[list[tuple[str, ...]]]:
 
 
 def _row(figure: FigureResult) -> tuple[str, ...]:
-    interval = "no interval" if figure.ci95 is None else f"95 % interval {show_range(*figure.ci95, figure.unit)}"
+    interval = (
+        "no interval"
+        if figure.ci95 is None
+        else f"95 % interval {show_range(*figure.ci95, figure.unit, beside=figure.median)}"
+    )
     share = figure.fraction_of_limit
     limit = figure.limit
     if limit is None or limit.value is None or share is None:

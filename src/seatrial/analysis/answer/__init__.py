@@ -1,0 +1,1 @@
+"""The answer of a study, computed from its results."""

@@ -1,0 +1,94 @@
+"""How many repeats may decide what is undecided: from the width of its interval, which falls with the root of their
+number."""
+
+from __future__ import annotations
+
+import math
+
+from seatrial.model.answer import Undecided
+from seatrial.model.comparison import Comparison, Stopped, Verdict
+from seatrial.stats.least_repeats import least_repeats
+from seatrial.stats.needed_blocks import needed_blocks
+from seatrial.stats.sequential import least_blocks
+from seatrial.stats.sessions import LEAST_SESSIONS
+
+_TOO_MANY = 30.0
+"""More repeats are not suggested beyond this multiple of those made."""
+
+
+def is_apart(comparison: Comparison) -> bool:
+    """Whether the sides were measured apart, in too few sessions for a verdict."""
+    sessions = comparison.design.sessions
+    return sessions is not None and sessions < LEAST_SESSIONS
+
+
+def repeats_made(comparison: Comparison) -> int:
+    """The number of repeats behind the interval: blocks, or the repeats of the smaller side."""
+    if comparison.design.is_interleaved:
+        return comparison.design.blocks
+    if comparison.design.sessions is not None and not is_apart(comparison):
+        return comparison.design.sessions
+    return min(len(comparison.baseline.values), len(comparison.candidate.values))
+
+
+def why_undecided(comparison: Comparison) -> Undecided | None:
+    """Why a comparison has no verdict; None if it has one."""
+    if comparison.verdict is not Verdict.AMBIGUOUS:
+        return None
+    if comparison.baseline.is_reference or comparison.candidate.is_reference:
+        return Undecided.PUBLISHED
+    if is_apart(comparison):
+        return Undecided.APART
+    if comparison.design.stopped is Stopped.UNFINISHED:
+        return Undecided.UNFINISHED
+    if comparison.ci95_family is None:
+        return Undecided.FEW
+    return Undecided.AT_MARGIN if _for_a_verdict(comparison) is None else Undecided.WIDE
+
+
+def needed_repeats(comparison: Comparison, points: int = 1) -> int | None:
+    """The repeats of each side, or blocks, that would probably decide an undecided comparison; None if more will not
+    help, or their number is not known. `points` counts those of its curve, whose interval needs no more than that of
+    one."""
+    why = why_undecided(comparison)
+    if why is Undecided.FEW:
+        return _for_an_interval(comparison, points)
+    return _for_a_verdict(comparison) if why is Undecided.WIDE else None
+
+
+def _for_an_interval(comparison: Comparison, points: int) -> int | None:
+    curves = max(1, math.ceil(comparison.family / points))
+    made, alpha = repeats_made(comparison), comparison.design.alpha
+    if not comparison.design.is_interleaved:
+        least = least_repeats(alpha / curves, is_paired=False)
+    elif comparison.design.stopped in (Stopped.BUDGET, Stopped.MAXIMUM):
+        return needed_blocks(1.0, None, made, comparison.margin, alpha, curves)
+    else:
+        least = least_blocks(curves)
+    return least if least > made else None  # else the values themselves allow no interval
+
+
+def repeats_to_exclude(ratio: float, ends: tuple[float, float], excluded: float, made: int) -> int | None:
+    """The repeats with which the interval of a ratio would exclude a value, if its width falls with the root of their
+    number and the estimate stays; None if that is more than 30 times as many, or never."""
+    if made < 1 or not all(0.0 < value < math.inf for value in (ratio, *ends, excluded)):
+        return None
+    half = max(math.log(ratio / ends[0]), math.log(ends[1] / ratio))
+    room = abs(math.log(ratio / excluded))
+    if room <= 0 or half <= 0 or half / room > math.sqrt(_TOO_MANY):
+        return None
+    return max(made + 1, math.ceil(made * (half / room) ** 2))
+
+
+def _for_a_verdict(comparison: Comparison) -> int | None:
+    """The repeats for the nearest verdict."""
+    ends, made = comparison.ci95_family, repeats_made(comparison)
+    if ends is None or not all(0.0 < value < math.inf for value in (comparison.ratio, *ends)):
+        return None
+    if not comparison.design.is_interleaved:
+        edge = math.copysign(math.log1p(comparison.margin), math.log(comparison.ratio))
+        return repeats_to_exclude(comparison.ratio, ends, math.exp(edge), made)
+    family, alpha = comparison.family, comparison.design.alpha
+    half_steps = math.log1p(comparison.resolution)
+    needed = needed_blocks(comparison.ratio, ends, made, comparison.margin, alpha, family, half_steps)
+    return needed if needed is not None and needed <= _TOO_MANY * made else None

@@ -1,0 +1,107 @@
+"""The verdict on a machine in one line: what is as expected, what is wrong, what to do next.
+
+It is counted from the results by the judge that the rules use, and is the same on the terminal, on the page and in
+JSON. It counts what was asked for: what a machine cannot have, or was not requested, is listed and not counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
+from seatrial.model.finding import Finding, Severity
+from seatrial.model.outcome import NO_TIME
+from seatrial.model.trial import Trial
+from seatrial.report.units import count, show_percent
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`line` counts the experiments, `wrong` and `todo` are of the most important finding ("" if nothing is wrong).
+
+    `explanation` defines the terms; `measured` and `expected` are numbers of experiments, `defects` of those with a
+    defect. All texts are without a full stop.
+    """
+
+    line: str
+    wrong: str
+    todo: str
+    explanation: str
+    measured: int
+    expected: int
+    defects: int
+
+    @property
+    def sentence(self) -> str:
+        """All in one line: "14 of 15 experiments as expected, 1 defect; wrong: ...; next: ..."."""
+        parts = [self.line, f"wrong: {self.wrong}" if self.wrong else "", f"next: {self.todo}" if self.todo else ""]
+        return f"{'; '.join(filter(None, parts))}."
+
+
+def verdict(trial: Trial, judge: Judge | None = None) -> Verdict:
+    """The verdict on a trial; `judge` is that of its results, if there is one already."""
+    judge = Judge(trial.results) if judge is None else judge
+    counts = Counter(judge.experiment(result) for result in trial.results)
+    not_measured = counts.pop(Judgement.NOT_MEASURED, 0) + len(trial.not_measured)
+    no_time = sum(result.outcome.reason.startswith(NO_TIME) for result in trial.results)
+    tried = counts.total()
+    clauses = []
+    if tried:
+        clauses.append(f"{counts[Judgement.EXPECTED]} of {count(tried, 'experiment')} as expected")
+    if counts[Judgement.UNJUDGED]:
+        clauses.append(f"{counts[Judgement.UNJUDGED]} not judged")
+    if counts[Judgement.UNSTEADY]:
+        clauses.append(f"{counts[Judgement.UNSTEADY]} too unsteady to judge")
+    if counts[Judgement.DEFECT]:
+        clauses.append(count(counts[Judgement.DEFECT], "defect"))
+    if no_time:
+        clauses.append(f"{no_time} not measured for lack of time")
+    wrong, todo = _worst(trial.findings)
+    if no_time and not todo:
+        todo = "run it again with a larger budget, which measures what is missing"
+    return Verdict(
+        line=", ".join(clauses) or "Nothing was measured",
+        wrong=wrong,
+        todo=todo,
+        explanation=_explanation(trial.findings, tried, counts[Judgement.UNJUDGED], not_measured),
+        measured=tried,
+        expected=counts[Judgement.EXPECTED],
+        defects=counts[Judgement.DEFECT],
+    )
+
+
+def _worst(findings: Sequence[Finding]) -> tuple[str, str]:
+    """Observation and remedy of the most important finding: an error before a warning, then by loss."""
+    for severity in (Severity.ERROR, Severity.WARNING):
+        found = [finding for finding in findings if finding.severity is severity]
+        if found:
+            others = sum(one.severity is not Severity.INFO for one in findings) - 1
+            more = f" (and {count(others, 'more finding')})" if others else ""
+            return f"{_bare(found[0].observation)}{more}", _bare(found[0].remedy)
+    return "", ""
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.split()).removesuffix(".")
+
+
+def _explanation(findings: Sequence[Finding], tried: int, unjudged: int, not_measured: int) -> str:
+    severities = Counter(finding.severity for finding in findings)
+    counted = [
+        count(severities[severity], noun)
+        for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
+        if severities[severity]
+    ]
+    text = f"Findings about the machine and the figures: {', '.join(counted)}." if counted else "No findings."
+    if tried:
+        text += (
+            " An experiment is as expected if its checks hold, its repeats agree, and the best figure under the same "
+            f"limit reaches at least {show_percent(LOW_SHARE)} of the attainable part of that limit."
+        )
+    if unjudged:
+        text += " Experiments without a known limit, or with a better figure under the same limit, are not judged."
+    if not_measured:
+        text += " What cannot be measured here, or was not requested, is listed below and not counted."
+    return text
