@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seatrial.model.fabric import AdapterKind, Fabric, FabricLink
 
@@ -47,6 +47,9 @@ class Block:
     inside: tuple[Bundle, ...] = ()
     number: int = 1
     alike: tuple[str, ...] = ()
+    above: frozenset[str] = frozenset()
+    slow_above: frozenset[str] = frozenset()
+    """Names of the switches above that are connected to it, and of those over a slow link."""
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -116,6 +119,7 @@ class _Folder:
             upper = [switch for switch in part if levels[switch] == top]
         here = frozenset(upper)
         below = self.components(switch for switch in part if switch not in here)
+        ups = [(other, link) for switch in part for other, link in self._near[switch] if other in above]
         nodes = dict.fromkeys(name for switch in upper for name in self._nodes.get(switch, ()))
         return Block(
             level=top or None,
@@ -123,8 +127,10 @@ class _Folder:
             nodes=tuple(sorted(nodes)),
             unnamed=sum(self._unnamed[switch] for switch in upper),
             parts=self.folded([self.block(each, here, depth + 1) for each in below]),
-            up=self._bundles(link for switch in part for other, link in self._near[switch] if other in above),
+            up=self._bundles(link for _, link in ups),
             inside=self._bundles(link for switch in upper for link in self._down.get(switch, ())),
+            above=frozenset(self._fabric.name(other) for other, _ in ups),
+            slow_above=frozenset(self._fabric.name(other) for other, link in ups if link.is_low),
         )
 
     def folded(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
@@ -148,10 +154,12 @@ class _Folder:
 
 
 def _merged(group: Sequence[Block]) -> Block:
-    first = group[0]
-    every = tuple(name for block in group for name in block.switches)
-    return Block(
-        first.level, first.switches, first.nodes, first.unnamed, first.parts, first.up, first.inside, len(group), every
+    return replace(
+        group[0],
+        number=len(group),
+        alike=tuple(name for block in group for name in block.switches),
+        above=frozenset().union(*(block.above for block in group)),
+        slow_above=frozenset().union(*(block.slow_above for block in group)),
     )
 
 

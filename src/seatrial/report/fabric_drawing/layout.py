@@ -27,9 +27,9 @@ _MANY_PARTS = 8
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """A block with its place: middle and top of its switches, and its right and lower edge."""
+    """A block with its place: middles and top of its boxes of switches, and its right and lower edge."""
 
-    middle: float
+    middles: tuple[float, ...]
     top: float
     right: float
     bottom: float
@@ -93,13 +93,15 @@ def _draw(picture: Picture, block: Block, x: float, top: float, depth: int, *, i
     for box in boxes:
         picture.add(box)
     for drawn, (part, rest) in zip(parts, shown, strict=True):
-        _join(picture, boxes, drawn, () if rest else part.up, part.number > 1 or is_folded)
+        names = block.switches if len(boxes) == len(block.switches) > 1 else [""] * len(boxes)
+        named = list(zip(names, boxes, strict=True))
+        _join(picture, named, drawn, None if rest else part, part.number > 1 or is_folded)
     bottom = max([top + row, *(drawn.bottom for drawn in parts)])
     if block.nodes or block.unnamed:
         beside = x + span + _GAP if parts else x + (span - _WIDTH) / 2
         bottom = max(bottom, _draw_nodes(picture, block, boxes, beside, top + row, is_folded))
         span += _WIDTH + _GAP if parts else 0.0
-    return _Drawn((boxes[0].x + boxes[-1].right) / 2, top, x + span, bottom)
+    return _Drawn(tuple(box.middle for box in boxes), top, x + span, bottom)
 
 
 def _switch_rows(block: Block, is_folded: bool) -> list[tuple[str, tuple[Line, ...]]]:
@@ -148,18 +150,25 @@ def _draw_rest(picture: Picture, rest: Sequence[Block], x: float, top: float) ->
     )
     box = _box(f"{number['blocks']} more, of {len(rest)} kinds", lines, x, top, "hub", "")
     picture.add(box)
-    return _Drawn(box.middle, box.y, box.right, box.bottom)
+    return _Drawn((box.middle,), box.y, box.right, box.bottom)
 
 
-def _join(picture: Picture, boxes: Sequence[Box], drawn: _Drawn, up: Sequence[Bundle], is_each: bool) -> None:
-    grade = Grade.LOW if any(bundle.is_low for bundle in up) else Grade.PLAIN
+def _join(picture: Picture, boxes: Sequence[tuple[str, Box]], drawn: _Drawn, part: Block | None, is_each: bool) -> None:
+    """Join a part (None: unlike parts in one box) to the boxes above it: (name of the switch or "", box)."""
+    up = part.up if part is not None else ()
     hint = "; ".join(_line(bundle).text for bundle in up)
-    for box in boxes:
-        picture.join((box.middle, box.bottom), (drawn.middle, drawn.top), grade=grade, hint=hint)
+    for name, box in boxes:
+        if part is not None and name and name not in part.above:
+            continue
+        is_low = part is not None and (name in part.slow_above if name else bool(part.slow_above))
+        grade = Grade.LOW if is_low else Grade.PLAIN
+        for middle in drawn.middles:
+            picture.join((box.middle, box.bottom), (middle, drawn.top), grade=grade, hint=hint)
+    middle = (drawn.middles[0] + drawn.middles[-1]) / 2
     for row, bundle in enumerate(up[:2]):
         text = f"{bundle.number} x {bundle.kind}" if bundle.kind else count(bundle.number, "link")
         tone = Tone.WARNING if bundle.is_low else Tone.MUTED
-        picture.labels.append(label(drawn.middle, drawn.top - 6 - 12 * row, text + (" each" if is_each else ""), tone))
+        picture.labels.append(label(middle, drawn.top - 6 - 12 * row, text + (" each" if is_each else ""), tone))
 
 
 def _line(bundle: Bundle) -> Line:
