@@ -12,7 +12,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from seatrial.errors import UsageError
@@ -48,7 +48,8 @@ class AddsRecords:
         """Release the lock."""
         file, self._file = self._file, -1
         if file >= 0:
-            os.close(file)
+            with suppress(OSError):  # a late error of the file system: nothing was written to this file
+                os.close(file)
 
     def __del__(self) -> None:
         self.end()

@@ -114,7 +114,7 @@ def _columns(codes: Mapping[str, str]) -> dict[str, array[Any]]:
 
 
 def _fill(columns: dict[str, array[Any]], rows: list[tuple[Any, ...]]) -> None:
-    """Add rows to columns, all at once: cell by cell takes longer."""
+    """Add rows to columns."""
     for column, cells in zip(columns.values(), zip(*rows, strict=True), strict=False):  # no rows, no cells
         column.extend(cells)
 
