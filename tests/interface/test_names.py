@@ -26,7 +26,7 @@ SIGNATURES = {
     "has_counters=False, has_openmp=False, stdout=None)",
 }
 FIELDS = {
-    "RunResult": {"experiments", "environments", "choices", "study", "problem"},
+    "RunResult": {"experiments", "environments", "choices", "study", "trial", "problem"},
     "Results": {"trials", "studies", "profiles"},
     "Comparisons": {"compared", "screen"},
     "ProfileResult": {"profiles", "state", "reason", "folder", "exit_status", "trace", "circumstances"},
