@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 from seatrial.model.json_shape import SHAPES, Keywords, fields
 from seatrial.model.machine_document import MachineJson
 from seatrial.report.documents.check import CheckJson
+from seatrial.report.documents.cluster import ClusterJson
 from seatrial.report.documents.compare import CompareJson
 from seatrial.report.documents.folders import FoldersJson
 from seatrial.report.documents.history import HistoryJson
@@ -25,6 +26,7 @@ _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", Non
 
 DOCUMENTS: dict[str, type] = {
     "check-1": CheckJson,
+    "cluster-1": ClusterJson,
     "compare-1": CompareJson,
     "folders-1": FoldersJson,
     "history-1": HistoryJson,
