@@ -44,6 +44,7 @@ def manual_page() -> str:
         ".SH ENVIRONMENT",
         *_item("NO_COLOR", "No colours on a terminal."),
         *_item("SEATRIAL_CACHE", "The folder of the programs that were built."),
+        *_item("SEATRIAL_CLUSTER", "The folder of the cluster on this machine; /run/seatrial/cluster by default."),
     ]
     return "\n".join(lines) + "\n"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from seatrial.engine.rank_helpers import link_probe
 from seatrial.errors import UsageError
 from seatrial.launch.cluster.enter import run_on_node
 from seatrial.launch.cluster.home import already_there, home_path
@@ -23,6 +22,8 @@ def cluster_up(wanted: Wanted, progress: Callable[[str], None] = lambda text: No
     tools, path = find_tools(), home_path(os.environ)
     if path.exists():  # said before anything is built; `bring_up` decides
         raise already_there(path)
+    from seatrial.engine.rank_helpers import link_probe  # late: `exec` should start fast, and builds nothing
+
     memory_B = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     bring_up(path, shape, tools, link_probe(), progress, memory_B)
     return read_status(path)

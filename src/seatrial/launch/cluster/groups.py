@@ -1,4 +1,4 @@
-"""Control groups of a cluster's nodes: which CPUs, how much CPU time and memory a node has, and which processes are its.
+"""Control groups of a cluster's nodes: the CPUs, CPU time and memory that a node has, and the processes that are its.
 
 Every process of the cluster is in one of them from its start, so what is left of a cluster is what is in its groups.
 Version 2 of cgroups is used if it has the three controllers, else version 1.

@@ -60,7 +60,7 @@ def furnish(tools: Tools, holder: int, name: str, folder: Path) -> None:
     inside = entering(tools, holder)
     for words in (
         ["hostname", name],
-        ["mount", "-t", "tmpfs", "-o", "mode=1777,nosuid,nodev", "tmpfs", "/dev/shm"],
+        ["mount", "-t", "tmpfs", "-o", "mode=1777,nosuid,nodev", "tmpfs", "/dev/shm"],  # noqa: S108 - the mount point, not a file
         ["mount", "-t", "tmpfs", "-o", "mode=1777,nosuid,nodev", "tmpfs", str(folder / TMP)],
         ["mount", "--bind", str(own / "boot_id"), "/proc/sys/kernel/random/boot_id"],
         ["mount", "--bind", str(folder / _HOSTS), "/etc/hosts"],

@@ -21,9 +21,9 @@ Condition = Literal["up", "incomplete", "down"]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`condition` is up, incomplete (it began to come up and did not finish, or a process of it has ended) or down (there
-    is none). `slurm` is node -> state in Slurm, empty if the controller does not answer or this user cannot ask it.
-    `running` are the processes that run, as (node, role)."""
+    """`condition` is up, incomplete (it did not come up, or a process of it has ended) or down (there is none). `slurm`
+    is node -> state in Slurm, empty if the controller does not answer or this user cannot ask it. `running` are the
+    processes that run, as (node, role)."""
 
     folder: Path
     condition: Condition

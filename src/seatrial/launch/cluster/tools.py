@@ -63,7 +63,7 @@ class Tools:
 
 
 def find_tools() -> Tools:
-    """The programs, from the system's folders. Raises ClusterError that names the packages of those that are missing."""
+    """The programs, from the system's folders. Raises ClusterError with the packages of those that are missing."""
     found = {name: shutil.which(name, path=SYSTEM_PATH) for name in _PACKAGES}
     missing = [name for name, path in found.items() if path is None]
     if missing:

@@ -68,7 +68,7 @@ class ClusterHeadJson(TypedDict):
 
 @shape(None)
 class ClusterJson(TypedDict):
-    """The cluster on this machine. `incomplete`: it did not finish to come up, or a process of it has ended."""
+    """The cluster on this machine. `incomplete`: it did not come up, or a process of it has ended."""
 
     schema: Literal["seatrial.cluster/1"]
     folder: str
