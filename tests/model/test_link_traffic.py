@@ -23,8 +23,8 @@ def test_headers_are_no_fault() -> None:
 @pytest.mark.parametrize(
     ("counted", "word"),
     [
-        ({"n1": Traffic(0, 0), "n2": Traffic(0, 0)}, "n1 sent 1000 B, but its interfaces counted 0 B"),
-        ({"n1": Traffic(1066, 40), "n2": Traffic(40, 999)}, "n2 received 1000 B, but its interfaces counted 999 B"),
+        ({"n1": Traffic(0, 0), "n2": Traffic(0, 0)}, "n1 sent 1 kB, but its interfaces counted 0 B"),
+        ({"n1": Traffic(1066, 40), "n2": Traffic(40, 999)}, "n2 received 1 kB, but its interfaces counted 999 B"),
         ({"n1": Traffic(1066, 40)}, "n2 were not counted"),
         ({"n1": Traffic(-5, 40)}, "fewer bytes sent than before"),
     ],

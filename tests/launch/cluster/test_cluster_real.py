@@ -99,6 +99,7 @@ class Place:
 def new_place() -> Iterator[Place]:
     need_a_cluster()
     above = Path(tempfile.mkdtemp(prefix="seatrial-", dir="/run"))
+    above.chmod(0o755)
     place = Place(above / "c")
     interfaces = set(_INTERFACES.iterdir())
     yield place
@@ -290,3 +291,13 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
     monkeypatch.setattr(tools, "SYSTEM_PATH", str(tmp_path))
     done = seatrial_here("cluster", "up", "--nodes", "2", "--link", "1gbit", cwd=tmp_path)
     assert done.returncode == 3 and "apt install slurmctld slurmd slurm-client munge" in done.stderr
+
+
+def test_a_folder_that_others_cannot_reach_is_refused(tmp_path: Path) -> None:
+    need_a_cluster()
+    closed = Path(tempfile.mkdtemp(prefix="seatrial-", dir="/run"))
+    try:
+        done = Place(closed / "c").seatrial("up", "--nodes", "2", "--link", "1gbit")
+        assert done.returncode == 2 and "munged" in done.stderr and not (closed / "c").exists()
+    finally:
+        closed.rmdir()

@@ -46,6 +46,8 @@ def test_limits_are_written_in_the_units_of_the_kernel(tmp_path: Path) -> None:
     (tmp_path / "cgroup.subtree_control").write_text("cpuset cpu memory\n")
     groups = plan_groups("x", mountinfo((tmp_path, "")))
     make_groups(groups)
+    for name, value in (("cpuset.cpus", "0-3"), ("cpuset.mems", "0")):
+        (groups.tops[0] / name).write_text(value)
 
     class Kernel(type(tmp_path)):  # type: ignore[misc]
         """A folder that has its files from the start."""

@@ -93,6 +93,12 @@ def new_home(path: Path) -> Iterator[Home]:
     """Make the folder, and hold its lock. Raises UsageError if there is one: a machine has one cluster."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        closed = next((folder for folder in path.parents if not folder.stat().st_mode & 0o001), None)
+        if closed is not None:
+            raise UsageError(
+                f"the cluster's folder {path} is below {closed}, which is closed to other users: munged refuses that",
+                f"name a folder in /run with ${FOLDER}, or chmod o+x {closed}",
+            )
         path.mkdir(mode=0o755)
     except FileExistsError:
         raise already_there(path) from None

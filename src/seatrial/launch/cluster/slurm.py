@@ -40,6 +40,7 @@ ReturnToService=2
 KillWait=2
 InactiveLimit=0
 PropagateResourceLimits=NONE
+MailProg=/bin/true
 TreeWidth={width}
 """
 _FIRST_LOOK_S = 0.1

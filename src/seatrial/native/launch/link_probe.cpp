@@ -1,12 +1,14 @@
 // link_probe: the rate and the round trip that a network path gives to TCP.
 //
 //   link_probe --serve PORT
-//   link_probe --to ADDRESS --port PORT --for SECONDS --pings N
+//   link_probe --to ADDRESS --port PORT --for SECONDS --pings N [--at TIME]
 // The second form connects to the first, twice. The first connection carries N round trips of one
-// byte, after a tenth of them as warm-up, and their median is `round_trip_s`. On the second one it
+// byte, after a tenth of them as warm-up, and their median is `round_trip_s`; they end early when
+// they have taken as long as will be sent. On the second one it
 // sends for so many seconds; the receiver counts. The start is not counted: until then TCP opens
 // its window, and a token bucket lets its burst pass. `bytes` arrived in `elapsed_s`, so their
-// quotient is the rate of the payload; headers are not in it. It prints one JSON object.
+// quotient is the rate of the payload; headers are not in it. With --at the sending begins at that
+// time of CLOCK_MONOTONIC, or `late_s` after it. It prints one JSON object.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -15,14 +17,15 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -123,27 +126,36 @@ void echo(const Socket& peer) {
     peer.send_all(&byte, 1);
 }
 
+// What the kernel has received so far, read by us or not: a reader that waits for a CPU changes
+// nothing.
+[[nodiscard]] std::uint64_t received_so_far(const Socket& peer) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(peer.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+    fail("the counters of a connection cannot be read");
+  return info.tcpi_bytes_received;
+}
+
 // The sender says how long it sends, so that the start can be left out.
 void count(const Socket& peer) {
-  double seconds_sent = 0.0;
-  peer.receive_all(&seconds_sent, sizeof seconds_sent);
+  double for_s = 0.0;
+  peer.receive_all(&for_s, sizeof for_s);
   std::vector<char> block(block_B);
   const auto begin = Clock::now();
-  auto from = begin;
-  auto last = begin;
-  std::uint64_t counted = 0;
-  while (const auto size = peer.receive(block.data(), block.size())) {
-    last = Clock::now();
-    if (seconds(last - begin) < not_counted * seconds_sent) {
-      from = last;
-      continue;
+  std::optional<Clock::time_point> from;
+  std::uint64_t at_from = 0;
+  Counted answer{};
+  while (peer.receive(block.data(), block.size()) > 0) {
+    const auto now = Clock::now();
+    const double passed_s = seconds(now - begin);
+    if (!from && passed_s >= not_counted * for_s) {
+      from = now;
+      at_from = received_so_far(peer);
+    } else if (from && passed_s >= for_s) {
+      answer = {received_so_far(peer) - at_from, seconds(now - *from)};
+      break;
     }
-    if (seconds(last - begin) <= seconds_sent)
-      counted += size;
-    else
-      break; // what is still in queues
   }
-  const Counted answer{counted, seconds(last - from)};
   peer.send_all(&answer, sizeof answer);
   while (peer.receive(block.data(), block.size()) > 0) {
   } // else the answer is lost: closing with unread data resets the connection
@@ -184,10 +196,13 @@ void serve(int port) {
   }
 }
 
-[[nodiscard]] double median_round_trip_s(const sockaddr_in& address, int pings) {
+[[nodiscard]] double median_round_trip_s(const sockaddr_in& address, int pings, double most_s) {
   const auto peer = connected(address, asks_echo);
   std::vector<double> trips;
+  const auto begin = Clock::now();
   for (int k = -pings / 10; k < pings; ++k) {
+    if (!trips.empty() && seconds(Clock::now() - begin) > most_s)
+      break;
     char byte = 0;
     const auto trip = timed([&] {
       peer.send_all(&byte, 1);
@@ -201,8 +216,17 @@ void serve(int port) {
   return *middle;
 }
 
-[[nodiscard]] Counted received(const sockaddr_in& address, double for_s) {
+struct Sent {
+  Counted counted;
+  double late_s;
+};
+
+// `at_s` on CLOCK_MONOTONIC: several senders start together.
+[[nodiscard]] Sent sent(const sockaddr_in& address, double for_s, double at_s) {
   const auto peer = connected(address, asks_count);
+  const double early_s = at_s - seconds(Clock::now().time_since_epoch());
+  if (early_s > 0)
+    std::this_thread::sleep_for(std::chrono::duration<double>(early_s));
   peer.send_all(&for_s, sizeof for_s);
   const std::vector<char> block(block_B);
   pollfd ready{peer.get(), POLLIN | POLLOUT, 0};
@@ -219,7 +243,7 @@ void serve(int port) {
   peer.receive_all(&answer, sizeof answer);
   const linger at_once{1, 0}; // what is still queued is of no use
   ::setsockopt(peer.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  return answer;
+  return {answer, at_s > 0 ? std::max(0.0, -early_s) : 0.0};
 }
 
 [[nodiscard]] int run(int argc, char** argv) {
@@ -235,13 +259,15 @@ void serve(int port) {
   const auto address = address_of(to, arguments.number("--port", 0, 1, 65535));
   const double for_s = arguments.number("--for", 0.2, 0.001, 3600.0);
   const int pings = arguments.number("--pings", 100, 10, 1000000);
+  const double at_s = arguments.number("--at", 0.0, 0.0, 1e12);
   arguments.finish();
-  const double round_trip_s = median_round_trip_s(address, pings);
-  const auto [bytes, elapsed_s] = received(address, for_s);
+  const double round_trip_s = median_round_trip_s(address, pings, for_s);
+  const auto [counted, late_s] = sent(address, for_s, at_s);
   const auto answer = json::Object()
                           .add("round_trip_s", round_trip_s)
-                          .add("bytes", bytes)
-                          .add("elapsed_s", elapsed_s);
+                          .add("bytes", counted.bytes)
+                          .add("elapsed_s", counted.elapsed_s)
+                          .add("late_s", late_s);
   std::printf("%s\n", answer.text().c_str());
   return 0;
 }
