@@ -37,6 +37,7 @@ from seatrial.report.schemas import DOCUMENTS, schema
 
 OPEN = {
     "check-1": {"check-1"},
+    "cluster-1": set(),
     "compare-1": set(),
     "fabric-1": set(),
     "folders-1": set(),

@@ -28,7 +28,7 @@ def manual_page() -> str:
         *_options(group, context),
         ".SH COMMANDS",
     ]
-    for name, command in group.commands.items():
+    for name, command in _commands(group):
         usage = " ".join(command.collect_usage_pieces(context))
         lines += [
             f".SS {_text(f'{name} {usage}')}",
@@ -44,8 +44,17 @@ def manual_page() -> str:
         ".SH ENVIRONMENT",
         *_item("NO_COLOR", "No colours on a terminal."),
         *_item("SEATRIAL_CACHE", "The folder of the programs that were built."),
+        *_item("SEATRIAL_CLUSTER", "The folder of the cluster on this machine; /run/seatrial/cluster by default."),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command with its whole name; those of a group (`results list`) follow it."""
+    for name, command in group.commands.items():
+        yield f"{before}{name}", command
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{before}{name} ")
 
 
 def _options(command: Any, context: Any) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""The helper programs that start and place ranks: found or built before anything is started."""
+"""The helper programs of `launch`, which start and place ranks and measure links: found or built before anything is
+started."""
 
 from __future__ import annotations
 
@@ -38,6 +39,11 @@ def rank_helpers() -> Helpers:
     Raises BuildError if they cannot be built, NoCompilerError if there is no compiler and the cache lacks them.
     """
     return _helpers(cache_folder())
+
+
+def link_probe() -> Path:
+    """The program that measures the links of a cluster, from the cache or built now. Raises BuildError."""
+    return build(_environment(), NATIVE_HEADERS / "launch" / "link_probe.cpp").path
 
 
 @cache

@@ -56,7 +56,8 @@ def _possible(words: Sequence[str], table: Table) -> Iterator[Word]:
     command = table["commands"].get(name)
     if command is None or "--" in before:
         return
-    options = command["options"]
+    inner = next((word for word in before if word in table["groups"].get(name, {})), None)
+    options = (command if inner is None else table["groups"][name][inner])["options"]
     option, equals, value = current.partition("=")
     if equals and option in options:
         yield from _prefixed(f"{option}=", _values(option, [*before, value], options, table))
@@ -65,6 +66,8 @@ def _possible(words: Sequence[str], table: Table) -> Iterator[Word]:
     elif current.startswith("-"):
         yield from ((word, about["help"]) for word, about in options.items())
     else:
+        if inner is None and name in table["groups"]:
+            yield from ((word, about["help"]) for word, about in table["groups"][name].items())
         yield from _arguments(name, current, table)
 
 
@@ -82,8 +85,6 @@ def _arguments(name: str, current: str, table: Table) -> Iterator[Word]:
         yield from ((kind, "") for kind in ("study", "site", "benchmark"))
     if name == "completion":
         yield from ((shell, "") for shell in ("bash", "zsh", "fish"))
-    if name in table["groups"]:
-        yield from table["groups"][name].items()
     if name in ("compare", "report", "export", "query", "history", "results"):
         yield from _folders(current)
 

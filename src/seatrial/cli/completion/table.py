@@ -26,12 +26,9 @@ def made_table() -> dict[str, Any]:
     context = group.make_context("seatrial", [], resilient_parsing=True)
     return {
         "options": _options(group, context),
-        "commands": {
-            name: {"help": _first(command.help or ""), "options": _options(command, context)}
-            for name, command in group.commands.items()
-        },
+        "commands": _commands(group, context),
         "groups": {
-            name: {inner: _first(command.help or "") for inner, command in group_of.commands.items()}
+            name: _commands(group_of, context)
             for name, group_of in group.commands.items()
             if hasattr(group_of, "commands")
         },
@@ -46,6 +43,14 @@ def made_table() -> dict[str, Any]:
         "environment": {axis: {"help": "", "values": _VALUES.get(axis, [])} for axis in NAMED},
         "imports": sorted(readers()),
         "dumps": sorted(KINDS),
+    }
+
+
+def _commands(group: Any, context: Any) -> dict[str, Any]:
+    """Name of a command -> its help and options."""
+    return {
+        name: {"help": _first(command.help or ""), "options": _options(command, context)}
+        for name, command in group.commands.items()
     }
 
 

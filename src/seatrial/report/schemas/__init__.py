@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_type
 from seatrial.model.json_shape import SHAPES, Keywords, fields
 from seatrial.model.machine_document import MachineJson
 from seatrial.report.documents.check import CheckJson
+from seatrial.report.documents.cluster import ClusterJson
 from seatrial.report.documents.compare import CompareJson
 from seatrial.report.documents.fabric import FabricJson
 from seatrial.report.documents.folders import FoldersJson
@@ -26,6 +27,7 @@ _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", Non
 
 DOCUMENTS: dict[str, type] = {
     "check-1": CheckJson,
+    "cluster-1": ClusterJson,
     "compare-1": CompareJson,
     "fabric-1": FabricJson,
     "folders-1": FoldersJson,

@@ -1,0 +1,48 @@
+"""Whether what ranks sent to other nodes has passed the links of these nodes.
+
+MPI libraries that take two nodes for one pass messages through memory; a run like that measures no network. The bytes
+that an interface counts include headers and repeated packets, so they cannot be fewer than the payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seatrial.model.spelling import show
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that a node sends and receives: counted on its interfaces, or the payload that its ranks exchange with
+    those on other nodes."""
+
+    sent_B: int
+    received_B: int
+
+    def since(self, before: Traffic) -> Traffic:
+        """The bytes since an earlier count."""
+        return Traffic(self.sent_B - before.sent_B, self.received_B - before.received_B)
+
+
+def traffic_missing(payload: Mapping[str, Traffic], counted: Mapping[str, Traffic]) -> str:
+    """Why the payload cannot have passed the links, "" if it can. Both are by node, for the same span of time.
+
+    A node without counters, and one whose counters went back, prove nothing.
+    """
+    for node, asked in payload.items():
+        seen = counted.get(node)
+        if seen is None:
+            return f"the interfaces of {node} were not counted"
+        for what, least_B, found_B in (
+            ("sent", asked.sent_B, seen.sent_B),
+            ("received", asked.received_B, seen.received_B),
+        ):
+            if found_B < 0:
+                return f"the interfaces of {node} count fewer bytes {what} than before"
+            if found_B < least_B:
+                return (
+                    f"the ranks on {node} {what} {show(least_B, 'B')}, but its interfaces counted "
+                    f"{show(found_B, 'B')}: the rest did not pass the link"
+                )
+    return ""

@@ -1,0 +1,31 @@
+"""Starts processes that outlive this one; whoever starts one records how it is ended."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+
+def start_detached(
+    words: Sequence[str], environment: Mapping[str, str], log: Path, before: Callable[[], None] = lambda: None
+) -> int:
+    """Start a process in a session of its own, in the root folder, without standard input; what it prints is appended
+    to `log`. `before` runs in it first, in a copy of this process. The process's id.
+
+    Not through the guard, which would end it with this process. Raises OSError, and subprocess.SubprocessError if
+    `before` raises.
+    """
+    with log.open("ab") as printed:
+        process = subprocess.Popen(
+            list(words),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=printed,
+            cwd="/",
+            start_new_session=True,
+            preexec_fn=before,
+        )
+    process.returncode = 0  # nobody waits for it
+    return process.pid

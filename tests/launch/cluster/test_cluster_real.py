@@ -1,0 +1,303 @@
+"""A cluster on this machine, with a real Slurm and both MPI libraries: what runs on it, and that nothing stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.in_process import seatrial_here
+from published_schemas import check
+
+from seatrial.launch.cluster import tools
+from seatrial.launch.cluster.home import Home
+from seatrial.launch.cluster.state import State
+from seatrial.launch.cluster.traffic import count_traffic
+from seatrial.model.link_traffic import Traffic, traffic_missing
+
+pytestmark = [pytest.mark.real, pytest.mark.parallel]
+
+_CANNOT = ("not installed", "is not mounted here", "cannot be made")
+"""What `up` says where a machine refuses namespaces or control groups, or has no Slurm."""
+_TREE = ("--tree", "2x2,4:1", "--link", "400mbit", "--node", "2:link=100mbit,quota=80%,memory=2GiB")
+_MESSAGE_B = 1 << 20
+_INTERFACES = Path("/sys/class/net")
+_RING = """
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+static char data[1 << 20];
+int main(int argc, char **argv) {
+  int rank, ranks;
+  char host[64];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Sendrecv_replace(data, sizeof data, MPI_CHAR, (rank + 1) % ranks, 0, (rank + ranks - 1) % ranks, 0,
+                       MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  gethostname(host, sizeof host);
+  printf("%d of %d on %s\\n", rank, ranks, host);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def need_a_cluster() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    try:
+        tools.find_tools()
+    except tools.ClusterError as error:
+        pytest.skip(str(error))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test has its cluster, apart from that of the user."""
+
+    folder: Path
+
+    def seatrial(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.words(*arguments), env=self.variables(), capture_output=True, text=True, timeout=120,
+                              check=False, **options)  # fmt: skip
+
+    def started(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(self.words(*arguments), env=self.variables(), text=True, **options)
+
+    @staticmethod
+    def words(*arguments: str) -> list[str]:
+        return [sys.executable, "-m", "seatrial", "cluster", *arguments]
+
+    def variables(self) -> dict[str, str]:
+        return {**os.environ, "SEATRIAL_CLUSTER": str(self.folder)}
+
+    def leftovers(self, name: str) -> list[str]:
+        """What is left of a cluster with this name (of its control groups): files, groups, processes, mounts."""
+        found = [str(self.folder)] if self.folder.exists() else []
+        found += map(str, Path("/sys/fs/cgroup").glob(f"**/{name}"))
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_text(errors="replace")
+                if f"/{name}" in (process / "cgroup").read_text() or str(self.folder) in words:
+                    found.append(words.replace("\0", " "))
+            except OSError:
+                continue
+        return found + [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if name in line]
+
+
+def new_place() -> Iterator[Place]:
+    need_a_cluster()
+    above = Path(tempfile.mkdtemp(prefix="seatrial-", dir="/run"))
+    above.chmod(0o755)
+    place = Place(above / "c")
+    interfaces = set(_INTERFACES.iterdir())
+    yield place
+    place.seatrial("down")
+    assert set(_INTERFACES.iterdir()) == interfaces
+    shutil.rmtree(above)
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    yield from new_place()
+
+
+@dataclass(frozen=True)
+class Up:
+    place: Place
+    document: dict[str, Any]
+
+    def on(self, *words: str, node: str = "1", **options: Any) -> subprocess.CompletedProcess[str]:
+        return self.place.seatrial("exec", "--node", node, "--", *words, **options)
+
+    @property
+    def state(self) -> State:
+        state = Home(self.place.folder).read_state()
+        assert state is not None
+        return state
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Up]:
+    for place in new_place():
+        done = place.seatrial("up", *_TREE, "--format", "json")
+        if done.returncode == 3 and any(words in done.stderr for words in _CANNOT):
+            pytest.skip(done.stderr.strip())
+        assert done.returncode == 0, done.stderr
+        yield Up(place, json.loads(done.stdout))
+
+
+def test_every_node_is_idle_and_no_link_is_faster_than_asked(cluster: Up) -> None:
+    check(cluster.document, "cluster-1")
+    nodes, switches = cluster.document["nodes"], cluster.document["switches"]
+    assert cluster.document["state"] == "up"
+    assert [(node["name"], node["slurm"], node["switch"]) for node in nodes] == [
+        ("n1", "idle", "leaf1"), ("n2", "idle", "leaf1"), ("n3", "idle", "leaf2"), ("n4", "idle", "leaf2"),
+    ]  # fmt: skip
+    links = [node["link"] for node in nodes] + [switch["uplink"] for switch in switches if switch["uplink"]]
+    assert [link["asked_Bps"] * 8e-6 for link in links] == [400, 100, 400, 400, 200, 200]
+    for link in links:
+        assert 0 < link["out_Bps"] < 1.05 * link["asked_Bps"] and 0 < link["in_Bps"] < 1.05 * link["asked_Bps"]
+        assert link["round_trip_s"] > 0
+    assert nodes[3]["link"]["against"] == ["n3"] and switches[1]["uplink"]["against"] == ["n3", "n4"]
+
+
+def test_a_second_cluster_is_refused(cluster: Up) -> None:
+    done = cluster.place.seatrial("up", "--nodes", "2", "--link", "1gbit")
+    assert done.returncode == 2 and "already there" in done.stderr
+    assert json.loads(cluster.place.seatrial("status", "--format", "json").stdout) == cluster.document
+
+
+def test_a_command_has_its_input_output_and_exit_status(cluster: Up, tmp_path: Path) -> None:
+    done = cluster.on("sh", "-c", "cat; hostname; pwd; exit 7", node="n3", input="given\n", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (7, f"given\nn3\n{tmp_path}\n")
+    assert cluster.on("nosuch").returncode == 127
+    assert cluster.on("true", node="5").returncode == 2
+
+
+def test_a_command_gets_the_signals_of_seatrial(cluster: Up) -> None:
+    script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+    with cluster.place.started("exec", "--", "sh", "-c", script, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stdout.readline() == "ready\n"
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=20) == 5
+
+
+def test_slurm_starts_tasks_within_the_limits_of_their_node(cluster: Up) -> None:
+    done = cluster.on("srun", "-N", "4", "-l", "sh", "-c", "hostname; cat /proc/self/cgroup")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split(": ", 1) for line in done.stdout.splitlines()]
+    for rank in range(4):
+        own = [text for number, text in lines if number.strip() == str(rank)]
+        assert own[0] == f"n{rank + 1}" and any(line.endswith(f"/n{rank + 1}") for line in own)
+    groups = Home(cluster.place.folder).read_journal()
+    assert groups is not None
+
+    def limit(name: str) -> list[str]:
+        return [(folder / name).read_text().strip() for folder in groups.of("n2") if (folder / name).exists()]
+
+    assert limit("memory.max") + limit("memory.limit_in_bytes") == [str(2 << 30)]
+    quota_us = round(0.8 * 100_000 * len(cluster.document["nodes"][1]["cpus"]))
+    assert limit("cpu.max") in ([], [f"{quota_us} 100000"]) and limit("cpu.cfs_quota_us") in ([], [str(quota_us)])
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder = tmp_path_factory.mktemp("ring")
+
+    def build(mpi: str) -> Path:
+        compiler = shutil.which(f"mpicc.{mpi}")
+        if compiler is None:
+            pytest.skip(f"needs mpicc.{mpi}")
+        if not (folder / mpi).exists():
+            (folder / "ring.c").write_text(_RING)
+            subprocess.run([compiler, "-o", str(folder / mpi), str(folder / "ring.c")], check=True)
+        return folder / mpi
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("mpi", "launcher"),
+    [
+        ("openmpi", "srun -N 4 --mpi=pmix"),
+        ("mpich", "srun -N 4 --mpi=pmi2"),
+        ("openmpi", "salloc -Q -N 4 mpirun.openmpi"),
+        ("mpich", "salloc -Q -N 4 mpirun.mpich"),
+    ],
+)
+def test_messages_of_mpi_pass_the_links(mpi: str, launcher: str, cluster: Up, ring: Callable[[str], Path]) -> None:
+    before = count_traffic(cluster.state)
+    done = cluster.on(*launcher.split(), str(ring(mpi)))
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"{rank} of 4 on n{rank + 1}" for rank in range(4)]
+    counted = {node: after.since(before[node]) for node, after in count_traffic(cluster.state).items()}
+    payload = dict.fromkeys(counted, Traffic(_MESSAGE_B, _MESSAGE_B))
+    assert traffic_missing(payload, counted) == ""
+    twice = dict.fromkeys(counted, Traffic(2 * _MESSAGE_B, 2 * _MESSAGE_B))
+    assert "did not pass the link" in traffic_missing(twice, counted)
+
+
+def test_a_node_without_slurmd_is_named_and_goes_with_the_rest(cluster: Up) -> None:
+    """The last test of this cluster, which it ends; some process still runs on a node then."""
+    os.kill(cluster.state.processes["n2"]["slurmd"], signal.SIGKILL)
+    shown = cluster.place.seatrial("status")
+    assert shown.returncode == 0 and "n2: slurmd ended" in shown.stdout
+    name = cluster.state.name
+    with cluster.place.started("exec", "--", "sh", "-c", "echo on; sleep 600 & wait", stdout=subprocess.PIPE) as busy:
+        assert busy.stdout is not None and busy.stdout.readline() == "on\n"
+        assert cluster.on(*cluster.place.words("down")).returncode == 2, "a node cannot end its own cluster"
+        assert cluster.place.leftovers(name)
+        assert cluster.place.seatrial("down").returncode == 0
+    assert not cluster.place.leftovers(name)
+    for words, status in ((("down",), 0), (("status",), 0), (("exec", "--", "true"), 2)):
+        assert cluster.place.seatrial(*words).returncode == status
+
+
+@pytest.mark.parametrize(
+    ("seen", "number"),
+    [
+        ("journal", signal.SIGKILL),
+        ("n2/boot_id", signal.SIGKILL),
+        ("n2/slurmd.printed", signal.SIGKILL),
+        ("n2/slurmd.printed", signal.SIGTERM),
+    ],
+)
+def test_nothing_stays_of_an_up_that_is_killed(seen: str, number: int, place: Place) -> None:
+    with place.started("up", "--nodes", "2", "--link", "1gbit", stderr=subprocess.DEVNULL) as starting:
+        until = time.monotonic() + 60
+        while not (place.folder / seen).exists():
+            assert starting.poll() is None and time.monotonic() < until
+            time.sleep(0.002)
+        (top, *_) = json.loads((place.folder / "journal").read_text())["tops"]
+        starting.send_signal(number)
+    name = Path(top).name
+    if number == signal.SIGTERM:
+        assert starting.returncode == 128 + signal.SIGTERM
+    else:
+        assert "did not finish" in place.seatrial("status").stdout
+        assert place.seatrial("up", "--nodes", "2", "--link", "1gbit").returncode == 2
+        assert place.seatrial("down").returncode == 0
+    assert not place.leftovers(name)
+
+
+def test_a_delay_that_cannot_be_had_leaves_nothing(place: Place) -> None:
+    done = place.seatrial("up", "--nodes", "2", "--link", "1gbit,50us")
+    if done.returncode == 0:
+        pytest.skip("this kernel has netem")
+    assert done.returncode == 3 and "no netem" in done.stderr and not place.folder.exists()
+
+
+def test_root_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    done = seatrial_here("cluster", "up", "--nodes", "2", "--link", "1gbit", cwd=tmp_path)
+    assert done.returncode == 3 and "needs root" in done.stderr
+
+
+def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    monkeypatch.setattr(tools, "SYSTEM_PATH", str(tmp_path))
+    done = seatrial_here("cluster", "up", "--nodes", "2", "--link", "1gbit", cwd=tmp_path)
+    assert done.returncode == 3 and "apt install slurmctld slurmd slurm-client munge" in done.stderr
+
+
+def test_a_folder_that_others_cannot_reach_is_refused(tmp_path: Path) -> None:
+    need_a_cluster()
+    closed = Path(tempfile.mkdtemp(prefix="seatrial-", dir="/run"))
+    try:
+        done = Place(closed / "c").seatrial("up", "--nodes", "2", "--link", "1gbit")
+        assert done.returncode == 2 and "munged" in done.stderr and not (closed / "c").exists()
+    finally:
+        closed.rmdir()
