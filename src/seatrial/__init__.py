@@ -1,8 +1,8 @@
 """seatrial: sea trials for HPC machines.
 
 `discover`, `run`, `versus`, `results`, `compare` and `profile` do the same as the commands of these names (`versus`:
-`run --versus`), `discover_fabric` as `discover` of a fabric. They raise `SeatrialError`; docs/python.md has examples. Each
-name is loaded at its first use.
+`run --versus`), `discover_fabric` as `discover` of a fabric. They raise `SeatrialError`; docs/python.md has examples.
+Each name is loaded at its first use.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def test_a_program_that_fails_says_so_itself(options: list[str], said: str, tmp_
 @pytest.mark.real
 @pytest.mark.lab
 def test_a_comparison_is_one_document_and_a_gate(tmp_path: Path) -> None:
-    arguments = ["--versus", "sleep 0.01", "sleep 0.02", "--budget", "4s", "--results", "r"]
+    arguments = ["--versus", "sleep 0.01", "sleep 0.02", "--set", "most_runs=3", "--results", "r"]
     done = seatrial_here("run", *arguments, "--fail-on", "slower", "--format", "json", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     document = json.loads(done.stdout)

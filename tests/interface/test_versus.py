@@ -86,7 +86,7 @@ def test_programs_in_turns_inherit_nothing_of_the_turns(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.lab
 def test_two_programs_are_measured_in_turns_and_compared(tmp_path: Path) -> None:
-    found = seatrial.versus("sleep 0.02", "sleep 0.03", results=tmp_path / "r", budget_s=4)
+    found = seatrial.versus("sleep 0.02", "sleep 0.03", results=tmp_path / "r", set={"most_runs": 3})
     assert found.study is not None and found.problem is None
     (compared,) = found.study.compared
     wall = next(one for one in compared.comparisons if one.figure == "wall")
@@ -96,5 +96,5 @@ def test_two_programs_are_measured_in_turns_and_compared(tmp_path: Path) -> None
     assert {one.figure for one in compared.comparisons if one.is_secondary} >= {"cpu_time", "voluntary_switches"}
     turns = [repeat.turns for figure in found.experiments[0].figures[:1] for repeat in figure.repeats]
     assert all(len(own) >= 3 for own in turns)
-    again = seatrial.versus("sleep 0.02", "sleep 0.03", results=tmp_path / "r", budget_s=4)
+    again = seatrial.versus("sleep 0.02", "sleep 0.03", results=tmp_path / "r", set={"most_runs": 3})
     assert all(one.reused for one in again.experiments)
