@@ -1,7 +1,8 @@
 """seatrial: sea trials for HPC machines.
 
-`discover`, `run`, `results`, `compare` and `profile` do the same as the commands of these names, `discover_fabric` as
-`discover` of a fabric. They raise `SeatrialError`; docs/python.md has examples. Each name is loaded at its first use.
+`discover`, `run`, `versus`, `results`, `compare` and `profile` do the same as the commands of these names (`versus`:
+`run --versus`), `discover_fabric` as `discover` of a fabric. They raise `SeatrialError`; docs/python.md has examples.
+Each name is loaded at its first use.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from seatrial.interface.results import results as results
     from seatrial.interface.run import RunResult as RunResult
     from seatrial.interface.run import run as run
+    from seatrial.interface.versus import versus as versus
     from seatrial.model.comparison import Comparison as Comparison
     from seatrial.model.comparison import Verdict as Verdict
     from seatrial.model.fabric import Fabric as Fabric
@@ -47,6 +49,7 @@ else:
         "interface.profile": ("ProfileResult", "profile"),
         "interface.results": ("Results", "results"),
         "interface.run": ("RunResult", "run"),
+        "interface.versus": ("versus",),
         "model.comparison": ("Comparison", "Verdict"),
         "model.fabric": ("Fabric",),
         "model.figure_result": ("ExperimentResult", "FigureResult"),

@@ -14,6 +14,9 @@ from engine.planted_faults import Edits, with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
+from seatrial.engine.engine import run_experiments
+from seatrial.engine.events import Silent
+from seatrial.errors import UsageError
 from seatrial.model.benchmark import Native
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
@@ -21,6 +24,8 @@ from seatrial.model.parameter import Params
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
 from seatrial.plan.points import Point, resolve
+from seatrial.stats.stopping import StoppingRule
+from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 real = pytest.mark.real
@@ -55,12 +60,28 @@ def test_words_reach_the_program_as_they_are() -> None:
     point = plan(made_up_machine(), argv=["prog", "", "--cpus", "a b"])
     assert arguments(point.parameters) == [
         *("--words", "4", "--word-0", "prog", "--word-1", "", "--word-2", "--cpus", "--word-3", "a b"),
+        *("--runs", "1000", "--warmup", "0"),
     ]
+
+
+def test_what_belongs_to_the_program_reaches_it_too() -> None:
+    given = {"prepare": ["sync"], "cleanup": ["rm", "x y"], "input": "in put", "expect": 3, "warmup": 2, "most_runs": 5}
+    point = plan(made_up_machine(), argv=["prog"], **given)
+    assert arguments(point.parameters) == [
+        *("--words", "1", "--word-0", "prog", "--expect", "3", "--runs", "5", "--warmup", "2"),
+        *("--prepare", "1", "--prepare-0", "sync", "--cleanup", "2", "--cleanup-0", "rm", "--cleanup-1", "x y"),
+        *("--input", "in put"),
+    ]
+    with pytest.raises(UsageError, match="expect cannot be 256"):
+        plan(made_up_machine(), expect=256)
 
 
 def test_its_file_is_part_of_what_is_measured() -> None:
     assert isinstance(COMMAND.program, Native) and COMMAND.program.commands is not None
-    assert list(COMMAND.program.commands({"argv": ("prog", "other")})) == ["prog"]
+    point = plan(made_up_machine(), argv=["prog", "other"], prepare=["drop", "caches"], input="data")
+    assert list(COMMAND.program.commands(point.parameters)) == ["prog", "drop"]
+    assert COMMAND.program.inputs is not None
+    assert list(COMMAND.program.inputs(point.parameters)) == ["other", "data"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +117,8 @@ def test_more_cpu_time_than_its_cpus_have_is_no_measurement(used_s: float, holds
 def test_a_program_is_timed(tmp_path: Path, live_machine: Machine) -> None:
     record = measured(tmp_path, live_machine, "sleep", "0.05")
     assert record.outcome.is_ok, record.outcome
-    (sample,) = record.samples
+    sample, *others = (sample for sample in record.samples if sample.series == "wall")
+    assert others  # a short program is run again and again
     assert sample.series == "wall" and sample.elapsed_s >= 0.05
     assert sample.extra["user_s"] + sample.extra["system_s"] < 0.05 and sample.extra["voluntary_switches"] >= 1
     notes = record.seen["notes"]
@@ -126,6 +148,20 @@ def test_what_the_program_uses_is_told(tmp_path: Path, live_machine: Machine) ->
 
 
 @real
+def test_only_the_output_of_the_last_run_is_kept_and_each_reads_its_input(
+    tmp_path: Path, live_machine: Machine
+) -> None:
+    (tmp_path / "input").write_text("what it reads\n")
+    folder = ResultsFolder.create(tmp_path / "results")
+    settings = {"argv": ("cat",), "input": str(tmp_path / "input"), "most_runs": "3"}
+    ready = make_ready(COMMAND, live_machine, folder, **settings)
+    run_experiments([ready], live_machine, folder, StoppingRule(maximum=1, minimum=1), Silent(), keep=True)
+    (record,) = read_contents(folder).records[ready.experiment.id]
+    assert [sample.i for sample in record.samples if sample.series == "wall"] == [0, 1, 2]
+    (output,) = folder.path.glob("artefacts/*/*/stdout")
+    assert output.read_text() == "what it reads\n"
+
+
 @real
 def test_the_cpus_that_a_wrapper_leaves_are_recorded(tmp_path: Path, live_machine: Machine) -> None:
     """taskset changes them after its start: those of the first look were wrong."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +59,27 @@ def test_pairs_come_from_one_block() -> None:
     first, second = member([1.0, 2.0, 3.0]), member([20.0, 30.0], first_block=1)
     assert paired(first, second, FMA) == [(2.0, 20.0), (3.0, 30.0)]
     assert paired(first, member([1.0], first_block=9), FMA) == []
+
+
+def test_what_only_accompanies_a_figure_decides_nothing() -> None:
+    """Context switches may never be precise, or zero."""
+
+    def side(level: float, seed: int) -> Member:
+        made = member([], first_block=0)
+        made.ready = replace(made.ready, point=plan_points(["command"], {}, MACHINE)[0])
+        walls = noisy(LOOKS[0], level, seed=seed)
+        switches = [float(n % 3) for n in range(LOOKS[0])]
+        made.ok_repeats = [
+            MadeUp(n, 0.5, f"block:{n}", {("wall", ()): wall, ("voluntary_switches", ()): count})
+            for n, (wall, count) in enumerate(zip(walls, switches, strict=True))
+        ]
+        return made
+
+    group = Group([side(1.0, 1), side(1.2, 2)])
+    assert Compared(Pool(1e9), 0.01, 100).has_enough(group)
+    named = Compared(Pool(1e9), 0.01, 100, figures=frozenset({"voluntary_switches"}))
+    assert not named.has_enough(group)  # a study that asks for it
+    assert Pooled(Pool(1e9), 0.01, 100).has_enough(group)
 
 
 @pytest.mark.parametrize("n", [LOOKS[0] - 1, LOOKS[0], LOOKS[0] + 1])

@@ -12,7 +12,7 @@ from store.test_store import EXPERIMENT, record
 from seatrial.errors import StoreError
 from seatrial.store import writer as writing
 from seatrial.store.contents import read_contents
-from seatrial.store.file_system import is_remote
+from seatrial.store.file_system import is_local, is_remote
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
@@ -43,6 +43,22 @@ def test_a_record_that_the_server_does_not_take_is_one_error_and_nothing_is_lost
     assert [one.repeat for one in found.records[EXPERIMENT.id]] == [0, 2] and not found.damaged
 
 
+@pytest.mark.parametrize(("local", "synced"), [(True, 2), (False, 11)])
+def test_a_record_reaches_a_local_disk_at_the_end_and_a_server_at_once(
+    folder: ResultsFolder, monkeypatch: pytest.MonkeyPatch, local: bool, synced: int
+) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(writing, "is_local", lambda path: local)
+    monkeypatch.setattr(writing, "_SYNC_EVERY_S", 1000.0)
+    monkeypatch.setattr(writing.os, "fdatasync", calls.append)
+    writer = RecordWriter(folder, "host")
+    for repeat in range(10):
+        writer.append(record(repeat))
+        writer.sync()
+    writer.close()
+    assert len(calls) == synced
+
+
 def test_an_error_at_the_close_is_reported(folder: ResultsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = RecordWriter(folder, "host")
     writer.append(record(0))
@@ -61,5 +77,6 @@ def test_the_type_of_a_mount_decides(tmp_path: Path, kind: str, remote: bool) ->
         "21 1 0:99999 / /other rw - nfs4 server:/x rw\n"
         f"22 1 {os.major(device)}:{os.minor(device)} / {tmp_path} rw,noatime shared:1 master:2 - {kind} source rw\n"
     )
-    assert is_remote(tmp_path, mounts) is remote
+    assert is_remote(tmp_path, mounts) is remote and is_local(tmp_path, mounts) is (kind == "ext4")
     assert not is_remote(tmp_path, tmp_path / "missing") and not is_remote(tmp_path / "missing", mounts)
+    assert not is_local(tmp_path, tmp_path / "missing")

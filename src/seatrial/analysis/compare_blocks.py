@@ -58,7 +58,8 @@ def compare_blocks(
 def _planned(
     points: Sequence[Pairs], steps: Sequence[Steps], margin: float, family: int, rule: Sequential, match: Match
 ) -> list[Replay]:
-    is_finished = rule.is_spent or len(points[0]) >= rule.maximum
+    # Another figure decided the number of blocks of a secondary one, so it is read at their end.
+    is_finished = rule.is_spent or len(points[0]) >= rule.maximum or match.is_secondary
     higher = match.better is Better.HIGHER
     return replay_curve(points, margin, higher, family, rule.ends, is_finished=is_finished, steps=steps)
 
@@ -98,7 +99,7 @@ def _comparison(
     family: int,
 ) -> Comparison:
     used = blocks[: result.blocks]
-    stopped = Stopped.NOT_PLANNED if rule is None else _stopped(result, rule)
+    stopped = Stopped.NOT_PLANNED if rule is None else _stopped(result, rule, match)
     design = Design(result.blocks, () if rule is None else LOOKS, stopped, result.alpha, result.statistic)
     baseline, candidate = match.baseline, match.candidate
     if not isinstance(baseline, Measured) or not isinstance(candidate, Measured):
@@ -109,11 +110,13 @@ def _comparison(
     return comparison_of(match, sides, intervals, margin, family, design, p, pairs, half_steps=result.half_steps)
 
 
-def _stopped(result: Replay, rule: Sequential) -> Stopped:
+def _stopped(result: Replay, rule: Sequential, match: Match) -> Stopped:
     if result.stopped_at_look is not None:
         return Stopped.DECIDED
     if result.blocks >= rule.maximum:
         return Stopped.MAXIMUM
+    if match.is_secondary:
+        return Stopped.NOT_PLANNED
     return Stopped.BUDGET if rule.is_spent else Stopped.UNFINISHED
 
 

@@ -250,6 +250,7 @@ def summarised(
         attainable=_declared(lambda: figure.attainable(params), ALL_OF_IT),
         one_limit_over=figure.one_limit_over,
         customary=_declared(lambda: "" if figure.customary is None else figure.customary(params, middle), ""),
+        is_secondary=figure.is_secondary,
     )
 
 

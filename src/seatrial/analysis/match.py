@@ -54,6 +54,7 @@ class Match:
     better: Better
     figure: str
     rule: Sequential | None = None
+    is_secondary: bool = False
 
 
 def side_of(measured: Measured, values: Sequence[RepeatValue]) -> Side:
@@ -100,6 +101,7 @@ def comparison_of(
         p_family=p,
         pairs=tuple(pairs),
         resolution=math.expm1(half_steps),
+        is_secondary=match.is_secondary,
     )
     return replace(found, note=_note(found))
 

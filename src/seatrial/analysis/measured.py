@@ -58,6 +58,7 @@ def matches(
             figure.better,
             figure.name,
             rule,
+            figure.is_secondary,
         )
         for figure in baseline.result.figures
         if (not figures or figure.name in figures)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 
 from seatrial.analysis.needed_repeats import needed_repeats
-from seatrial.model.comparison import Comparison, Stopped, Verdict
+from seatrial.model.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.needed_budget import NeededBudget
 
 ROOM = 1.1
@@ -21,7 +21,7 @@ def needed_budget(
     `repeat_s` has the mean time of a repeat by the id of its experiment, `spent_s` the time that the study took so far,
     both in seconds. Sides that are measured in the same blocks need as many as the comparison that needs most.
     """
-    comparisons = list(comparisons)
+    comparisons = decisive(comparisons)
     points = Counter(map(_curve, comparisons))
     undecided = [one for one in comparisons if _is_short_of_repeats(one)]
     if not undecided:

@@ -185,7 +185,7 @@ def by_node(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int],
     groups: dict[tuple[object, ...], tuple[ExperimentResult, FigureResult, dict[str, list[float]]]] = {}
     for result in results:
         same = (result.experiment.benchmark, _key(result.experiment.parameters), result.experiment.environment)
-        for figure in result.figures:
+        for figure in (one for one in result.figures if not one.is_secondary):
             key = (*same, figure.name, point_key(figure.point))
             _, _, values = groups.setdefault(key, (result, figure, {}))
             for repeat in figure.repeats:
@@ -204,7 +204,7 @@ def by_repeat(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int
     found: list[Screened] = []
     several = len(set(hosts.values())) > 1
     for result in results:
-        for figure in result.figures:
+        for figure in (one for one in result.figures if not one.is_secondary):
             own: dict[str, dict[str, list[float]]] = {}
             for repeat in figure.repeats:
                 host = hosts.get((result.id, repeat.repeat), "")

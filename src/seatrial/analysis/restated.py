@@ -16,6 +16,8 @@ def restated_figures(comparisons: Iterable[Comparison]) -> Mapping[tuple[Hashabl
     """(sides, figure) -> the earlier figure that it restates at every point, of the same benchmark and sides."""
     curves: dict[Hashable, dict[str, dict[Hashable, Comparison]]] = {}
     for one in comparisons:
+        if one.is_secondary:  # it is measured by itself
+            continue
         figures = curves.setdefault(sides_of(one), {})
         figures.setdefault(one.figure, {})[_point(one)] = one
     found: dict[tuple[Hashable, str], str] = {}

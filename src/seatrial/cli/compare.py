@@ -54,12 +54,12 @@ def _margin(text: str) -> float:
 
 
 def verdict_status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
-    """1 if a verdict fails; `--fail-on ambiguous` includes slower. A side without results fails as well: a gate must
-    not pass a program that died. Sides that were measured apart have no verdict: these fail if their sessions differ by
-    more than the margin in the wrong direction."""
+    """1 if a verdict fails; `--fail-on ambiguous` includes slower. Secondary figures do not count. A side without
+    results fails as well: a gate must not pass a program that died. Sides that were measured apart have no verdict:
+    these fail if their sessions differ by more than the margin in the wrong direction."""
     if fail_on is None:
         return 0
-    comparisons = [comparison for compared in found for comparison in compared.comparisons]
+    comparisons = [one for compared in found for one in compared.comparisons if not one.is_secondary]
     apart = [comparison for comparison in comparisons if is_apart(comparison)]
     if apart:
         message(

@@ -11,16 +11,20 @@ from seatrial.cli.cluster_options import cluster_app
 from seatrial.cli.help import Commands
 from seatrial.cli.options import (
     RESULTS,
+    CleanupOption,
     CompareFailOn,
+    ExpectOption,
     ExportFormat,
     FailOn,
     FileKind,
     Format,
     FormatOption,
     FromOption,
+    InputOption,
     LiveOption,
     OutputOption,
     PictureFormat,
+    PrepareOption,
     QueryFormat,
     QuietOption,
     ResultsOption,
@@ -28,8 +32,10 @@ from seatrial.cli.options import (
     Shell,
     SiteOption,
     SystemOption,
+    WarmupOption,
 )
 from seatrial.cli.results_options import results_app
+from seatrial.cli.words import WORDS, WithWords
 from seatrial.version import __version__
 
 app = typer.Typer(
@@ -127,12 +133,25 @@ def list_(
     list_command(name, as_json=output_format is Format.JSON, references=references, site=site, system=system)
 
 
-@app.command(rich_help_panel="Measure")
+@app.command(rich_help_panel="Measure", cls=WithWords)
 def run(
+    context: typer.Context,
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TARGET", help="benchmarks or a study file (default: the standard trial)"),
+        typer.Argument(
+            metavar="TARGET",
+            help="benchmarks, a study file, or `command -- PROGRAM ARGUMENTS` (default: the standard trial)",
+        ),
     ] = None,
+    versus: Annotated[
+        bool,
+        typer.Option("--versus", help="the targets are commands, each in quotes: compare them with the first"),
+    ] = False,
+    warmup: WarmupOption = None,
+    prepare: PrepareOption = None,
+    cleanup: CleanupOption = None,
+    standard_input: InputOption = None,
+    expect: ExpectOption = None,
     settings: SetOption = None,
     budget: Annotated[
         str | None,
@@ -167,7 +186,11 @@ def run(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="a line for every repeat")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Measure benchmarks, a study, or the standard trial."""
+    """Measure benchmarks, a study, or the standard trial.
+
+    `run command -- ./app input` measures a program, `run --versus './a x' './b x'` compares programs.
+    """
+    from seatrial.cli.programs import ProgramOptions
     from seatrial.cli.run import run_command
     from seatrial.model.comparison import Verdict
 
@@ -183,6 +206,9 @@ def run(
         wait=wait,
         ignore_lock_of=ignore_lock_of or (),
         fail_on=None if fail_on is None else Verdict(fail_on.value),
+        is_versus=versus,
+        words=context.meta.get(WORDS),
+        program=ProgramOptions(warmup, prepare, cleanup, standard_input, expect),
         quiet=quiet,
         verbose=verbose,
         as_json=output_format is Format.JSON,

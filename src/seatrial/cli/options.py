@@ -100,6 +100,23 @@ SetOption = Annotated[
 ]
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="only results and problems, no progress and hints")]
+WarmupOption = Annotated[
+    int | None,
+    typer.Option("--warmup", metavar="N", help="of a program: runs before the timed ones in each repeat", min=0),
+]
+PrepareOption = Annotated[
+    str | None, typer.Option("--prepare", metavar="CMD", help="of a program: run this before each run, not timed")
+]
+CleanupOption = Annotated[
+    str | None, typer.Option("--cleanup", metavar="CMD", help="of a program: run this at the end of each repeat")
+]
+InputOption = Annotated[
+    Path | None, typer.Option("--input", metavar="FILE", help="of a program: its standard input (default: empty)")
+]
+ExpectOption = Annotated[
+    int | None,
+    typer.Option("--expect", metavar="STATUS", help="of a program: its exit status (default: 0)", min=0, max=255),
+]
 
 SiteOption = Annotated[
     Path | None, typer.Option("--site", metavar="FILE", help="the site file (default: ~/.config/seatrial/site.yaml)")

@@ -109,5 +109,8 @@ def _bar() -> ProgressBar | None:
 
 
 def _named(point: Point) -> str:
-    words = (point.benchmark.name, parameters_text(masked_parameters(point.parameters)), choice_text(point.environment))
+    """The benchmark with what is not at its default."""
+    defaults = {parameter.name: parameter.default for parameter in point.benchmark.parameters}
+    set_ones = {name: value for name, value in point.parameters.items() if defaults.get(name) != value}
+    words = (point.benchmark.name, parameters_text(masked_parameters(set_ones)), choice_text(point.environment))
     return " ".join(word for word in words if word)

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.compare import verdict_status
 from seatrial.cli.output import message, print_json, style_of
+from seatrial.cli.programs import (
+    NO_PROGRAM,
+    ProgramOptions,
+    checked,
+    merged,
+    print_comparison,
+    program_settings,
+    single_settings,
+)
 from seatrial.cli.progress import TerminalProgress
 from seatrial.errors import UsageError
 from seatrial.interface.run import RunResult, run
 from seatrial.interface.study_file import only_study
+from seatrial.interface.versus import versus, words_of
 from seatrial.model.comparison import Verdict
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import State
@@ -43,18 +55,30 @@ def run_command(
     wait: str | None,
     ignore_lock_of: Sequence[str],
     fail_on: Verdict | None = None,
+    is_versus: bool = False,
+    words: Sequence[str] | None = None,
+    program: ProgramOptions = NO_PROGRAM,
     quiet: bool = False,
     verbose: bool = False,
     as_json: bool,
 ) -> int:
-    """Measure and print; the exit status of CONTRACT."""
-    if fail_on is not None:
-        _refuse_without_verdict(targets, settings)
+    """Measure and print; the exit status of CONTRACT. With `is_versus`, the targets are commands. `words` are those
+    after `--`."""
+    values: dict[str, Any] = dict(parse_settings(settings))
+    commands: list[tuple[str, ...]] = []
+    if is_versus:
+        commands = [checked(words_of(text)) for text in (*targets, *(words or ()))]
+        values = merged(single_settings(values), program.settings())
+    else:
+        targets, of_program = program_settings(targets, words, program)
+        if fail_on is not None:
+            _refuse_without_verdict(targets, settings)
+        values = merged(values, of_program)
     progress = TerminalProgress(quiet=quiet, verbose=verbose)
     try:
-        found = run(
-            *targets,
-            set=parse_settings(settings),
+        measure = partial(versus, *commands) if is_versus else partial(run, *targets)
+        found = measure(
+            set=values,
             results=results,
             budget_s=None if budget is None else parse_seconds(budget),
             again=again,
@@ -69,7 +93,9 @@ def run_command(
         progress.close()
     if found.problem is not None:
         message(f"seatrial: {found.problem}")
-    if as_json:
+    if is_versus:
+        print_comparison(found, as_json=as_json)
+    elif as_json:
         document = results_document(found.experiments, found.environments, found.trial)
         print_json(document if found.study is None else {**document, "study": study_document(found.study)})
     else:
@@ -77,8 +103,8 @@ def run_command(
         print(_by_environment(found, style) if found.study is None else study_text(found.study, style=style))
         if found.trial is not None:
             print("", *style.wrapped(clean(verdict(found.trial).sentence), "answer: "), sep="\n")
-        if not quiet:
-            message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
+    if not as_json and not quiet:
+        message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     for line in nothing_measured(found.experiments):
         message(line)
     status = exit_status(found.experiments, named=bool(targets)) or compared_status(found.study)

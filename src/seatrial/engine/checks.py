@@ -70,12 +70,14 @@ def _interval(low: float, high: float) -> str:
 def impossible_figure(
     benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample], *, is_complete: bool = True
 ) -> Outcome | None:
-    """None if every figure (without `is_complete`: at least one) is present and none exceeds its physical limit."""
+    """None if every figure that is not secondary (without `is_complete`: at least one) is present and none exceeds its
+    physical limit."""
     try:
         found = readings(benchmark, machine, params, samples)
     except UNREADABLE as error:
         return Outcome.invalid("samples", f"a figure cannot be computed from them ({error!r})")
-    missing = {figure.name for figure in benchmark.figures if figure.is_there(params)} - {r.figure.name for r in found}
+    wanted = {figure.name for figure in benchmark.figures if figure.is_there(params) and not figure.is_secondary}
+    missing = wanted - {r.figure.name for r in found}
     if missing and (is_complete or not found):
         return Outcome.invalid("samples", f"none for {', '.join(sorted(missing))}")
     reason = next(filter(None, map(impossible_reason, found)), None)

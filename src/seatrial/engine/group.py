@@ -165,10 +165,15 @@ class Member:
         return self.ok_repeats[self.left_out :]
 
     def figures(self) -> dict[FigureKey, list[float]]:
-        """Figure -> its values in the counted repeats up to the last planned look, in order."""
+        """Figure -> its values in the counted repeats up to the last planned look, in order; without secondary
+        figures."""
         counted = self.ok_repeats[self.left_out : self.left_out + LOOKS[-1]]
-        keys = counted[0].values.keys() if counted else ()
+        keys = [key for key in counted[0].values if not self.is_secondary(key)] if counted else []
         return {key: [repeat.values[key] for repeat in counted if key in repeat.values] for key in keys}
+
+    def is_secondary(self, key: FigureKey) -> bool:
+        """Whether a figure only accompanies others."""
+        return self.ready.point.benchmark.figure(key[0]).is_secondary
 
     @property
     def spent_s(self) -> float:

@@ -203,7 +203,7 @@ class Compared(Pooled):
     """Groups whose members are compared with the first: repeated until every comparison is decided, on one budget.
 
     `family` is the number of comparisons of one figure at one of its points in the whole study; `figures` are those
-    that must be decided (empty: all).
+    that must be decided (empty: all except secondary ones).
     """
 
     margin: float = 0.02
@@ -226,7 +226,7 @@ class Compared(Pooled):
     def _is_decided(self, baseline: Member, candidate: Member) -> bool:
         if len(blocks_of(baseline, candidate)) not in LOOKS:
             return False  # no look is due; figures are not read for nothing
-        keys = [key for key in baseline.counted[0].values if not self.figures or key[0] in self.figures]
+        keys = [key for key in baseline.counted[0].values if self._decides(baseline, key)]
         curves: dict[str, list[FigureKey]] = {}
         for key in keys:
             curves.setdefault(key[0], []).append(key)
@@ -239,6 +239,9 @@ class Compared(Pooled):
             )
             for name, own in curves.items()
         )
+
+    def _decides(self, baseline: Member, key: FigureKey) -> bool:
+        return key[0] in self.figures if self.figures else not baseline.is_secondary(key)
 
     def _is_conclusive(self, points: Sequence[Pairs], steps: Sequence[Steps], better: Better) -> bool:
         """Whether a planned look decides at every point of a curve; without positive values there is no ratio, and no

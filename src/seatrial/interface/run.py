@@ -58,7 +58,7 @@ class RunResult:
 
 
 def run(
-    *targets: str | Path,
+    *targets: str | Path | Study,
     set: Settings | None = None,
     results: str | Path | None = "seatrial-results",
     budget_s: float | None = None,
@@ -71,8 +71,8 @@ def run(
     ignore_lock_of: Sequence[str] = (),
     progress: Listener | None = None,
 ) -> RunResult:
-    """Measure benchmarks (names or declaration files), one study, or without targets the standard trial, and record the
-    results.
+    """Measure benchmarks (names or declaration files), one study (its file, or as a value), or without targets the
+    standard trial, and record the results.
 
     `set` maps a parameter, or an axis of the environment ("environment.mpi"), to its value; a list of values makes one
     experiment for each. `budget_s` is the time for the whole call but for waits (default: 20 s for the repeats of
@@ -94,10 +94,13 @@ def run(
         raise UsageError(f"repeats={repeats}: at least 1 is required", "give a number from 1")
     clock = Clock()
     listener, lock = progress or Silent(), HostLock(wait_s, users_named(ignore_lock_of))
-    names = [str(target) for target in targets]
     with at_site(site, system), _folder(results) as path:
-        names = with_declared(names)
-        study = only_study(names, set or ())
+        names: list[str] = []
+        if len(targets) == 1 and isinstance(targets[0], Study):
+            study: Study | None = targets[0]
+        else:
+            names = with_declared([target.name if isinstance(target, Study) else str(target) for target in targets])
+            study = only_study(names, set or ())
         ResultsFolder.refuse_other(path)
         machine = discover_live()
 

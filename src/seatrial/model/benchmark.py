@@ -99,6 +99,9 @@ class Figure:
     customary: Callable[[Params, float], str] | None = None
     role: Role | HostCopies | None = None
     intensity: Callable[[Params], Intensity | None] | None = None
+    is_secondary: bool = False
+    """Whether it only accompanies the others: it may be missing, and it decides neither when there are enough repeats
+    nor what `--fail-on` returns."""
 
 
 Bound = Callable[[Machine, Params], tuple[float, float]]
@@ -273,6 +276,8 @@ class Benchmark:
     """The parameter sets that `run NAME` measures, of which the best is reported, unless the user sets one of these
     parameters; empty: all defaults."""
     estimate_s: Callable[[Params], float] = lambda params: 1.0
+    probed: Params = field(default_factory=dict)
+    """Defaults that probes need, whose counters are of a whole repeat."""
     verified: bool = True
     """False as long as it was never run on the hardware that it is for; `list` then shows `unverified`."""
 

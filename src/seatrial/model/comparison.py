@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -92,7 +92,7 @@ class Comparison:
     determines the verdict. Both are None if there are too few repeats, or none (a reference). `p_family` is the
     p-value of "the ratio lies within the margin", adjusted for the family. `note` states what limits the verdict.
     `resolution` is the share by which rounding (the timer's step, printed digits) alone may have changed the ratio: it
-    widens both ends of the intervals.
+    widens both ends of the intervals. `is_secondary`: the figure only accompanies another one.
     """
 
     benchmark: str
@@ -114,3 +114,10 @@ class Comparison:
     pairs: Sequence[tuple[float, float]] = field(default=())
     note: str = ""
     resolution: float = 0.0
+    is_secondary: bool = False
+
+
+def decisive(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Those of figures that are not secondary; all if there are no others."""
+    everything = list(comparisons)
+    return [one for one in everything if not one.is_secondary] or everything

@@ -133,10 +133,11 @@ class FigureResult:
     the repeats' shares, and `limit` that of the repeat with the nearest share, so `fraction_of_limit` may differ from
     `median` over `limit` in the last digits.
 
-    `attainable` and `one_limit_over` are those that the figure declares; see `Figure`. `customary` is the median in the
-    unit that users of an application expect, "" if there is no such unit. `dependence` is the correlation of successive
-    repeats, 0 if it is not significant: `ci95` is wider by it, or None. `resolution` is the step that values were
-    rounded to, as a share of the value, in the coarsest repeat: both ends of `ci95` are wider by half of it.
+    `attainable`, `one_limit_over` and `is_secondary` are those that the figure declares; see `Figure`. `customary` is
+    the median in the unit that users of an application expect, "" if there is no such unit. `dependence` is the
+    correlation of successive repeats, 0 if it is not significant: `ci95` is wider by it, or None. `resolution` is the
+    step that values were rounded to, as a share of the value, in the coarsest repeat: both ends of `ci95` are wider by
+    half of it.
     """
 
     name: str
@@ -157,6 +158,7 @@ class FigureResult:
     customary: str = ""
     dependence: float = 0.0
     resolution: float = 0.0
+    is_secondary: bool = False
 
     @property
     def n_repeats(self) -> int:

@@ -44,7 +44,8 @@ def readings(
     benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample], clock_step_s: float = 0.0
 ) -> list[Reading]:
     """The figures of one repeat, in declared order, points in order of appearance. `clock_step_s` is the step of the
-    clock that the samples were timed with, in seconds; 0: unknown.
+    clock that the samples were timed with, in seconds; 0: unknown. It does not limit secondary figures, which are
+    counted, not timed.
 
     Raises one of `UNREADABLE` if values that a figure needs are missing from a sample, or are impossible; the judge
     turns that into `invalid`.
@@ -69,7 +70,7 @@ def readings(
                     len(values),
                     None if figure.limit is None else figure.limit(machine, params, group),
                     tuple(values),
-                    resolution,
+                    0.0 if figure.is_secondary else resolution,
                 )
             )
     return found

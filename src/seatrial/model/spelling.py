@@ -157,7 +157,10 @@ def settings(params: Params, between: str = " ") -> str:
 
 
 def label(name: str, value: Value | None) -> str:
-    """A setting as text: "threads 2", "size 64 KiB" (the suffix of the name is the unit), "nontemporal true"."""
+    """A setting as text: "threads 2", "size 64 KiB" (the suffix of the name is the unit), "nontemporal true"; a command
+    by itself."""
+    if name == "argv":
+        return written(name, value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"{name} {written(name, value)}"
     number = setting_number(name, value).replace(" ", "\N{NO-BREAK SPACE}")

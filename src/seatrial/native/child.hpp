@@ -74,28 +74,28 @@ struct ChildEnd {
 };
 
 // A child process that starts in a fraction of the time of fork: it shares our memory until it runs
-// the other program (Linux, clone(2), CLONE_VM and CLONE_VFORK). Its standard input is empty, it
-// shares our standard output and error, and it is killed when the thread that started it ends.
+// the other program (Linux, clone(2), CLONE_VM and CLONE_VFORK). Its standard input is a file,
+// empty by default; it shares our standard output and error, and it is killed when the thread that
+// started it ends. It may be run again and again.
 class Child {
 public:
-  // Everything that the child needs is prepared here, outside the timed region.
-  Child(std::string path, const std::vector<std::string>& words)
-      : path_(std::move(path)), words_(words), stack_(stack_bytes), parent_(::getpid()) {
+  Child(std::string path, const std::vector<std::string>& words, std::string input = "/dev/null")
+      : path_(std::move(path)), words_(words), input_path_(std::move(input)), stack_(stack_bytes),
+        parent_(::getpid()) {
     for (auto& word : words_)
       argv_.push_back(word.data());
     argv_.push_back(nullptr);
-    input_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (input_ < 0)
-      throw Failure(Exit::system, std::string("cannot open /dev/null: ") + std::strerror(errno));
   }
-  ~Child() { ::close(input_); }
+  ~Child() { close_input(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   // Starts it, calls `started` with its process id, and waits for it to end. `output` >= 0 replaces
-  // its standard output. Throws Failure if it cannot be started.
+  // its standard output. Throws Failure if it cannot be started. Everything that the child needs is
+  // prepared outside the timed region.
   template <class Started>
   [[nodiscard]] ChildEnd run(Started started, int output = -1) {
+    open_input();
     output_ = output;
     error_ = 0;
     ChildEnd end;
@@ -117,6 +117,19 @@ public:
 private:
   static constexpr std::size_t stack_bytes = 64 << 10;
 
+  // Each run reads its input from the beginning.
+  void open_input() {
+    close_input();
+    input_ = ::open(input_path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (input_ < 0)
+      throw Failure(Exit::system, "cannot open " + input_path_ + ": " + std::strerror(errno));
+  }
+
+  void close_input() noexcept {
+    if (input_ >= 0)
+      ::close(std::exchange(input_, -1));
+  }
+
   [[nodiscard]] static std::string why(int error) {
     if (error == ENOEXEC)
       return "not an executable for this machine; a script needs a first line such as #!/bin/sh";
@@ -128,7 +141,8 @@ private:
   // Runs in the child, which shares our memory: system calls only.
   static int become(void* self) {
     auto& child = *static_cast<Child*>(self);
-    ::signal(SIGXFSZ, SIG_DFL); // we ignore it, and exec keeps ignored signals ignored
+    for (const int ignored : {SIGXFSZ, SIGPIPE}) // by us, and exec keeps ignored signals ignored
+      ::signal(ignored, SIG_DFL);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() == child.parent_ && ::dup2(child.input_, STDIN_FILENO) >= 0 &&
         (child.output_ < 0 || ::dup2(child.output_, STDOUT_FILENO) >= 0))
@@ -139,6 +153,7 @@ private:
 
   std::string path_;
   std::vector<std::string> words_;
+  std::string input_path_;
   std::vector<char*> argv_;
   std::vector<std::byte> stack_; // `new` aligns it for any type
   pid_t parent_;

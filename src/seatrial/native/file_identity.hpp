@@ -19,9 +19,9 @@ namespace seatrial {
 
 class OpenFile {
 public:
-  explicit OpenFile(const std::string& path)
+  explicit OpenFile(const std::string& path, int access = O_RDONLY)
       // Non-blocking: the path may name a pipe without a writer.
-      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
+      : file_(::open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
   ~OpenFile() {
     if (file_ >= 0)
       ::close(file_);

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace seatrial {
@@ -12,7 +13,11 @@ namespace seatrial {
 // arrive, and from then on this program runs alone.
 class TurnRing {
 public:
-  TurnRing(int from_previous, int to_next) noexcept : from_(from_previous), to_(to_next) {}
+  // What this program starts does not inherit the ends: they would stay open after this program.
+  TurnRing(int from_previous, int to_next) noexcept : from_(from_previous), to_(to_next) {
+    for (const int end : {from_, to_})
+      ::fcntl(end, F_SETFD, FD_CLOEXEC);
+  }
 
   void send() noexcept {
     const char token = 1;

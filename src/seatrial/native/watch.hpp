@@ -19,7 +19,8 @@
 namespace seatrial {
 
 // Scans 1, 3, 7, 15, ... ms after the start, later every half second. A slow scan (many processes)
-// delays the next: scans take at most a hundredth of the time in total.
+// delays the next: scans take at most a hundredth of the time in total. Several processes may be
+// followed one after another.
 class Watch {
 public:
   // The thread is started and sleeping before anything is timed.
@@ -30,7 +31,7 @@ public:
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Sets the process; called inside a timed region, so it wakes no thread.
+  // Sets the process, 0: none; called inside a timed region, so it wakes no thread.
   void follow(pid_t process) noexcept { process_.store(process, std::memory_order_release); }
 
   // Afterwards no scan is running and none follows.
@@ -61,6 +62,7 @@ private:
       const auto process = process_.load(std::memory_order_acquire);
       if (process == 0) {
         last = Clock::now();
+        wait = std::min(std::max(wait, next_), longest);
         continue;
       }
       const auto start = Clock::now();

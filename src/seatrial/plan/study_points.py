@@ -43,7 +43,8 @@ def plan_study(study: Study, machine: Machine) -> StudyPoints:
         number += 1
         benchmark = benchmark_named(entry.name)
         chosen = {name: value for name, value in given.items() if value is not None and _is_parameter(name)}
-        settings: dict[str, Value] = {**entry.parameters, **chosen}
+        probed = benchmark.probed if study.probes else {}
+        settings: dict[str, Value] = {**probed, **entry.parameters, **chosen}
         key = (entry.name, *sorted(settings.items()))
         if key not in resolved:
             resolved[key] = resolve(benchmark, settings, machine, named=True)

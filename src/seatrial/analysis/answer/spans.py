@@ -16,7 +16,7 @@ def spans_of(results: Iterable[ExperimentResult]) -> tuple[Span, ...]:
     """One for each figure of each benchmark, in order of appearance."""
     found: dict[tuple[str, str], list[_Point]] = {}
     for result in results:
-        for figure in result.figures:
+        for figure in (one for one in result.figures if not one.is_secondary):
             settings = {**result.experiment.parameters, **figure.point}
             found.setdefault((result.experiment.benchmark, figure.name), []).append((settings, figure))
     return tuple(_span(benchmark, name, points) for (benchmark, name), points in found.items())

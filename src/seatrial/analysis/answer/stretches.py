@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from seatrial.analysis.needed_repeats import needed_repeats, why_undecided
 from seatrial.analysis.restated import restated_figures, sides_of
 from seatrial.model.answer import Interval, Stretch, Undecided
-from seatrial.model.comparison import Comparison, Verdict
+from seatrial.model.comparison import Comparison, Verdict, decisive
 from seatrial.model.parameter import Value
 from seatrial.model.study_result import Compared
 from seatrial.model.varying import distinct, distinguishing, is_number
@@ -28,14 +28,15 @@ class Curve:
 
 
 def curves_of(compared: Iterable[Compared]) -> list[Curve]:
-    """The curves of comparisons, in order of appearance."""
+    """The curves of comparisons, in order of appearance; without secondary figures, unless there are no others."""
     compared = list(compared)
+    deciding = {id(one) for one in decisive(each for one in compared for each in one.comparisons)}
     same = restated_figures(comparison for one in compared for comparison in one.comparisons)
     families: dict[Hashable, list[Comparison]] = {}
     axes: dict[Hashable, str] = {}
     restated: dict[Hashable, list[str]] = {}
     for one in compared:
-        for comparison in one.comparisons:
+        for comparison in (each for each in one.comparisons if id(each) in deciding):
             sides = sides_of(comparison)
             original = same.get((sides, comparison.figure))
             if original is not None:

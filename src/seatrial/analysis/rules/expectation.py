@@ -75,7 +75,7 @@ class Judge:
         """The judgement of one figure of an `ok` experiment."""
         if self.is_low(result, figure):
             return Judgement.DEFECT
-        if is_unsteady(figure):
+        if is_unsteady(figure) and not figure.is_secondary:
             return Judgement.UNSTEADY
         share = figure.share_of_attainable
         one = under(result, figure)

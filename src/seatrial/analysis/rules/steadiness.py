@@ -107,7 +107,7 @@ def _shares_a_core(case: Case, split: Sequence[tuple[Named, tuple[list[float], l
 
 
 def _figures(case: Case) -> list[Named]:
-    return [(result, figure) for result in case.results for figure in result.figures]
+    return [(result, figure) for result in case.results for figure in result.figures if not figure.is_secondary]
 
 
 def _levels(figure: FigureResult) -> tuple[list[float], list[float]] | None:

@@ -1,9 +1,11 @@
-// command: the wall time of any program, once per repeat, with its libraries and inputs.
+// command: the wall time of any program, with what it used, its libraries and its inputs.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <fstream>
+#include <list>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -11,18 +13,18 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/mman.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "affinity.hpp"
 #include "child.hpp"
-#include "elf_file.hpp"
 #include "file_identity.hpp"
 #include "hello.hpp"
 #include "mapped_files.hpp"
 #include "program.hpp"
+#include "program_files.hpp"
 #include "record.hpp"
 #include "tasks.hpp"
 #include "watch.hpp"
@@ -31,25 +33,44 @@ namespace {
 
 using namespace seatrial;
 
+using Words = std::vector<std::string>;
+
 struct Settings {
   std::string record;
-  std::vector<std::string> words;
+  Words words;
+  Words prepare; // before each run; empty: none
+  Words cleanup; // after the last run
+  std::string input;
   int expected = 0; // exit status
+  std::size_t warm_ups = 0;
+  std::size_t most_runs = 1;
 };
 
 // Reads an argument list: `--words 2 --word-0 sleep --word-1 3`.
+[[nodiscard]] Words word_list(Arguments& arguments, std::string_view count_name,
+                              const std::string& lead) {
+  static std::list<std::string> names; // the arguments keep references to the names
+  Words words;
+  const auto count = arguments.number<std::size_t>(count_name, 0, 0, 1 << 16);
+  for (std::size_t i = 0; i < count; ++i)
+    words.emplace_back(arguments.required(names.emplace_back(lead + std::to_string(i))));
+  if (count > 0 && words.front().empty())
+    throw Failure(Exit::usage, std::string(count_name) + ": no program to run");
+  return words;
+}
+
 [[nodiscard]] Settings prepare(Arguments& arguments) {
-  static std::vector<std::string> names; // the arguments keep references to the names
-  const auto count = arguments.number<std::size_t>("--words", 0, 1, 1 << 16);
-  names.reserve(count);
-  Settings settings{.record = std::string(arguments.required("--record")),
-                    .words = {},
-                    .expected = arguments.number<int>("--expect", 0, 0, 255)};
-  for (std::size_t i = 0; i < count; ++i) {
-    names.push_back("--word-" + std::to_string(i));
-    settings.words.emplace_back(arguments.required(names.back()));
-  }
-  if (settings.words.empty() || settings.words.front().empty())
+  Settings settings{
+      .record = std::string(arguments.required("--record")),
+      .words = word_list(arguments, "--words", "--word-"),
+      .prepare = word_list(arguments, "--prepare", "--prepare-"),
+      .cleanup = word_list(arguments, "--cleanup", "--cleanup-"),
+      .input = std::string(arguments.find("--input").value_or("/dev/null")),
+      .expected = arguments.number<int>("--expect", 0, 0, 255),
+      .warm_ups = arguments.number<std::size_t>("--warmup", 0, 0, 1 << 20),
+      .most_runs = arguments.number<std::size_t>("--runs", 1, 1, 1 << 20),
+  };
+  if (settings.words.empty())
     throw Failure(Exit::usage, "--words: no program to run");
   return settings;
 }
@@ -93,9 +114,17 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return 0;
 }
 
-[[nodiscard]] json::Object sample_of(const ChildEnd& end) {
+struct Runs {
+  std::vector<ChildEnd> ends;
+  std::int64_t own_peak_B = 0; // of this process when the last one was started
+};
+
+// One run: its wall time, what it used (getrusage(2)), and its peak memory if that is known.
+void add_samples(Program& program, const ChildEnd& end, std::size_t index,
+                 std::int64_t own_peak_B) {
   const auto& usage = end.usage;
-  auto sample = sample_event("wall", 0, end.interval.elapsed_s())
+  const double elapsed_s = end.interval.elapsed_s();
+  auto sample = sample_event("wall", index, elapsed_s)
                     .add("user_s", in_seconds(usage.ru_utime))
                     .add("system_s", in_seconds(usage.ru_stime))
                     .add("minor_faults", usage.ru_minflt)
@@ -103,73 +132,12 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
                     .add("voluntary_switches", usage.ru_nvcsw)
                     .add("involuntary_switches", usage.ru_nivcsw);
   const auto peak_B = std::int64_t{usage.ru_maxrss} * 1024;
-  if (peak_B > own_peak_B())
+  if (peak_B > own_peak_B)
     sample.add("max_rss_B", peak_B);
-  return sample;
-}
-
-[[nodiscard]] std::optional<ElfFile> elf_at(const std::string& path) {
-  const OpenFile file(path);
-  return file.get() < 0 ? std::nullopt : read_elf_file(file.get());
-}
-
-// The program that is actually run: for a script, its interpreter.
-[[nodiscard]] std::string interpreter_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string line(256, '\0'); // Linux reads this much
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  if (!line.starts_with("#!"))
-    return path;
-  std::istringstream words(line.substr(2, line.find('\n') - 2));
-  std::string interpreter;
-  words >> interpreter;
-  return interpreter.starts_with('/') ? interpreter : path;
-}
-
-// Whether a loader supports `--list`, which prints the libraries it would load and runs nothing.
-[[nodiscard]] bool can_list(const std::string& loader) {
-  const auto name = detail::file_name(loader);
-  return name.starts_with("ld-linux") || name.starts_with("ld64.so") || name.starts_with("ld-musl");
-}
-
-// The standard output of a short command; none on failure.
-[[nodiscard]] std::optional<std::string> output_of(const std::string& path,
-                                                   const std::vector<std::string>& words) {
-  const int output = ::memfd_create("output", MFD_CLOEXEC);
-  if (output < 0)
-    return std::nullopt;
-  std::optional<std::string> text;
-  try {
-    if (Child(path, words).run([](pid_t) {}, output).failure_text().empty())
-      text = detail::all_of("/proc/self/fd/" + std::to_string(output), 1 << 20);
-  } catch (const Failure&) { // the measurement itself is not affected
-  }
-  ::close(output);
-  return text;
-}
-
-// Adds the libraries that the loader maps before the program starts, found by repeating its search:
-// `     libm.so.6 => /lib/libm.so.6 (0x7f10c0)`. Returns whether they are known, also for a static
-// program. They are found however short the run is.
-[[nodiscard]] bool add_listed(const std::string& program, MappedFiles& files) {
-  const auto elf = elf_at(program);
-  if (!elf)
-    return false;
-  if (elf->interpreter.empty())
-    return true;
-  if (!can_list(elf->interpreter))
-    return false;
-  const auto text = output_of(elf->interpreter, {elf->interpreter, "--list", program});
-  if (!text)
-    return false;
-  detail::for_each_line(*text, [&](std::string_view line) {
-    const auto begin = line.find('/');
-    const auto stop = line.rfind(" (0x");
-    if (begin != line.npos && stop != line.npos && stop > begin)
-      files.add(std::string(line.substr(begin, stop - begin)), false);
-  });
-  return true;
+  program.add(sample);
+  if (peak_B > own_peak_B)
+    program.add(sample_event("memory", index, elapsed_s)
+                    .add("work", json::Object().add("max_rss_B", peak_B)));
 }
 
 // Arguments that name files not written by the program: the scripts and inputs of the run.
@@ -210,17 +178,25 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
 }
 
 // What the threads did while they were looked at: how long they had a CPU or were ready to have
-// one, and the longest waits for files. Beside it the time of all, without our own.
-[[nodiscard]] json::Object looks(const TaskLooks& tasks, const ChildEnd& end) {
+// one, and the longest waits for files. Beside it the time of all runs, without our own.
+[[nodiscard]] json::Object looks(const TaskLooks& tasks, const std::vector<ChildEnd>& runs) {
+  double program_s = 0.0;
+  double cpu_s = 0.0;
+  std::int64_t major_faults = 0;
+  for (const auto& end : runs) {
+    program_s += end.interval.elapsed_s();
+    cpu_s += in_seconds(end.usage.ru_utime) + in_seconds(end.usage.ru_stime);
+    major_faults += end.usage.ru_majflt;
+  }
   const auto counted = tasks.counted();
   std::vector<json::Object> waits;
   for (const auto& wait : tasks.waits())
     waits.push_back(
         json::Object().add("in", wait.kind).add("path", wait.path).add("wait_s", wait.seconds));
   return json::Object()
-      .add("program_s", end.interval.elapsed_s())
-      .add("program_cpu_s", in_seconds(end.usage.ru_utime) + in_seconds(end.usage.ru_stime))
-      .add("major_faults", end.usage.ru_majflt)
+      .add("program_s", program_s)
+      .add("program_cpu_s", cpu_s)
+      .add("major_faults", major_faults)
       .add("covered_s", tasks.covered_s())
       .add("threads", tasks.threads())
       .add("cpu_s", counted.cpu_s)
@@ -237,9 +213,10 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
   return is_taken ? Exit::system : status;
 }
 
-// Everything about the run that was not timed.
+// Everything about the runs that was not timed.
 [[nodiscard]] std::vector<json::Object> notes(const Settings& settings, const std::string& path,
-                                              Watch& watch, const ChildEnd& end, double start_s) {
+                                              Watch& watch, const std::vector<ChildEnd>& runs,
+                                              double start_s) {
   MappedFiles files;
   const bool is_listed = add_listed(interpreter_of(path), files);
   const bool is_seen = !watch.files().files().empty();
@@ -251,31 +228,166 @@ void write_now(const Settings& settings, const std::vector<json::Object>& events
           note_event("libraries_seen", is_seen),
           note_event("programs", as_json(files.files(), true)),
           note_event("input_files", inputs(settings, start_s)),
-          note_event("looks", looks(watch.tasks(), end))};
+          note_event("looks", looks(watch.tasks(), runs))};
+}
+
+[[nodiscard]] std::string found_program(const std::string& name) {
+  const auto path = program_on_path(name);
+  if (!path)
+    throw Failure(Exit::system, name + ": no such program");
+  return *path;
+}
+
+// A command around the runs, which must succeed. Its output is dropped; its errors are kept.
+class Helper {
+public:
+  Helper(const char* what, const Words& words) : what_(what) {
+    if (!words.empty())
+      child_.emplace(found_program(words.front()), words);
+  }
+
+  void run() {
+    if (!child_)
+      return;
+    const auto end = child_->run([](pid_t) {}, nowhere_.get());
+    if (const auto failure = end.failure_text(); !failure.empty())
+      throw Failure(status_of(end), std::string("the ") + what_ + " command " + failure);
+  }
+
+private:
+  const char* what_;
+  std::optional<Child> child_;
+  const OpenFile nowhere_{"/dev/null", O_WRONLY};
+};
+
+// Our standard output and error, which the program shares. Only the output of its last run is kept.
+class LastOutput {
+public:
+  LastOutput() {
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+      struct stat status {};
+      const bool is_file = ::fstat(descriptors[i], &status) == 0 && S_ISREG(status.st_mode);
+      ends_[i] = is_file ? status.st_size : -1;
+    }
+  }
+
+  void drop() const noexcept {
+    for (std::size_t i = 0; i < ends_.size(); ++i)
+      if (ends_[i] >= 0 && ::ftruncate(descriptors[i], ends_[i]) == 0)
+        ::lseek(descriptors[i], ends_[i], SEEK_SET);
+  }
+
+private:
+  static constexpr std::array descriptors{STDOUT_FILENO, STDERR_FILENO};
+  std::array<off_t, 2> ends_{};
+};
+
+// The program that is measured, with the commands around it.
+class Measured {
+public:
+  Measured(const Settings& settings, std::string path)
+      : settings_(settings), path_(std::move(path)), child_(path_, settings.words, settings.input),
+        prepare_("prepare", settings.prepare), cleanup_("cleanup", settings.cleanup) {}
+
+  // One run after the prepare command. `started` is called with its process id.
+  template <class Started>
+  [[nodiscard]] ChildEnd run(Started started) {
+    if (has_run_)
+      output_.drop();
+    has_run_ = true;
+    prepare_.run();
+    return child_.run(started);
+  }
+
+  // Throws Failure for an end that is not the expected one.
+  void check(const ChildEnd& end) const {
+    if (is_expected(end))
+      return;
+    if (const auto failure_text = end.failure_text(); !failure_text.empty())
+      throw Failure(status_of(end), path_ + " " + failure_text + instead());
+    if (settings_.expected != 0)
+      throw Failure(Exit::software, path_ + " ended with exit status 0" + instead());
+  }
+
+  [[nodiscard]] bool is_expected(const ChildEnd& end) const noexcept {
+    return WIFEXITED(end.status) && WEXITSTATUS(end.status) == settings_.expected;
+  }
+
+  void clean_up() { cleanup_.run(); }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+private:
+  [[nodiscard]] std::string instead() const {
+    return settings_.expected == 0 ? "" : " instead of " + std::to_string(settings_.expected);
+  }
+
+  const Settings& settings_;
+  std::string path_;
+  Child child_;
+  Helper prepare_;
+  Helper cleanup_;
+  LastOutput output_;
+  bool has_run_ = false;
+};
+
+// Whether the runs of a repeat are enough: the time for samples is used up, or for the first four
+// runs four times as much. With three turns or more, sides are compared turn by turn.
+[[nodiscard]] bool are_enough(std::size_t runs, double used_s, double next_s, double slice_s) {
+  constexpr std::size_t fewest = 4;
+  const double allowed_s = runs < fewest ? fewest * slice_s : slice_s;
+  return used_s + next_s > allowed_s;
+}
+
+// The runs of one repeat: the program is started again until they are enough, or a run fails. The
+// programs that it is compared with run in turns with it.
+[[nodiscard]] std::vector<ChildEnd> timed_runs(Program& program, std::size_t most_runs,
+                                               Measured& measured, Watch& watch) {
+  std::vector<ChildEnd> runs;
+  double used_s = 0.0;
+  while (true) {
+    const auto whole = timed([&] {
+      runs.push_back(measured.run([&](pid_t process) { watch.follow(process); }));
+      watch.follow(0);
+    });
+    used_s += whole.elapsed_s();
+    if (runs.size() == most_runs || !measured.is_expected(runs.back()) ||
+        are_enough(runs.size(), used_s, whole.elapsed_s(), program.slice_s))
+      return runs;
+    program.turns.pass();
+  }
+}
+
+// Warms up, measures, and notes what was run, also if it failed.
+[[nodiscard]] Runs measured_runs(Program& program, const Settings& settings, Measured& measured) {
+  for (std::size_t i = 0; i < settings.warm_ups; ++i)
+    measured.check(measured.run([](pid_t) {}));
+  timespec start{};
+  clock_gettime(CLOCK_REALTIME, &start);
+  Watch watch;
+  Runs runs{.ends = timed_runs(program, settings.most_runs, measured, watch),
+            .own_peak_B = own_peak_B()};
+  watch.stop();
+  write_now(settings, notes(settings, measured.path(), watch, runs.ends, in_seconds(start)));
+  measured.check(runs.ends.back());
+  return runs;
 }
 
 void measure(Program& program, const Settings& settings) {
   allow_cpus(0, program.cpus);
   write_now(settings, {hello_event("command", usable_cpus())});
-  const auto path = program_on_path(settings.words.front());
-  if (!path)
-    throw Failure(Exit::system, settings.words.front() + ": no such program");
-  timespec start{};
-  clock_gettime(CLOCK_REALTIME, &start);
-  Child child(*path, settings.words);
-  Watch watch;
-  const auto end = child.run([&](pid_t process) { watch.follow(process); });
-  watch.stop();
-  write_now(settings, notes(settings, *path, watch, end, in_seconds(start)));
-  const bool has_exited = WIFEXITED(end.status);
-  const bool is_expected = has_exited && WEXITSTATUS(end.status) == settings.expected;
-  if (const auto failure_text = end.failure_text(); !is_expected && !failure_text.empty())
-    throw Failure(status_of(end), *path + " " + failure_text);
-  if (!is_expected && settings.expected != 0)
-    throw Failure(Exit::software, *path + " ended with exit status 0 instead of " +
-                                      std::to_string(settings.expected));
-  program.add(sample_of(end));
-  program.check("exit_status", WEXITSTATUS(end.status));
+  Measured measured(settings, found_program(settings.words.front()));
+  Runs runs;
+  try {
+    runs = measured_runs(program, settings, measured);
+  } catch (...) {
+    measured.clean_up();
+    throw;
+  }
+  measured.clean_up();
+  for (std::size_t i = 0; i < runs.ends.size(); ++i)
+    add_samples(program, runs.ends[i], i, runs.own_peak_B);
+  program.check("exit_status", WEXITSTATUS(runs.ends.back().status));
 }
 
 } // namespace

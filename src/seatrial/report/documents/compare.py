@@ -97,6 +97,9 @@ class ComparisonJson(TypedDict):
     design: Annotated[DesignJson, From(lambda one: one)]
     baseline_experiments: NotRequired[Annotated[list[str], From("baseline.experiments")]]
     candidate_experiments: NotRequired[Annotated[list[str], From("candidate.experiments")]]
+    secondary: NotRequired[
+        Annotated[bool, From("is_secondary"), "whether the figure only accompanies another one; `--fail-on` ignores it"]
+    ]
     resolution: NotRequired[
         Annotated[NonNegative, "share by which rounding alone may have changed the ratio; widened the intervals"]
     ]

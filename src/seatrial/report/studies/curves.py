@@ -13,13 +13,15 @@ from seatrial.report.studies.effect import effect_of, margin_words, range_words
 from seatrial.report.studies.verdicts import ORDER, Statement, more_repeats, short, statements
 from seatrial.report.units import count, label
 
+_DIFFER = (Verdict.FASTER, Verdict.SLOWER)
 _FEWEST = 3
 """With fewer points, each has its own sentence."""
 
 
 def spoken(compared: Sequence[Compared]) -> list[Statement]:
-    """The verdicts to be read: as `statements`, but points of a curve with the same verdict are one statement."""
-    made = statements(compared)
+    """The verdicts to be read: as `statements`, but points of a curve with the same verdict are one statement, and of
+    secondary figures only those that differ."""
+    made = [one for one in statements(compared) if not one.comparison.is_secondary or one.comparison.verdict in _DIFFER]
     curves: dict[object, list[Statement]] = {}
     for one in made:
         comparison = one.comparison

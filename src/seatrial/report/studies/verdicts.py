@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from seatrial.analysis.needed_repeats import is_apart, needed_repeats, repeats_made
 from seatrial.model.benchmark import Better
-from seatrial.model.comparison import Comparison, Stopped, Verdict
+from seatrial.model.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.parameter import Value
 from seatrial.model.study_result import Compared
 from seatrial.model.varying import distinguishing, varying
@@ -57,7 +57,7 @@ class Statement:
 
 def statements(compared: Sequence[Compared]) -> list[Statement]:
     """All verdicts: slower first, then faster, undecided, same; within each the figure with the largest difference
-    first, and the points of a figure in order of their sizes."""
+    first, and the points of a figure in order of their sizes. Those of secondary figures are at the end."""
     made = [
         Statement(one, name, verdict_sentence(one), more_repeats(one), one.note)
         for one, name in in_order_of_sizes(compared)
@@ -69,6 +69,7 @@ def statements(compared: Sequence[Compared]) -> list[Statement]:
     return sorted(
         made,
         key=lambda each: (
+            each.comparison.is_secondary,
             ORDER.index(each.comparison.verdict),
             -largest[each.comparison.verdict, curve_of(each.comparison)],
         ),
@@ -105,8 +106,8 @@ def curve_of(comparison: Comparison) -> Hashable:
 
 
 def headline(compared: Sequence[Compared]) -> str:
-    """The sides, and the number of each verdict."""
-    comparisons = [comparison for one in compared for comparison in one.comparisons]
+    """The sides, and the number of each verdict; secondary figures do not count."""
+    comparisons = decisive(comparison for one in compared for comparison in one.comparisons)
     if not comparisons:
         return "Nothing was compared: no figure was measured on two sides"
     counts = Counter(one.verdict for one in comparisons)

@@ -1,0 +1,134 @@
+"""Programs of the user on the command line: `seatrial run command -- ./app input` and `--versus`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seatrial.cli.output import message, print_json, style_of
+from seatrial.errors import UsageError
+from seatrial.interface.run import RunResult
+from seatrial.interface.versus import refuse_missing, words_of
+from seatrial.model.parameter import Value
+from seatrial.report.documents.compare import compare_document
+from seatrial.report.text.compare import compare_text
+from seatrial.report.text.terminal import clean
+from seatrial.report.units import written
+
+COMMAND = "command"
+"""The benchmark that runs programs of the user."""
+
+_OF_A_SHELL = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1"})
+_LAST_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramOptions:
+    """The options about programs, as written; None: not given."""
+
+    warmup: int | None = None
+    prepare: str | None = None
+    cleanup: str | None = None
+    input: Path | None = None
+    expect: int | None = None
+
+    def settings(self) -> dict[str, Value]:
+        """The parameters of the benchmark `command` that they set. Raises UsageError for what cannot be run or read."""
+        found: dict[str, Value] = {}
+        for name, number in (("warmup", self.warmup), ("expect", self.expect)):
+            if number is not None:
+                found[name] = number
+        for name, text in (("prepare", self.prepare), ("cleanup", self.cleanup)):
+            if text is not None:
+                found[name] = checked(words_of(text))
+        if self.input is not None:
+            if not self.input.exists() or self.input.is_dir():
+                why = "it is a folder" if self.input.is_dir() else "no such file"
+                raise UsageError(f"--input {str(self.input)!r} cannot be read: {why}", "give the path of a file")
+            found["input"] = str(self.input)
+        return found
+
+    @property
+    def given(self) -> list[str]:
+        """The names of those that were given."""
+        values = {
+            "--warmup": self.warmup,
+            "--prepare": self.prepare,
+            "--cleanup": self.cleanup,
+            "--input": self.input,
+            "--expect": self.expect,
+        }
+        return [name for name, value in values.items() if value is not None]
+
+
+NO_PROGRAM = ProgramOptions()
+
+
+def merged(settings: Mapping[str, Any], of_program: Mapping[str, Value]) -> dict[str, Any]:
+    """Settings of `--set` and those of the options about programs. Raises UsageError for a parameter in both."""
+    if twice := sorted(settings.keys() & of_program.keys()):
+        raise UsageError(f"{twice[0]} is given twice, with --set and otherwise", "give it once")
+    return {**settings, **of_program}
+
+
+def checked(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of a command that can be run. Raises UsageError for others; says so if words look meant for a shell."""
+    refuse_missing(words)
+    if meant := [word for word in words[1:] if word in _OF_A_SHELL]:
+        message(
+            f"note: no shell runs {words[0]}: it gets {meant[0]!r} as an argument; for a pipeline or a redirection, "
+            "write sh -c '...'"
+        )
+    return words
+
+
+def program_settings(
+    targets: Sequence[str], words: Sequence[str] | None, options: ProgramOptions
+) -> tuple[list[str], dict[str, Value]]:
+    """The targets and settings of `run` with a program after `--`, or with options about programs.
+
+    Raises UsageError if the targets are not the benchmark `command` alone, or nothing can be run.
+    """
+    if words is None and not options.given:
+        return list(targets), {}
+    what = "words after `--`" if words is not None else options.given[0]
+    if any(target != COMMAND for target in targets) or (words is None and not targets):
+        raise UsageError(
+            f"{what}: only the benchmark `command` and --versus run a program that you name",
+            "write seatrial run command -- PROGRAM ARGUMENTS",
+        )
+    found = options.settings()
+    if words is not None:
+        if not words or not words[0]:
+            raise UsageError("no program after `--`", "write seatrial run command -- PROGRAM ARGUMENTS")
+        found["argv"] = checked(tuple(words))
+    return [COMMAND], found
+
+
+def single_settings(settings: Mapping[str, Sequence[str]]) -> dict[str, Value]:
+    """The settings of a comparison of commands. Raises UsageError for several values, and for the environment."""
+    for name, values in settings.items():
+        if len(values) > 1 or "." in name:
+            raise UsageError(
+                f"--versus varies the commands only, but --set {name}={','.join(values)} was given",
+                "write a study with both axes: seatrial init study",
+            )
+    return {name: values[0] for name, values in settings.items()}
+
+
+def print_comparison(found: RunResult, *, as_json: bool) -> None:
+    """The comparison on stdout; on stderr, the commands that failed, with the end of what they printed."""
+    compared = found.study.compared if found.study is not None else ()
+    if as_json:
+        print_json(compare_document(compared))
+    else:
+        print(compare_text(compared, style=style_of(sys.stdout)))
+    for one in found.experiments:
+        if not one.outcome.is_ok:
+            name = written("argv", one.experiment.parameters["argv"])
+            message(f"{clean(name)}: {one.outcome.state}: {one.outcome.reason}")
+            for line in one.outcome.evidence.splitlines()[-_LAST_LINES:]:
+                message(f"  | {line}")
