@@ -117,6 +117,19 @@ static void allocations(void) {
   free(array);
 }
 
+/* Much memory that is touched once, in small parts. */
+static void touched_once(void) {
+  static char* memory;
+  static size_t used;
+  const size_t bytes = (size_t)256 << 20;
+  const size_t part = 2 << 20;
+  if (memory == NULL)
+    memory = malloc(bytes);
+  for (size_t i = 0; i < part && used < bytes; i += PAGE, used += PAGE)
+    memory[used] = 1;
+  chain(100000);
+}
+
 static void kept_array(void) {
   static double array[ARRAY];
   fill(array);
@@ -152,6 +165,7 @@ static const struct {
     {"mapped", in_memory},
     {"allocations", allocations},
     {"kept", kept_array},
+    {"touched-once", touched_once},
     {"triad", triad},
     {"arithmetic", arithmetic},
 };

@@ -41,6 +41,7 @@ PLANTED = (
     Planted("a mapped file that is in memory", "mapped", ranks=2, allowed=planted("io")),  # it writes the file first
     Planted("an array is allocated in each step", "allocations", planted("page-faults"), 2),
     Planted("an array is kept for all steps", "kept", ranks=2),
+    Planted("memory that is touched once", "touched-once", ranks=2),
     Planted(
         "a triad in memory", "triad", planted("memory-bound"), 2, 1, ("--counters",), "memory.stream", needs_unit=True
     ),

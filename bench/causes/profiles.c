@@ -109,6 +109,31 @@ static void turns(long step) {
   sum();
 }
 
+/* A front that moves from rank to rank: each has four times the work for a while. */
+static void moving_front(long step) {
+  compute(step / 16 % ranks == rank ? 4e-3 : 1e-3);
+  sum();
+}
+
+/* A library function that makes a communicator for each of its calls. */
+static void communicators(long step) {
+  MPI_Comm own;
+  (void)step;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &own);
+  MPI_Comm_free(&own);
+  compute(5e-6);
+}
+
+/* The same with one that is kept. */
+static void kept_communicator(long step) {
+  static MPI_Comm own = MPI_COMM_NULL;
+  double value = (double)step;
+  if (own == MPI_COMM_NULL)
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  compute(2e-3);
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, own);
+}
+
 static void computing(long step) {
   compute(50e-3);
   if (step % 4 == 0)
@@ -216,6 +241,9 @@ static const struct cause causes[] = {
     {"small-collectives", small_collectives, NULL},
     {"sleeping", sleeping, NULL},
     {"turns", turns, NULL},
+    {"moving-front", moving_front, NULL},
+    {"communicators", communicators, NULL},
+    {"kept-communicator", kept_communicator, NULL},
     {"computing", computing, NULL},
     {"slow-bcast-root", slow_bcast_root, NULL},
     {"slow-gather-root", slow_gather_root, NULL},

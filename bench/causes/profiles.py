@@ -55,6 +55,12 @@ COMPUTING = (
     Planted("one rank of an all-to-all is slow", "slow-alltoall", planted("imbalance"), words=("Rank 1",)),
     Planted("one rank computes alone before MPI_Finalize", "late-finalize", planted("imbalance"), words=("Rank 1",)),
     Planted("another rank is late in each step", "turns", planted("late-at-collective")),
+    Planted(
+        "another rank has most of the work for a while",
+        "moving-front",
+        planted("late-at-collective"),
+        words=("Another rank is late each time",),
+    ),
     Planted("another rank is late at each MPI_Iallreduce", "iallreduce-turns", planted("late-at-collective")),
     Planted("rank 0 sleeps", "sleeping", planted("blocked-rank"), words=("Rank 0", "sleeps")),
     Planted(
@@ -68,10 +74,16 @@ CALLS = (
     Planted("all-reduce in the inner loop", "small-collectives", planted("latency", "message-rate")),
     Planted("tiny MPI_Allgatherv in the inner loop", "tiny-allgatherv", planted("latency", "message-rate")),
     Planted("exchanges of 4 MiB", "transfer", planted("transfer")),
-    Planted("exchanges of the columns of a matrix", "strided", planted("transfer"), source=MESSAGES),
+    Planted("exchanges of the columns of a matrix", "strided", planted("packing", "transfer"), source=MESSAGES, words=("datatypes",)),
     Planted(
-        "messages that arrive before their receives", "unexpected", planted("not-known", "latency"), source=MESSAGES
+        "messages that arrive before their receives",
+        "unexpected",
+        planted("late-in-call"),
+        source=MESSAGES,
+        words=("rank 1", "MPI_Recv"),
     ),
+    Planted("a communicator for each step", "communicators", planted("communicators")),
+    Planted("MPI-IO of 32 B", "tiny-accesses", planted("mpi-io"), source=FILES),
 )
 WAITING = (
     Planted("ranks compute in turn", "late-sender", planted("late-sender"), is_quick=True),
@@ -93,6 +105,13 @@ WAITING = (
     ),
     Planted(
         "a master that waits for its worker", "slow-workers", planted("imbalance"), source=MESSAGES, words=("Rank 1",)
+    ),
+    Planted(
+        "a late receiver delays the sender for a collective",
+        "held-sender",
+        planted("late-receiver"),
+        source=MESSAGES,
+        words=("Rank 1", "receives messages late", "rank 0 waits for it"),
     ),
     Planted("receivers compute in turn", "late-receiver-in-turn", planted("late-receiver"), source=MESSAGES),
     Planted(
@@ -173,6 +192,8 @@ CONTROLS = (
     ),
     Planted("computation only", "compute-only"),
     Planted("a long computation with a broadcast", "one-bcast"),
+    Planted("even work with a communicator that is kept", "kept-communicator"),
+    Planted("even work, and a little MPI-IO of 1 MiB", "large-accesses", source=FILES),
     Planted("even work with MPI_Alltoall", "even-alltoall"),
     Planted("even work in memory", "memory-bound"),
     Planted("an even halo exchange", "even-halo", source=MESSAGES),

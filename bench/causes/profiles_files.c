@@ -192,6 +192,33 @@ static void logging(long step) {
   sum();
 }
 
+static MPI_File particles = MPI_FILE_NULL;
+static void write_particles(MPI_Offset place, int bytes) {
+  if (particles == MPI_FILE_NULL)
+    MPI_File_open(MPI_COMM_WORLD, "planted-particles", MPI_MODE_CREATE | MPI_MODE_WRONLY,
+                  MPI_INFO_NULL, &particles);
+  MPI_File_write_at(particles, place, buffer, bytes, MPI_CHAR, MPI_STATUS_IGNORE);
+}
+
+static void close_particles(void) {
+  if (particles != MPI_FILE_NULL)
+    MPI_File_close(&particles);
+}
+
+static void tiny_accesses(long step) {
+  compute(1e-3);
+  for (long i = step % 16 * 1000; i < (step % 16 + 1) * 1000; i++)
+    write_particles((2 * i + rank) * 32, 32);
+}
+
+/* Few pieces, while the ranks mostly compute. */
+static void large_accesses(long step) {
+  compute(2e-3);
+  if (step % 100 == 0)
+    write_particles((MPI_Offset)rank << 20, 1 << 20);
+  sum();
+}
+
 static const struct cause causes[] = {
     {"fsync-storm", fsync_storm, NULL},
     {"write-storm", write_storm, NULL},
@@ -206,6 +233,8 @@ static const struct cause causes[] = {
     {"io-and-late-sender", io_and_late_sender, NULL},
     {"overlapped", overlapped, NULL},
     {"logging", logging, NULL},
+    {"tiny-accesses", tiny_accesses, close_particles},
+    {"large-accesses", large_accesses, close_particles},
 };
 
 int main(int count, char** words) {

@@ -235,6 +235,19 @@ static void unexpected(long step) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Rank 0 is held until rank 1 receives, and rank 1 then waits for rank 0. */
+static void held_sender(long step) {
+  (void)step;
+  if (rank == 0) {
+    MPI_Ssend(buffer, 800000, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+    compute(3e-3);
+  } else if (rank == 1) {
+    compute(3e-3);
+    receive(800000, 0);
+  }
+  sum();
+}
+
 static MPI_Win window = MPI_WIN_NULL;
 static void open_window(void) {
   if (window == MPI_WIN_NULL)
@@ -297,6 +310,7 @@ static const struct cause causes[] = {
     {"overlap", overlap, NULL},
     {"strided", strided, NULL},
     {"unexpected", unexpected, NULL},
+    {"held-sender", held_sender, NULL},
     {"locked", locked, close_window},
     {"uneven-fence", uneven_fence, close_window},
     {"even-ssend", even_ssend, NULL},

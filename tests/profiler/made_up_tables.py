@@ -115,6 +115,8 @@ class Table:
     rows: int = SLOTS
     places: bytes = b""
     lost_places: int = 0
+    script: str = ""
+    noncontiguous_B: int = 0
     version: int = VERSION
     extension: bytes = b""
     """The bytes of the extension; none: the table has no extension."""
@@ -141,6 +143,7 @@ class Table:
             *(int(self.system_uses is not None), *self._system_uses()),
             extension_at,
             *((0,) * 5 if self.version == 2 else (self.rows, 0, places_b, len(self.places), self.lost_places)),
+            *(self.script.encode(), self.noncontiguous_B),
         )
         data = bytearray(at + self.most_threads * area)
         data[: len(head)] = head

@@ -28,6 +28,19 @@ static void* write_beside(void* name) {
   return NULL;
 }
 
+/* Twice with a datatype that has gaps, 8 of 29 bytes, once without. */
+static void send_to_self(int rank) {
+  static char sent[4 * 32];
+  static char received[4 * 32];
+  MPI_Datatype gaps;
+  MPI_Type_vector(8, 1, 4, MPI_CHAR, &gaps);
+  MPI_Type_commit(&gaps);
+  for (int i = 0; i < 3; i++)
+    MPI_Sendrecv(sent, i < 2 ? 4 : 100, i < 2 ? gaps : MPI_CHAR, rank, 0, received, 100, MPI_CHAR,
+                 rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Type_free(&gaps);
+}
+
 int main(int count, char** words) {
   char name[1024];
   snprintf(name, sizeof name, "%s-%d", count > 1 ? words[1] : "planted", (int)getpid());
@@ -53,6 +66,7 @@ int main(int count, char** words) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, write_beside, name) != 0 || pthread_join(thread, NULL) != 0)
     exit(3);
+  send_to_self(rank);
   MPI_File file;
   if (MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_RDWR, MPI_INFO_NULL, &file) == MPI_SUCCESS) {
     MPI_File_write(file, data, BYTES, MPI_CHAR, MPI_STATUS_IGNORE);

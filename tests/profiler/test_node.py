@@ -29,6 +29,7 @@ from seatrial.report.profile.memory_words import memory_lines
 from seatrial.report.profile.openmp_words import openmp_lines
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.region_words import region_faults, region_lines
+from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.profile.text import profile_text
 
 S = 10**9
@@ -131,7 +132,7 @@ def test_an_inconsistent_extension_is_refused(data: bytes, why: str) -> None:
 
 def test_an_extension_at_another_place_is_refused() -> None:
     data = bytearray(table(0, 1, extension()).data())
-    at = HEADER.size - 40  # before the fields of places
+    at = HEADER.size - 40 - 264  # before the fields of places, and those after them
     data[at : at + 8] = (1 << 40).to_bytes(8, "little")
     with pytest.raises(ParseError, match="inside other parts"):
         parse_table(bytes(data), len(NAMES))
@@ -198,7 +199,13 @@ def test_kernel_time_with_and_without_page_faults() -> None:
     data = extension(kernel=(S, 5 * S, 0, 0))
     found = named(merged(table(0, 1, data, minor=2_000_000)), Cause.PAGE_FAULTS)
     assert found is not None and found.share == pytest.approx(0.2) and found.site is None
-    assert "2000000 page faults that read no device, 1.00 µs of this time each" in sentence(found)
+    assert "2000000 page faults that read no device" in sentence(found) and "1.00 µs of this time each" in sentence(
+        found
+    )
+    once = table(0, 1, data, minor=2_000_000, resident_B=2_000_000 * 4096)
+    assert named(merged(once), Cause.PAGE_FAULTS) is None, "each page was touched once"
+    again = named(merged(table(0, 1, data, minor=2_000_000, resident_B=20_000 * 4096)), Cause.PAGE_FAULTS)
+    assert again is not None and "100 faults: memory is given back to the kernel and taken again" in sentence(again)
     few = named(merged(table(0, 1, data, minor=1000)), Cause.KERNEL_TIME)
     assert few is not None and "too few to explain it; what it does is not known" in sentence(few)
     written = replace(table(0, 1, data, minor=2_000_000), system_uses={"write": (1000, 2.0, 1 << 30)})
@@ -211,7 +218,10 @@ def test_waiting_for_locks_is_known() -> None:
     profile = merged(replace(table(0, 1, data, cpu_s=5.0), system_uses={}))
     found = named(profile, Cause.BLOCKED)
     assert found is not None and "waits for locks of files or semaphores" in sentence(found)
-    assert found.value(Signal.LOCK_TIME) == pytest.approx(4.0)
+    assert found.value(Signal.LOCK_TIME) == pytest.approx(4.0) and "Hold the lock" in remedy(found)
+    both = merged(*(replace(table(n, 2, data, cpu_s=5.0), system_uses={}) for n in range(2)))
+    found = named(both, Cause.BLOCKED)
+    assert found is not None and "2 ranks wait for such locks" in sentence(found)
 
 
 def test_a_rank_that_is_blocked_outside_parallel_regions_is_named() -> None:

@@ -24,6 +24,7 @@ def test_calls_on_files_are_counted_outside_mpi(name: str, tmp_path: Path) -> No
     assert sorted(table.rank or 0 for table in tables) == [0, 1]
     for table in tables:
         assert table.system_uses is not None and table.initialized_s is not None
+        assert table.noncontiguous_B == 2 * 4 * 8, "bytes of a datatype with gaps"
         used = {use.kind.value: use for use in table.system_uses}
         assert used["sync"].calls == (20 if table.rank == 0 else 0)
         assert used["open"].calls == 22 and used["close"].calls == 22, "with fopen and fclose"

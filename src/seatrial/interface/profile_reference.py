@@ -41,7 +41,7 @@ def judged_profiles(profiles: Sequence[Profile], results: Path) -> list[Profile]
 
 
 def _wants(profile: Profile) -> bool:
-    return any(one.cause in (Cause.LATENCY, Cause.TRANSFER) for one in profile.diagnoses)
+    return any(one.cause in (Cause.LATENCY, Cause.TRANSFER, Cause.PACKING) for one in profile.diagnoses)
 
 
 def judged_profile(profile: Profile, contents: Contents) -> Profile:

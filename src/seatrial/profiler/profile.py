@@ -7,7 +7,7 @@ one rank and for all of them.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -18,6 +18,7 @@ from seatrial.profiler.diagnosis.cause import Diagnosis
 from seatrial.profiler.openmp import ParallelPlace, RankOpenMp
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
 from seatrial.profiler.regions import NO_FAULTS, Region, RegionFaults
+from seatrial.profiler.slice_differences import SliceDifferences
 
 
 class Bound(StrEnum):
@@ -232,7 +233,7 @@ class RankTotals:
 
     `threads` is the number of threads that called MPI: with several, `mpi_s` is their sum and may exceed `wall_s`.
     `system` are the calls that enter the kernel, outside MPI; None if they were not timed. `counters` and `openmp` are
-    None if not requested.
+    None if not requested. `by_call` are the seconds of each MPI function that it called.
     """
 
     rank: int
@@ -250,6 +251,7 @@ class RankTotals:
     system: tuple[SystemUse, ...] | None = None
     counters: RankCounters | None = None
     openmp: RankOpenMp | None = None
+    by_call: Mapping[str, float] = field(default_factory=dict)
 
     def system_s(self, *kinds: SystemCall) -> float:
         """Seconds in calls of these kinds outside MPI; 0 if they were not timed."""
@@ -333,7 +335,8 @@ class Profile:
     command. `io` is None if it was not requested. `nodes` are those with CPU time of all their ranks; `diagnoses` say
     why time is lost, the largest share first. `regions` are those that the program names, by time, with their `faults`;
     `parallel` the places of its OpenMP regions, by the time that threads lose there. `limits` are those of its only
-    node, if they were measured.
+    node, if they were measured. `differences` are those of the ranks in slices of time, None if not known.
+    `noncontiguous_B` are the bytes passed for sending or writing whose datatypes have gaps.
     """
 
     program: str
@@ -357,6 +360,8 @@ class Profile:
     faults: RegionFaults = NO_FAULTS
     parallel: tuple[ParallelPlace, ...] = ()
     limits: NodeLimits | None = None
+    differences: SliceDifferences | None = None
+    noncontiguous_B: int = 0
 
     @property
     def mpi_share(self) -> float:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.diagnosis.reference import reference_of
-from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, SMALL_B, bound_of, is_call_rate, is_start, may_wait
+from seatrial.profiler.merge.bound import (
+    HALF_PERFORMANCE_B,
+    SMALL_B,
+    bound_of,
+    is_call_rate,
+    is_file_access,
+    is_start,
+    may_wait,
+)
 from seatrial.profiler.profile import Bound
 
 if TYPE_CHECKING:
@@ -15,6 +23,12 @@ if TYPE_CHECKING:
 
 
 _MOSTLY = 0.5
+_WITHOUT_WAITING = frozenset({Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP, Cause.COMMUNICATORS, Cause.MPI_IO})
+_AGAIN = 100
+"""Communicators are made again and again from so many calls of each rank on."""
+_OF_COMMUNICATORS = re.compile(
+    r"MPI_(Comm_(split|dup|idup|create|free)\w*|Cart_(create|sub)|Graph_create|Dist_graph_create\w*|Intercomm_create\w*)"
+)
 _MAKES_DATATYPE = re.compile(
     r"MPI_Type_(create_)?(vector|hvector|indexed|hindexed|indexed_block|struct|subarray|darray)\w*"
 )
@@ -28,11 +42,11 @@ def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagno
     for one in profile.sizes:
         if one.count == 0 or profile.wall_s <= 0:
             continue
-        cause = _cause(one, small.get(one.call))
+        cause = _cause(one, small.get(one.call), profile.ranks)
         if cause is None:
             continue
         time_s = one.time_s
-        if cause in (Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP):
+        if cause in _WITHOUT_WAITING and not is_file_access(one.call):
             time_s = max(0.0, one.time_s - one.waiting_s)
         if is_delayed:
             time_s = min(time_s, one.count * one.best_s)
@@ -64,9 +78,13 @@ def _small_best_s(profile: Profile) -> dict[str, float]:
     return found
 
 
-def _cause(one: SizeTotals, small_best_s: float | None) -> Cause | None:
+def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | None:
     if is_start(one.call):
         return Cause.STARTUP
+    if one.call.startswith("MPI_File_"):
+        return Cause.MPI_IO
+    if _OF_COMMUNICATORS.fullmatch(one.call):
+        return Cause.COMMUNICATORS if one.count >= _AGAIN * ranks else None
     if one.bound is Bound.WAITING and not one.prompt_s:
         return None  # it polls
     if is_call_rate(one.count, one.time_s):
@@ -91,11 +109,25 @@ def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) 
     made = sum(one.count for one in profile.calls if _MAKES_DATATYPE.fullmatch(one.call))
     if cause is Cause.TRANSFER and made:
         evidence = (*evidence, Evidence(Signal.DATATYPES, made))
+    hosts = len({rank.host for rank in profile.per_rank})
+    gaps = noncontiguous_share(profile) if cause is Cause.TRANSFER else 0.0
+    if cause is Cause.TRANSFER:
+        evidence = (*evidence, Evidence(Signal.HOSTS, hosts), Evidence(Signal.NONCONTIGUOUS, gaps))
     size = None if cause is Cause.STARTUP or not main.largest_B else main.size_B
     source = ""
     if cause in (Cause.LATENCY, Cause.TRANSFER) and may_wait(main.call):
-        reference = reference_of(len({rank.host for rank in profile.per_rank}))
+        reference = reference_of(hosts)
         allowed_s = reference.most_s(main.call, main.bytes / main.count, profile.ranks)
         evidence, source = (*evidence, Evidence(Signal.ALLOWED, allowed_s)), reference.source
+        if gaps >= _MOSTLY and main.best_s > allowed_s:
+            cause = Cause.PACKING
     share = min(1.0, time_s / profile.wall_s)
     return Diagnosis(cause, share, Sureness.INFERRED, evidence, call=main.call, size_B=size, source=source)
+
+
+def noncontiguous_share(profile: Profile) -> float:
+    """The share of the bytes passed for sending whose datatypes have gaps: at least, since what was written to files
+    may have them too."""
+    files_B = sum(one.bytes for one in profile.calls if one.call.startswith("MPI_File_"))
+    sent_B = sum(rank.sent_B + rank.collective_B for rank in profile.per_rank)
+    return min(1.0, max(0, profile.noncontiguous_B - files_B) / sent_B) if sent_B > 0 else 0.0

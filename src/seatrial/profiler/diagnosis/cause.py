@@ -24,6 +24,7 @@ class Cause(StrEnum):
     LATE_SENDER = "late-sender"
     LATE_RECEIVER = "late-receiver"
     LATE_AT_COLLECTIVE = "late-at-collective"
+    LATE_IN_CALL = "late-in-call"
     WINDOW_WAIT = "window-wait"
     IO = "io"
     METADATA = "metadata"
@@ -31,6 +32,9 @@ class Cause(StrEnum):
     MESSAGE_RATE = "message-rate"
     LATENCY = "latency"
     TRANSFER = "transfer"
+    PACKING = "packing"
+    COMMUNICATORS = "communicators"
+    MPI_IO = "mpi-io"
     THREAD_IMBALANCE = "thread-imbalance"
     PAGING = "paging"
     PAGE_FAULTS = "page-faults"
@@ -63,6 +67,7 @@ WAITING_CAUSES = frozenset(
         Cause.LATE_SENDER,
         Cause.LATE_RECEIVER,
         Cause.LATE_AT_COLLECTIVE,
+        Cause.LATE_IN_CALL,
         Cause.WINDOW_WAIT,
         Cause.NOT_KNOWN,
     }
@@ -91,6 +96,8 @@ class Signal(StrEnum):
     RANKS_ON_NODE = "ranks-on-node"
     CPUS = "cpus"
     """The CPUs that these ranks may use together."""
+    BUSY_THREADS = "busy-threads"
+    """Threads of these ranks that ran or were ready to run, on average."""
     QUOTA = "quota"
     """CPUs that the control groups allow."""
     THROTTLED = "throttled-periods"
@@ -103,6 +110,12 @@ class Signal(StrEnum):
     """Time outside MPI of the slowest rank, over the mean of all ranks, less 1."""
     WAITING_EXPLAINED = "waiting-explained"
     """The differences in computing over the waiting; 1 if they are longer."""
+    SLICE = "slice"
+    """Seconds: the length of the slices of time of the next signal."""
+    EXPLAINED_IN_SLICES = "waiting-explained-in-slices"
+    """The differences in computing within slices of time over the waiting; 1 if they are longer."""
+    LEAST_WAITING = "least-waiting"
+    """Waiting of the rank that waits least, over the mean of all ranks."""
     BLOCKED = "blocked"
     """Share of the rank's wall time in which it neither ran nor was ready to run."""
     IO_SHARE = "io-share"
@@ -122,12 +135,18 @@ class Signal(StrEnum):
     """Seconds in calls on sockets, or that wait for them or for pipes."""
     CHILD_TIME = "child-time"
     """Seconds in calls that start child processes or wait for them."""
+    LOCK_RANKS = "lock-ranks"
+    """Ranks that wait for locks of files or semaphores, each for at least a tenth of what all do."""
     LOCK_TIME = "lock-time"
     """Seconds in calls that wait for locks of files or semaphores."""
     KERNEL_TIME = "kernel-time"
     """CPU seconds in the kernel outside MPI and outside timed calls, at least, over the wall time of the ranks."""
     MINOR_FAULTS = "minor-faults"
     """Page faults that read no device."""
+    FAULT_RATE = "minor-faults-per-second"
+    """These of a rank per second, the mean over the ranks."""
+    FAULTS_PER_PAGE = "faults-per-page"
+    """These over the pages of 4 KiB that the ranks had at most: how often each was handed out, at least."""
     KERNEL_PER_FAULT = "kernel-time-per-fault"
     """These seconds over these faults."""
     MAJOR_FAULTS = "major-faults"
@@ -144,12 +163,21 @@ class Signal(StrEnum):
     """Seconds that such a call takes at most, by stated constants; used where nothing was measured."""
     DATATYPES = "datatypes"
     """Calls that make derived datatypes."""
+    NONCONTIGUOUS = "noncontiguous-share"
+    """Share of the bytes passed for sending whose datatypes have gaps, at least."""
+    HOSTS = "hosts"
     CALL_SHARE = "call-share"
     """Time in this call over the wall time of all ranks."""
     CALL_MEAN = "call-mean"
     """Seconds of one call."""
     CALL_BEST = "call-best"
     """Seconds of a fast call."""
+    CALL_TIME = "call-time"
+    """Seconds of the rank in this call."""
+    PARTNERS_FREE = "partners-free"
+    """Seconds in which the ranks that it exchanges messages with did not wait at collectives, together."""
+    WAITING_SHARE = "waiting-share"
+    """Share of the time in which ranks wait for this one."""
     CALLS = "calls"
     MESSAGES_SHARE = "messages-share"
     """Share of the waiting on messages that this rank sent or should have received."""
@@ -185,7 +213,8 @@ class Diagnosis:
 
     `rank` and `host` say where, `call` and `size_B` in which MPI function and message size, if that is part of it.
     `site` is the place with most of the time: of these calls, or where ranks wait. `source` is the measurement that it
-    was judged against.
+    was judged against. `late_at` is the place of the calls that are late, or that a late rank is in; `then` where
+    others wait as a consequence, for rank `then_rank`.
     """
 
     cause: Cause
@@ -198,6 +227,9 @@ class Diagnosis:
     size_B: int | None = None
     site: CallSite | None = None
     source: str = ""
+    late_at: CallSite | None = None
+    then: CallSite | None = None
+    then_rank: int | None = None
 
     def value(self, signal: Signal) -> float | None:
         """The value of a signal; None if it is not part of the evidence."""

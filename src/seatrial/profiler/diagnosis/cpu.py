@@ -88,7 +88,8 @@ def _why(
     if together and (ranks > len(together) or _have_threads_for_more(cpus, len(together), node)):
         is_all = node is not None and len(together) >= node.online
         cause = Cause.MORE_RANKS_THAN_CPUS if is_all or node is None else Cause.SAME_CPUS
-        return cause, [on_node, Evidence(Signal.CPUS, len(together))]
+        busy = Evidence(Signal.BUSY_THREADS, sum(_used_and_waited(cpus)))
+        return cause, [on_node, Evidence(Signal.CPUS, len(together)), busy]
     if node is None:
         return Cause.NO_CPU, [on_node]
     steal, others = node.steal_s / node.wall_s, node.other_cpus
@@ -108,7 +109,11 @@ def _why(
 def _have_threads_for_more(cpus: Sequence[RankCpu], together: int, node: NodeCpu | None) -> bool:
     """Whether the threads of these ranks alone could use more than the CPUs that they may use together. Not if other
     processes used more than they: each thread then waits for a CPU, and would not if it were alone."""
-    longest_s = max(one.wall_s for one in cpus)
-    used = sum(one.cpu_s or 0.0 for one in cpus) / longest_s
-    waited = sum(one.delay_s or 0.0 for one in cpus) / longest_s
+    used, waited = _used_and_waited(cpus)
     return used + waited > together + _EXPLAINS and (node is None or node.other_cpus <= used)
+
+
+def _used_and_waited(cpus: Sequence[RankCpu]) -> tuple[float, float]:
+    """The CPUs that these ranks used, and how many threads waited for one, on average."""
+    longest_s = max(one.wall_s for one in cpus)
+    return sum(one.cpu_s or 0.0 for one in cpus) / longest_s, sum(one.delay_s or 0.0 for one in cpus) / longest_s

@@ -16,11 +16,13 @@ from seatrial.profiler.diagnosis.cause import (
     Signal,
     Sureness,
 )
+from seatrial.profiler.diagnosis.chain import late_in_call
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.profiler.diagnosis.input_output import blocked_diagnoses, io_diagnoses
 from seatrial.profiler.diagnosis.late import could_be_late, late
 from seatrial.profiler.diagnosis.node import node_diagnoses
 from seatrial.profiler.diagnosis.ranks import explained_by_computing, uneven
+from seatrial.profiler.diagnosis.sites import longest_site
 from seatrial.profiler.merge.bound import wait_kind
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
 _LEAST_WAITING = 0.08
 """Nor is less waiting for other ranks: as much comes and goes by itself."""
+_LEAST_STARTUP = 0.1
 _MOST = 0.5
 _MOST_WAIT_FOR_DELAY = 4
 """While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""
@@ -66,8 +69,13 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     if not no_cpu:
         found = _with_paging([*found, *node_diagnoses(profile)])
     named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= _least(one)]
-    named.sort(key=lambda one: (not _is_before_all(one), -one.share))
+    named.sort(key=lambda one: (not _is_before_all(one), is_note(one), -one.share))
     return tuple(named) or (_computation(profile),)
+
+
+def is_note(one: Diagnosis) -> bool:
+    """Whether it is only to be noted beside other causes: a little startup, as in every short run."""
+    return one.cause is Cause.STARTUP and one.share < _LEAST_STARTUP
 
 
 def _is_before_all(one: Diagnosis) -> bool:
@@ -100,6 +108,9 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
     if left_s < max(LEAST_SHARE, of_delays) * profile.wall_s:
         return found
     slowest = frozenset(one.rank for one in found if one.rank is not None)
+    in_call = None if found else late_in_call(profile)
+    if in_call is not None:
+        return [in_call]
     partners = late(profile, differing.explained_s, slowest)
     if partners or left_s < _MOST * sum(one.clear_s for one in waits):
         return [*found, *partners]
@@ -118,14 +129,7 @@ def _site(profile: Profile, one: Diagnosis) -> CallSite | None:
     none."""
     if one.cause in NO_CPU_CAUSES or one.cause in _NOT_AT_CALLS:
         return None
-    time_s: dict[tuple[object, ...], float] = {}
-    longest: dict[tuple[object, ...], CallSite] = {}
-    for site in profile.callsites:  # the longest first
-        if site.frames and (site.call == one.call if one.call else wait_kind(site.call)):
-            place = (site.call, site.module, site.offset, site.frames)
-            time_s[place] = time_s.get(place, 0.0) + site.time_s
-            longest.setdefault(place, site)
-    return longest[max(time_s, key=time_s.__getitem__)] if time_s else None
+    return longest_site(profile, lambda call: call == one.call if one.call else wait_kind(call) is not None)
 
 
 def _not_known(profile: Profile, waiting: float) -> Diagnosis:

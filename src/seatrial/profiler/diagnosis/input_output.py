@@ -49,7 +49,7 @@ def blocked_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis
         return []
     most = max(ranks, key=lambda rank: times[rank.rank])
     alone = len(profile.per_rank) > 1 and times[most.rank] >= _ALONE * total_s
-    evidence = (Evidence(Signal.RANKS, 1 if alone else len(ranks)), *blocked_evidence(most))
+    evidence = (Evidence(Signal.RANKS, 1 if alone else len(ranks)), *blocked_evidence(profile, most))
     share = min(1.0, total_s / profile.wall_s)
     return [Diagnosis(Cause.BLOCKED, share, Sureness.MEASURED, evidence, rank=most.rank, host=most.host)]
 

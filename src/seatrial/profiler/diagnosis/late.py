@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.diagnosis.chain import chained, last_at_collectives
 from seatrial.profiler.diagnosis.ranks import explained_by_computing
-from seatrial.profiler.merge.bound import WaitKind, wait_kind
+from seatrial.profiler.diagnosis.sites import only_site
+from seatrial.profiler.merge.bound import WaitKind, receives, sends, wait_kind
 
 if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile
@@ -19,14 +21,15 @@ _FEASIBLE = 0.5
 """Ranks can only be late while they are outside MPI: this must be possible for so much of the waiting."""
 _CLEARLY = 2 / 3
 """A partner is named if so much of the waiting is for its messages."""
-_ARRIVES_LAST, _OTHERS_WAIT = 0.1, 0.4
-"""The last rank at collectives waits at most so long, all others at least so long, both over the mean of the others."""
 _WAITS_OF = {
     Cause.LATE_SENDER: (WaitKind.RECEIVE, WaitKind.REQUESTS, WaitKind.POLL),
     Cause.LATE_RECEIVER: (WaitKind.SEND, WaitKind.REQUESTS, WaitKind.POLL),
     Cause.LATE_AT_COLLECTIVE: (WaitKind.COLLECTIVE, WaitKind.REQUESTS, WaitKind.POLL),
     Cause.WINDOW_WAIT: (WaitKind.WINDOW,),
 }
+
+
+_LATE_CALLS = {Cause.LATE_SENDER: sends, Cause.LATE_RECEIVER: receives}
 
 
 def could_be_late(profile: Profile) -> float:
@@ -57,14 +60,18 @@ def late(profile: Profile, explained_s: Sequence[float], slowest: frozenset[int]
     found = [
         _of_kind(profile, cause, seconds) for cause, seconds in kinds.items() if sum(seconds) >= _LEAST_PART * clear_s
     ]
-    return [one for one in found if one.rank not in slowest]
+    return chained(profile, [one for one in found if one.rank not in slowest], kinds)
 
 
 def _of_kind(profile: Profile, cause: Cause, seconds: Sequence[float]) -> Diagnosis:
     evidence = [Evidence(Signal.WAITING_EXPLAINED, explained_by_computing(profile), is_against=True)]
     rank = None
     if cause is Cause.LATE_AT_COLLECTIVE:
-        rank = _last(profile, seconds)
+        place = last_at_collectives(seconds)
+        if place is None:
+            evidence += _in_turn(profile, seconds)
+        else:
+            rank = profile.per_rank[place].rank
     elif cause is not Cause.WINDOW_WAIT:
         blamed = _partners(profile, dict(zip((one.rank for one in profile.per_rank), seconds, strict=True)), cause)
         total = sum(blamed.values())
@@ -83,17 +90,20 @@ def _of_kind(profile: Profile, cause: Cause, seconds: Sequence[float]) -> Diagno
         rank=rank,
         host=next((one.host for one in profile.per_rank if one.rank == rank), ""),
         call=call.call if call is not None else "",
+        late_at=None if rank is None or cause not in _LATE_CALLS else only_site(profile, _LATE_CALLS[cause]),
     )
 
 
-def _last(profile: Profile, seconds: Sequence[float]) -> int | None:
-    """The only rank that hardly waits at collectives, while all others do: it arrives last."""
-    order = sorted(range(len(seconds)), key=lambda k: seconds[k])
-    others = [seconds[k] for k in order[1:]]
-    mean_s = sum(others) / len(others)
-    if seconds[order[0]] > _ARRIVES_LAST * mean_s or others[0] < _OTHERS_WAIT * mean_s:
-        return None
-    return profile.per_rank[order[0]].rank
+def _in_turn(profile: Profile, seconds: Sequence[float]) -> list[Evidence]:
+    """What shows that ranks are late in turn: each of them waits, and within slices of time they differ."""
+    mean_s = sum(seconds) / len(seconds)
+    found = [Evidence(Signal.LEAST_WAITING, min(seconds) / mean_s if mean_s > 0 else 0.0)]
+    differences = profile.differences
+    if differences is not None:
+        waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
+        found.append(Evidence(Signal.SLICE, differences.width_s))
+        found.append(Evidence(Signal.EXPLAINED_IN_SLICES, min(1.0, differences.waiting_s / waited_s)))
+    return found
 
 
 def _partners(profile: Profile, waited_s: dict[int, float], cause: Cause) -> dict[int, float]:

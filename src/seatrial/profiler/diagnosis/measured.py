@@ -90,7 +90,7 @@ def judged(diagnoses: Sequence[Diagnosis], network: MeasuredNetwork) -> tuple[Di
 
 
 def _judged(one: Diagnosis, network: MeasuredNetwork) -> Diagnosis:
-    if one.cause not in (Cause.LATENCY, Cause.TRANSFER):
+    if one.cause not in (Cause.LATENCY, Cause.TRANSFER, Cause.PACKING):
         return one
     expected = network.expected(one.call, one.size_B or 0)
     if expected is None:

@@ -9,6 +9,8 @@ from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal
 from seatrial.profiler.profile_io import SystemCall
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seatrial.profiler.profile import Profile, RankCpu, RankTotals
 
 _LEAST_REGION_S = 500e-6
@@ -25,6 +27,10 @@ _MOST_MINOR_FAULT_S = 5e-6
 pages, it takes longer, and is not named."""
 _ALONE = 0.8
 """A rank with more of the time in the kernel than this is named."""
+_PAGE_B = 4096
+"""The smallest page: with larger ones, memory was handed out more often than computed here."""
+_AGAIN = 2.0
+"""Pages were handed out again and again if there were so many faults for each. Touching memory once is no loss."""
 _MEMORY_BOUND, _COMPUTE_BOUND = 0.6, 0.5
 """Parts of the measured limit of memory bandwidth and of arithmetic from which on they are what bounds the program."""
 
@@ -92,6 +98,12 @@ def _kernel(profile: Profile) -> Diagnosis | None:
     if faults:
         evidence.append(Evidence(Signal.KERNEL_PER_FAULT, total_s / faults))
     is_faults = faults > 0 and total_s / faults <= _MOST_MINOR_FAULT_S
+    each = _faults_per_page(known, faults)
+    if is_faults and each is not None:
+        if each < _AGAIN:
+            return None
+        evidence.append(Evidence(Signal.FAULTS_PER_PAGE, each))
+        evidence.append(Evidence(Signal.FAULT_RATE, faults / profile.wall_s))
     worst = max(known, key=lambda rank: times[rank.rank])
     alone = len(known) > 1 and times[worst.rank] >= _ALONE * total_s
     return Diagnosis(
@@ -102,6 +114,13 @@ def _kernel(profile: Profile) -> Diagnosis | None:
         rank=worst.rank if alone else None,
         host=worst.host if alone else "",
     )
+
+
+def _faults_per_page(ranks: Sequence[RankTotals], faults: int) -> float | None:
+    """None if the memory of a rank is not known."""
+    resident = [None if rank.cpu is None else rank.cpu.most_resident_B for rank in ranks]
+    known = [value for value in resident if value]
+    return faults * _PAGE_B / sum(known) if len(known) == len(resident) else None
 
 
 def _kernel_s(rank: RankTotals) -> float:

@@ -31,6 +31,7 @@ _EXPLAINS_REST = (0.4, 1.3)
 _MOST_OF_BYTES = 0.8
 _LEAST_BYTES = 1 << 20
 _MOSTLY = 0.5
+_NAMED = tuple(part for part in Work if part is not Work.NO_CPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]]) -> list[Di
         Evidence(Signal.WAITING_EXPLAINED, explained),
     )
     over = {part: works[place][part] - sum(work[part] for work in works) / len(works) for part in Work}
-    named = {part: time_s for part, time_s in over.items() if time_s >= _PART * excess_s}
+    named = {part: time_s for part, time_s in over.items() if part in _NAMED and time_s >= _PART * excess_s}
     return [
         _of_part(profile, profile.per_rank[place], part, excess_s * time_s / sum(named.values()), evidence)
         for part, time_s in named.items()
@@ -100,7 +101,7 @@ def _in_turn(profile: Profile, works: Sequence[Mapping[Work, float]], waited_s: 
     the share of the waiting that this explains."""
     found: list[tuple[RankTotals, Work, float]] = []
     needed_s = 0.0
-    for part in Work:
+    for part in _NAMED:
         times = [work[part] for work in works]
         place = max(range(len(times)), key=lambda k: times[k])
         excess_s = times[place] - sum(times) / len(times)
@@ -157,12 +158,12 @@ def _what_it_does(
     if part is Work.IO:
         return Cause.SERIAL_IO, file_evidence(profile, [rank])
     if part in (Work.SLEEP, Work.OTHERS):
-        return Cause.BLOCKED_RANK, blocked_evidence(rank)
+        return Cause.BLOCKED_RANK, blocked_evidence(profile, rank)
     blocked = rank.cpu.blocked_share if rank.cpu is not None else None
     if _moves_most(profile, rank, excess_s, is_blocked=part is Work.BLOCKED):
         return Cause.SERIAL_IO, file_evidence(profile, [rank])
     if part is Work.BLOCKED:
-        return Cause.BLOCKED_RANK, blocked_evidence(rank)
+        return Cause.BLOCKED_RANK, blocked_evidence(profile, rank)
     return Cause.IMBALANCE, () if blocked is None else (Evidence(Signal.BLOCKED, blocked, is_against=True),)
 
 

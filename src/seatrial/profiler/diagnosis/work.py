@@ -1,5 +1,5 @@
-"""What a rank does outside MPI: it computes, is in calls on files, sleeps, waits for other programs or for locks, or is
-blocked for an unknown reason."""
+"""What a rank does outside MPI: it computes, is in calls on files, sleeps, waits for other programs, for locks or for a
+CPU, or is blocked for an unknown reason."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile, RankTotals
 
 
+_COMPETES = 0.1
+
+
 class Work(StrEnum):
     """A part of the time outside MPI."""
 
@@ -23,12 +26,14 @@ class Work(StrEnum):
     SLEEP = "sleep"
     OTHERS = "others"
     BLOCKED = "blocked"
+    NO_CPU = "no-cpu"
 
 
 def work_of(rank: RankTotals) -> Mapping[Work, float]:
     """Seconds of each part; their sum is the rank's time outside MPI.
 
     Blocked for an unknown reason is what neither these calls nor waiting in MPI can explain: the least that it can be.
+    Waiting for a CPU is taken to be as frequent in MPI as outside.
     """
     outside_s = rank.compute_s
     parts = {
@@ -40,6 +45,8 @@ def work_of(rank: RankTotals) -> Mapping[Work, float]:
     share = rank.cpu.blocked_share if rank.cpu is not None else None
     if share is not None and rank.cpu is not None:
         parts[Work.BLOCKED] = max(0.0, share * rank.cpu.wall_s - known_s - rank.waits.all_s)
+    delay = rank.cpu.delay_share if rank.cpu is not None else None
+    parts[Work.NO_CPU] = (delay or 0.0) * outside_s
     spent_s = sum(parts.values())
     if spent_s > outside_s:  # several threads at a time
         parts = {part: time_s * outside_s / spent_s for part, time_s in parts.items()}
@@ -79,13 +86,15 @@ def bytes_of(profile: Profile, ranks: set[int]) -> tuple[float, float]:
     return (own / everything if everything > 0 else 0.0), own
 
 
-def blocked_evidence(rank: RankTotals) -> tuple[Evidence, ...]:
+def blocked_evidence(profile: Profile, rank: RankTotals) -> tuple[Evidence, ...]:
     """How long a rank was blocked, and in which calls."""
+    locks_s = [one.system_s(SystemCall.LOCK) for one in profile.per_rank]
     found = [
         Evidence(Signal.SLEEP_TIME, rank.system_s(SystemCall.SLEEP)),
         Evidence(Signal.POLL_TIME, rank.system_s(SystemCall.POLL)),
         Evidence(Signal.CHILD_TIME, rank.system_s(SystemCall.CHILD)),
         Evidence(Signal.LOCK_TIME, rank.system_s(SystemCall.LOCK)),
+        Evidence(Signal.LOCK_RANKS, sum(one >= _COMPETES * sum(locks_s) > 0 for one in locks_s)),
     ]
     if rank.cpu is not None and rank.cpu.blocked_share is not None:
         found.insert(0, Evidence(Signal.BLOCKED, rank.cpu.blocked_share))

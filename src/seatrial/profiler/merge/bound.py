@@ -44,6 +44,9 @@ _WAITS = re.compile(
 _RECEIVES = re.compile(r"MPI_(Recv|Mrecv|Sendrecv\w*|Probe|Mprobe)(_c)?")
 _SENDS = re.compile(r"MPI_[SBR]?send(_c)?", re.IGNORECASE)
 _WINDOWS = re.compile(r"MPI_Win_(start|complete|wait|lock|unlock|flush)\w*")
+_ACCESSES = re.compile(r"MPI_File_(read|write)(_at|_shared)?(_c)?")
+_RECEIVING = re.compile(r"MPI_(I?m?recv|Start|Startall|I?sendrecv\w*)(_c)?", re.IGNORECASE)
+_SENDING = re.compile(r"MPI_(I?[sbr]?send|Start|Startall|I?sendrecv\w*)(_c)?", re.IGNORECASE)
 _POLLS = re.compile(r"MPI_(Test(all|any|some)?|Iprobe|Improbe|Request_get_status|Parrived|Win_test)")
 
 
@@ -68,7 +71,7 @@ def wait_kind(call: str) -> WaitKind | None:
     POLL for those that are called again and again instead of waiting. None if it does not wait."""
     if is_poll(call):
         return WaitKind.POLL
-    if is_start(call) or not may_wait(call):
+    if is_start(call) or not may_wait(call) or is_file_access(call):
         return None
     if _WINDOWS.fullmatch(call):
         return WaitKind.WINDOW
@@ -77,6 +80,21 @@ def wait_kind(call: str) -> WaitKind | None:
     if _SENDS.fullmatch(call):
         return WaitKind.SEND
     return WaitKind.REQUESTS if call.startswith("MPI_Wait") else WaitKind.COLLECTIVE
+
+
+def is_file_access(call: str) -> bool:
+    """Whether a function reads or writes a file independently of other ranks."""
+    return _ACCESSES.fullmatch(call) is not None
+
+
+def receives(call: str) -> bool:
+    """Whether a function receives a message, or begins to."""
+    return _RECEIVING.fullmatch(call) is not None
+
+
+def sends(call: str) -> bool:
+    """Whether a function sends a message, or begins to."""
+    return _SENDING.fullmatch(call) is not None
 
 
 def is_poll(call: str) -> bool:

@@ -9,13 +9,15 @@ from math import nan
 
 from seatrial.profiler.cpu_slices import CpuSlices
 from seatrial.profiler.profile import NodeCpu, RankCpu
+from seatrial.profiler.tables.header import CpuUse
 from seatrial.profiler.tables.process_table import ProcessTable
 
 
 def rank_cpu(table: ProcessTable, start_s: float | None = None) -> RankCpu | None:
-    """What the kernel counted for a rank, None if it did not reach the end of MPI. With slices of time if `start_s` is
+    """What the kernel counted for a rank: up to its last sample, if it did not reach the end of MPI; None if there is
+    none. With slices of time if `start_s` is
     given: when the first rank was loaded, in seconds since the epoch."""
-    use, right = table.cpu_use, table.cpu_right
+    use, right = _use(table), table.cpu_right
     if use is None or use.wall_s <= 0:
         return None
     return RankCpu(
@@ -39,6 +41,32 @@ def rank_cpu(table: ProcessTable, start_s: float | None = None) -> RankCpu | Non
 def _system_s(table: ProcessTable) -> float | None:
     system_ns = None if table.extension is None else table.extension.kernel.system_ns
     return None if system_ns is None else system_ns / 1e9
+
+
+def _use(table: ProcessTable) -> CpuUse | None:
+    """Without switches, page faults and throttling if the rank was killed: its samples over time do not have them."""
+    samples = () if table.extension is None else table.extension.samples.list
+    if table.cpu_use is not None or len(samples) < 2:
+        return table.cpu_use
+    first, last = samples[0], samples[-1]
+    return CpuUse(
+        wall_s=(last.at - first.at) / table.ticks_per_s,
+        cpu_s=_growth_s(first.cpu_ns, last.cpu_ns),
+        delay_s=_growth_s(first.delay_ns, last.delay_ns),
+        voluntary=None,
+        involuntary=None,
+        minor_faults=None,
+        major_faults=None,
+        most_resident_B=None,
+        throttled_s=None,
+        throttled_share=None,
+        node_busy_s=_growth_s(first.busy_ns, last.busy_ns),
+        node_steal_s=_growth_s(first.steal_ns, last.steal_ns),
+    )
+
+
+def _growth_s(before: int | None, after: int | None) -> float | None:
+    return None if before is None or after is None or after < before else (after - before) / 1e9
 
 
 def _slices(table: ProcessTable, start_s: float) -> CpuSlices | None:
@@ -66,7 +94,7 @@ def _grown(values: Iterable[int | None]) -> array[float]:
 
 
 def node_cpus(tables: Sequence[ProcessTable]) -> tuple[NodeCpu, ...]:
-    """The nodes whose ranks all reached the end of MPI, in order of their first rank.
+    """The nodes whose ranks all have CPU time, in order of their first rank.
 
     A node's counters are those of its rank that ran longest.
     """
@@ -75,7 +103,7 @@ def node_cpus(tables: Sequence[ProcessTable]) -> tuple[NodeCpu, ...]:
         by_host.setdefault(table.host, []).append(table)
     found = []
     for host, own in by_host.items():
-        uses = [table.cpu_use for table in own]
+        uses = [_use(table) for table in own]
         rights = [table.cpu_right for table in own if table.cpu_right is not None]
         known = [use for use in uses if use is not None and use.cpu_s is not None]
         if len(known) < len(own) or not rights:

@@ -14,7 +14,7 @@ from seatrial.profiler.merge.counters import rank_counters
 from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
 from seatrial.profiler.merge.openmp import parallel_places, rank_openmp
-from seatrial.profiler.merge.over_time import over_time
+from seatrial.profiler.merge.over_time import over_time, slice_differences
 from seatrial.profiler.merge.pairs import pair_table
 from seatrial.profiler.merge.rank_waits import rank_waits, without_skew
 from seatrial.profiler.merge.regions import merged_regions, region_faults
@@ -98,7 +98,7 @@ def _profile(
     sizes = size_totals(rows, names, measured_waiting(tables, barrier_s), reference, size, has_sizes=trust.has_sizes)
     ranks = _per_rank(tables, rows, sizes, names)
     profile = Profile(
-        program=tables[0].program,
+        program=tables[0].script or tables[0].program,
         ranks=size,
         elapsed_s=max(table.wall_s for table in tables),
         wall_s=sum(one.wall_s for one in ranks),
@@ -118,6 +118,8 @@ def _profile(
         faults=region_faults(tables),
         parallel=parallel_places(tables, resolve),
         limits=limits if len({table.host for table in tables}) == 1 else None,
+        differences=slice_differences(tables),
+        noncontiguous_B=sum(table.noncontiguous_B for table in tables),
     )
     return replace(profile, diagnoses=diagnose(profile))
 
@@ -146,6 +148,7 @@ def _per_rank(
     time_s = np.bincount(rows.process, rows.time_s, len(tables))
     start_s = min(table.loaded_at_s for table in tables)
     waits = without_skew(rank_waits(rows, sizes, names, len(tables)), tables)
+    by_call = _by_call(rows, names, len(tables))
     calls, collective_B = summed(rows.count), summed(rows.bytes, collective[rows.call])
     return [
         RankTotals(
@@ -164,9 +167,22 @@ def _per_rank(
             system=table.system_uses,
             counters=rank_counters(table),
             openmp=rank_openmp(table),
+            by_call=by_call[k],
         )
         for k, table in enumerate(tables)
     ]
+
+
+def _by_call(rows: Rows, names: Sequence[str], processes: int) -> list[dict[str, float]]:
+    """Seconds of each function in each process."""
+    import numpy as np
+
+    time_s = np.zeros((processes, len(names)))
+    np.add.at(time_s, (rows.process, rows.call - 1), rows.time_s)
+    found: list[dict[str, float]] = [{} for _ in range(processes)]
+    for process, call in np.argwhere(time_s > 0).tolist():
+        found[process][names[call]] = float(time_s[process, call])
+    return found
 
 
 def _is_collective(name: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.profile import Lane, OverTime
+from seatrial.profiler.slice_differences import SliceDifferences
 from seatrial.profiler.tables.header import BINS_OVER_TIME
 from seatrial.profiler.tables.process_table import ProcessTable
 
@@ -50,6 +51,27 @@ def over_time(tables: Sequence[ProcessTable]) -> OverTime | None:
         most=_ends(share, np.fmax),
         lanes=_lanes(ran, mpi, inside),
     )
+
+
+def slice_differences(tables: Sequence[ProcessTable]) -> SliceDifferences | None:
+    """How ranks differ in slices as short as they were recorded, from when all had left MPI_Init until the first one
+    ended; None if that is less than two slices, or if several threads of a rank call MPI."""
+    import numpy as np
+
+    if len(tables) < 2 or any(len(table.threads) != 1 or table.initialized_s is None for table in tables):
+        return None
+    start = np.array([table.loaded_at_s for table in tables])
+    start -= start.min()
+    width = max(table.threads[0].bin_ticks / table.ticks_per_s for table in tables)
+    begin = max(float(at) + (table.initialized_s or 0.0) for at, table in zip(start, tables, strict=True))
+    end = min(float(at) + table.wall_s for at, table in zip(start, tables, strict=True))
+    slices = int((end - begin) / width) if width > 0 else 0
+    if not 2 <= slices <= BINS_OVER_TIME:
+        return None
+    edges: Real = np.linspace(begin, begin + slices * width, slices + 1)
+    mpi = _mpi_in_bins(tables, start, edges)
+    outside = np.clip(width - mpi, 0.0, width)
+    return SliceDifferences(width, float((outside.max(axis=0) - outside).sum()))
 
 
 def _mpi_in_bins(tables: Sequence[ProcessTable], start: Real, edges: Real) -> Real:

@@ -1,5 +1,6 @@
 /* The size of a datatype's data in bytes, queried once per thread and dropped from the cache
- * when any datatype is freed. */
+ * when any datatype is freed. The bytes of datatypes with gaps, which the library has to pack, are
+ * counted in the header. */
 #ifndef SEATRIAL_DATATYPE_H
 #define SEATRIAL_DATATYPE_H
 

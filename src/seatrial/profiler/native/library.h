@@ -12,11 +12,15 @@
                   f(Group_size, word, int*) f(Group_translate_ranks, word, int, const int*, word,  \
                                               int*) f(Group_free, word*) f(Topo_test, word, int*)  \
                       f(Cartdim_get, word, int*) f(Graph_neighbors_count, word, int, int*)         \
-                          f(Dist_graph_neighbors_count, word, int*, int*, int*) f(                 \
-                              Type_size_x, word, int64_t*) f(Get_elements_x, word, word, int64_t*) \
-                              f(Test_cancelled, word, int*) f(Barrier, word)                       \
-                                  f(Error_class, int, int*)                                        \
-                                      f(Allreduce, const void*, void*, int, word, word, word)
+                          f(Dist_graph_neighbors_count, word, int*, int*, int*)                    \
+                              f(Type_size_x, word, int64_t*)                                       \
+                                  f(Get_elements_x, word, word, int64_t*)                          \
+                                      f(Type_get_extent_x, word, int64_t*, int64_t*)               \
+                                          f(Type_get_true_extent_x, word, int64_t*, int64_t*)      \
+                                              f(Test_cancelled, word, int*) f(Barrier, word)       \
+                                                  f(Error_class, int, int*)                        \
+                                                      f(Allreduce, const void*, void*, int, word,  \
+                                                        word, word)
 
 #define SEATRIAL_POINTER(name, ...) int (*name)(__VA_ARGS__);
 struct seatrial_library {

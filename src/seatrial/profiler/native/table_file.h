@@ -132,15 +132,17 @@ struct seatrial_header {
   char job[128]; /* what started its ranks, by the variables of PMIx or Slurm, else its parent */
   struct seatrial_cpu_use cpu_first;   /* when MPI was initialised */
   struct seatrial_cpu_use cpu_last;    /* when MPI ended */
-  struct seatrial_cpu_right cpu_right; /* when MPI ended */
+  struct seatrial_cpu_right cpu_right; /* when MPI was initialised, then when it ended */
   uint64_t times_system_calls; /* 1: the following are counted, outside MPI, from MPI_Init on */
   struct seatrial_system_use system_uses[SEATRIAL_SYSTEM_KINDS];
   uint64_t extension_offset;
-  uint32_t rows;         /* slots of each thread */
-  uint32_t path_frames;  /* requested length of call paths */
-  uint64_t places_bytes; /* 0: call sites are addresses only */
-  uint64_t places_used;  /* bytes; grows once a place is complete */
-  uint64_t lost_places;  /* calls whose place did not fit */
+  uint32_t rows;                /* slots of each thread */
+  uint32_t path_frames;         /* requested length of call paths */
+  uint64_t places_bytes;        /* 0: call sites are addresses only */
+  uint64_t places_used;         /* bytes; grows once a place is complete */
+  uint64_t lost_places;         /* calls whose place did not fit */
+  char script[256];             /* that the interpreter `program` runs (script.h); "": none */
+  uint64_t noncontiguous_bytes; /* passed for sending or writing, of datatypes with gaps */
 };
 
 /* A call site that is more than an address: the addresses of the calls that led to it, innermost

@@ -8,6 +8,7 @@
 #include "pid_namespace.h"
 #include "place.h"
 #include "process.h"
+#include "script.h"
 #include "trace.h"
 
 #include <errno.h>
@@ -79,6 +80,7 @@ static void describe(struct seatrial_header* header, const char* host, const cha
   snprintf(header->host, sizeof header->host, "%s", host);
   const ssize_t length = readlink("/proc/self/exe", header->program, sizeof header->program - 1);
   header->program[length > 0 ? length : 0] = '\0';
+  seatrial_find_script(header->program, header->script, sizeof header->script);
   snprintf(header->library, sizeof header->library, "%s", version);
   header->library[strcspn(header->library, "\n")] = '\0';
   record_job(header);
@@ -196,6 +198,7 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   header->loaded_at_ns = seatrial_loaded.at_ns;
   header->own_ticks = seatrial_own_ticks();
   seatrial_read_cpu_use(&header->cpu_first);
+  seatrial_read_cpu_right(&header->cpu_right); /* of a process that is killed, too */
   header->io_loaded = seatrial_loaded.io;
   header->io_error = seatrial_loaded.io_error;
   if (seatrial_loaded.io.at_ns != 0)

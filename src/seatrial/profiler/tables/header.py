@@ -22,7 +22,7 @@ MOST_PATH_FRAMES = 32
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQIIQQQ")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQIIQQQ256sQ")
 
 
 class Family(IntEnum):
@@ -150,6 +150,8 @@ class Header(NamedTuple):
     places_bytes: int
     places_used: int
     lost_places: int
+    script: bytes
+    noncontiguous_bytes: int
 
 
 _IO_FIELDS = 8
@@ -161,6 +163,7 @@ _CPU_END = _CPU_AT + 2 * _CPU_FIELDS
 _MASK_AT = _CPU_END + 2
 _MASK_END = _MASK_AT + 64
 _SYSTEM_FIELDS = 3
+_USES_END = 1 + 9 * _SYSTEM_FIELDS
 _UNREPORTED = (1 << 64) - 1
 _MOST_ONLINE = 1 << 20
 
@@ -171,11 +174,11 @@ def parse_header(data: bytes) -> Header:
     taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
     cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
     mask, rest = fields[_MASK_AT:_MASK_END], fields[_MASK_END:]
-    times_system_calls, *uses, extension, rows, frames, room, used, lost = rest
+    times_system_calls, uses, (extension, rows, *later) = rest[0], rest[1:_USES_END], rest[_USES_END:]
     by_kind = tuple(tuple(uses[at : at + _SYSTEM_FIELDS]) for at in range(0, len(uses), _SYSTEM_FIELDS))
     right = (*fields[_CPU_END:_MASK_AT], mask, times_system_calls, by_kind, extension)
     known = (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right)
-    return Header._make((*known, rows or SLOTS, frames, room, used, lost))
+    return Header._make((*known, rows or SLOTS, *later))
 
 
 def io_counters(fields: tuple[int, ...]) -> IoCounters | None:
@@ -217,7 +220,8 @@ def _seconds(ns: int | None) -> float | None:
 
 
 def cpu_right(head: Header) -> CpuRight | None:
-    """The CPUs that the process may use; None if it did not reach the end of MPI. Raises DamageError."""
+    """The CPUs that the process may use; None in older tables of processes that did not reach the end of MPI. Raises
+    DamageError."""
     if not head.online:
         return None
     require(head.online <= _MOST_ONLINE, f"it claims {head.online} CPUs")

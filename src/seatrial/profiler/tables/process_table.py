@@ -125,14 +125,15 @@ class ProcessTable:
     traffic with each of them: messages sent, bytes sent, messages received, bytes received. Rank `size` represents
     all processes outside the world.
 
-    `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its end;
-    None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
-    MPI_Init to the end of MPI, `cpu_right` at its end; None for a process that did not reach it. `system_uses` are the
-    calls that enter the kernel since MPI_Init, None if they were not timed. `initialized_s` is the time from loading to
-    the end of MPI_Init, None if that was not reached. `stopped_s` is the time for which the program stopped recording,
-    and is not part of `wall_s`; `extension` is None in tables of an earlier version. `places` are the call sites that
-    are more than an address, by the number that rows have in its place; `lost_places` counts calls whose place did not
-    fit.
+    `io_loaded`, `io_first` and `io_last` are the I/O counters when the process was loaded, at MPI_Init and at its
+    end; None if not requested or unreadable: then `io_error` is the errno, else 0. `cpu_use` is from the end of
+    MPI_Init to the end of MPI, None for a process that did not reach it; `cpu_right` is the latest known.
+    `system_uses` are the calls that enter the kernel since MPI_Init, None if they were not timed. `initialized_s` is
+    the time from loading to the end of MPI_Init, None if that was not reached. `stopped_s` is the time for which the
+    program stopped recording, and is not part of `wall_s`; `extension` is None in tables of an earlier version.
+    `places` are the call sites that are more than an address, by the number that rows have in its place;
+    `lost_places` counts calls whose place did not fit. `script` is what the interpreter `program` runs, "" if it is
+    none. `noncontiguous_B` are the bytes passed for sending or writing whose datatypes have gaps.
     """
 
     rank: int | None
@@ -166,6 +167,8 @@ class ProcessTable:
     extension: Extension | None = None
     places: Mapping[int, Place] = field(default_factory=dict)
     lost_places: int = 0
+    script: str = ""
+    noncontiguous_B: int = 0
 
 
 ReadPart = Callable[[int, int], bytes]
@@ -292,6 +295,8 @@ class _Reader:
             extension=extension,
             places=self._places(head),
             lost_places=head.lost_places,
+            script=_text(head.script),
+            noncontiguous_B=head.noncontiguous_bytes,
         )
 
     def _extension(self, head: Header) -> Extension | None:

@@ -9,6 +9,13 @@ from seatrial.report.profile import node_words
 from seatrial.report.profile.outside_words import blocked_words, file_words, io_words
 from seatrial.report.profile.place_words import site_words
 from seatrial.report.profile.rank_words import cpus_words, number_of, rank_words
+from seatrial.report.profile.waiting_words import (
+    late_at_collective,
+    late_in_call,
+    late_partner,
+    not_by_computing,
+    short_late_partner,
+)
 from seatrial.report.units import count, show, show_percent, show_range
 
 _NEAR = 1.5
@@ -82,7 +89,12 @@ def _waited(one: Diagnosis, why: str) -> str:
 def _crowd(one: Diagnosis) -> str:
     ranks, cpus = _whole(one, Signal.RANKS_ON_NODE, "rank"), cpus_words(number_of(one, Signal.CPUS))
     if number_of(one, Signal.RANKS_ON_NODE) <= number_of(one, Signal.CPUS):
-        return f"the threads of {ranks} share {cpus}"
+        busy = number_of(one, Signal.BUSY_THREADS)
+        return (
+            f"at least {busy:.0f} busy threads of {ranks} share {cpus}"
+            if busy
+            else f"the threads of {ranks} share {cpus}"
+        )
     return f"{ranks} share {cpus}"
 
 
@@ -171,32 +183,7 @@ def _idle(one: Diagnosis) -> str:
 def _window(one: Diagnosis) -> str:
     return (
         f"Ranks wait for access to windows, mostly in {one.call}, for {show_percent(one.share)} of the time: another "
-        f"rank holds the lock, or the target makes no progress; which is not known. {_not_by_computing(one)}."
-    )
-
-
-def _not_by_computing(one: Diagnosis) -> str:
-    return f"Differences in computing explain {_percent(one, Signal.WAITING_EXPLAINED)} of the waiting"
-
-
-def _late(what: str, partner: str) -> Callable[[Diagnosis], str]:
-    def words(one: Diagnosis) -> str:
-        of = ""
-        if one.rank is not None:
-            of = f" {_first_upper(rank_words(one))} {partner} {_percent(one, Signal.MESSAGES_SHARE)} of it."
-        return f"{what} ({show_percent(one.share)} of the time). {_not_by_computing(one)}.{of}"
-
-    return words
-
-
-def _at_collective(one: Diagnosis) -> str:
-    how = "measured with barriers" if one.sureness == "measured" else "estimated from the shortest calls"
-    who = "another rank may be late each time"
-    if one.rank is not None:
-        who = f"{rank_words(one)} hardly waits there, so it arrives last"
-    return (
-        f"Ranks wait in collective calls, mostly {one.call}, for {show_percent(one.share)} of the time ({how}). "
-        f"{_not_by_computing(one)}: {who}."
+        f"rank holds the lock, or the target makes no progress; which is not known. {not_by_computing(one)}."
     )
 
 
@@ -220,10 +207,42 @@ def _latency(one: Diagnosis) -> str:
 
 
 def _transfer(one: Diagnosis) -> str:
+    return f"{_transferred(one)}{_packed(one)}"
+
+
+def _packing(one: Diagnosis) -> str:
+    share = number_of(one, Signal.NONCONTIGUOUS)
+    which = "All" if share == 1 else f"At least {show_percent(share)} of the"
+    return (
+        f"{_transferred(one)} {which} bytes that are sent have datatypes with gaps: the library copies them piece by "
+        "piece."
+    )
+
+
+def _mpi_io(one: Diagnosis) -> str:
+    return (
+        f"Reading, writing and opening files with MPI takes {show_percent(one.share)} of the time, mostly "
+        f"{_often(one)}."
+    )
+
+
+def _communicators(one: Diagnosis) -> str:
+    return (
+        f"Making and freeing communicators takes {show_percent(one.share)} of the time, mostly {_often(one)}: they are "
+        "made again and again."
+    )
+
+
+def _often(one: Diagnosis) -> str:
+    calls = _whole(one, Signal.CALLS, "call")
+    return f"{_call(one)} ({calls} of {show(number_of(one, Signal.CALL_MEAN), 's')})"
+
+
+def _transferred(one: Diagnosis) -> str:
     return (
         f"{_call(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
         f"{show(number_of(one, Signal.CALL_MEAN), 's')} on average, mostly for the transfer of its data."
-        f"{_against(one)}{_packed(one)}"
+        f"{_against(one)}"
     )
 
 
@@ -246,7 +265,7 @@ def _against(one: Diagnosis) -> str:
 
 
 def _packed(one: Diagnosis) -> str:
-    made = one.value(Signal.DATATYPES)
+    made = one.value(Signal.DATATYPES) if one.value(Signal.NONCONTIGUOUS) != 0 else None
     return "" if not made else " The program makes derived datatypes: packing them may be part of it."
 
 
@@ -268,7 +287,7 @@ def _not_known(one: Diagnosis) -> str:
     cpu = "" if delay is None else f" No rank waited for a CPU for more than {show_percent(delay)} of its time."
     return (
         f"Calls of MPI take longer than they need for {show_percent(one.share)} of the time, mostly {one.call}; why is "
-        f"not known. {_not_by_computing(one)}.{_never_outside(one)}{cpu}"
+        f"not known. {not_by_computing(one)}.{_never_outside(one)}{cpu}"
     )
 
 
@@ -298,12 +317,16 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.IO: _io,
     Cause.METADATA: _io,
     Cause.BLOCKED: _blocked_alone,
-    Cause.LATE_SENDER: _late("Ranks wait for messages that are sent late", "sends"),
-    Cause.LATE_RECEIVER: _late("Ranks wait until others take their messages", "receives"),
-    Cause.LATE_AT_COLLECTIVE: _at_collective,
+    Cause.LATE_SENDER: late_partner,
+    Cause.LATE_RECEIVER: late_partner,
+    Cause.LATE_AT_COLLECTIVE: late_at_collective,
+    Cause.LATE_IN_CALL: late_in_call,
     Cause.MESSAGE_RATE: _message_rate,
     Cause.LATENCY: _latency,
     Cause.TRANSFER: _transfer,
+    Cause.PACKING: _packing,
+    Cause.MPI_IO: _mpi_io,
+    Cause.COMMUNICATORS: _communicators,
     Cause.THREAD_IMBALANCE: node_words.thread_imbalance,
     Cause.PAGING: node_words.paging,
     Cause.PAGE_FAULTS: node_words.page_faults,
@@ -325,19 +348,14 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.IMBALANCE: lambda one: f"waiting for {rank_words(one)}, which computes longest",
     Cause.SERIAL_IO: lambda one: f"waiting for {rank_words(one)}, which reads and writes",
     Cause.BLOCKED_RANK: lambda one: f"waiting for {rank_words(one)}, which is blocked outside MPI",
-    Cause.LATE_SENDER: lambda one: (
-        f"waiting for messages that {rank_words(one)} sends late"
-        if one.rank is not None
-        else "waiting for messages that are sent late"
-    ),
-    Cause.LATE_RECEIVER: lambda one: (
-        f"waiting until {rank_words(one)} receives" if one.rank is not None else "waiting until messages are received"
-    ),
+    Cause.LATE_SENDER: short_late_partner,
+    Cause.LATE_RECEIVER: short_late_partner,
     Cause.LATE_AT_COLLECTIVE: lambda one: (
         f"waiting for {rank_words(one)}, which arrives last"
         if one.rank is not None
         else "waiting for ranks that are late"
     ),
+    Cause.LATE_IN_CALL: lambda one: f"waiting for {rank_words(one)}, which is in {one.call}",
     Cause.IDLE_RANK: lambda one: f"waiting of {rank_words(one)}, which has little to do",
     Cause.WINDOW_WAIT: lambda _: "waiting for access to windows",
     Cause.IO: lambda _: "calls on files",
@@ -346,6 +364,9 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MESSAGE_RATE: lambda _: "many short calls",
     Cause.LATENCY: lambda _: "latency-bound",
     Cause.TRANSFER: lambda _: "bandwidth-bound",
+    Cause.MPI_IO: lambda _: "reading and writing files with MPI",
+    Cause.COMMUNICATORS: lambda _: "communicators that are made again and again",
+    Cause.PACKING: lambda _: "transfer of data that is not contiguous",
     Cause.THREAD_IMBALANCE: lambda _: "threads that wait for the last one of their team",
     Cause.PAGING: lambda one: f"page faults of {rank_words(one)}",
     Cause.PAGE_FAULTS: lambda _: "page faults",

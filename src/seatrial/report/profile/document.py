@@ -261,6 +261,9 @@ class DiagnosisJson(TypedDict):
     call: str
     size: Annotated[Count | None, From("size_B"), "bytes"]
     site: Annotated[CallSiteJson | None, "with most of the time: of these calls, or where ranks wait"]
+    late_at: NotRequired[Annotated[CallSiteJson | None, "the calls that are late, or that the late rank is in"]]
+    then: NotRequired[Annotated[CallSiteJson | None, "where others wait as a consequence, for `then_rank`"]]
+    then_rank: NotRequired[int | None]
     source: NotRequired[Annotated[str, "the measurement or the constants that it was judged against"]]
     said: Annotated[Text, From(sentence)]
     remedy: Annotated[Text, From(remedy)]

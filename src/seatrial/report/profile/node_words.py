@@ -92,10 +92,19 @@ def kernel_time(one: Diagnosis) -> str:
 
 def page_faults(one: Diagnosis) -> str:
     """Ranks that get new pages all the time."""
+    each = _value(one, Signal.FAULTS_PER_PAGE)
+    again = (
+        f" For each page that the ranks had at most, there were {each:.0f} faults: memory is given back to the kernel "
+        "and taken again, over and over."
+        if each
+        else ""
+    )
+    rate = _value(one, Signal.FAULT_RATE)
+    per_s = f" ({rate:.3g} per second and rank)" if rate else ""
     return (
-        f"{_in_kernel(one)}. There were {_value(one, Signal.MINOR_FAULTS):.0f} page faults that read no device, "
-        f"{show(_value(one, Signal.KERNEL_PER_FAULT), 's')} of this time each: the kernel hands out pages when they "
-        "are touched for the first time, also after memory was freed to it and allocated again."
+        f"{_in_kernel(one)}. There were {_value(one, Signal.MINOR_FAULTS):.0f} page faults that read no device{per_s}, "
+        f"{show(_value(one, Signal.KERNEL_PER_FAULT), 's')} of this time each: the kernel hands out and clears a page "
+        f"when it is touched for the first time.{again}"
     )
 
 

@@ -48,8 +48,18 @@ def blocked_words(one: Diagnosis) -> str:
     faults = one.value(Signal.MAJOR_FAULTS)
     read = "" if not faults else f" It read {count(round(faults), 'page')} from a device (major page faults)."
     if times[what] > 0 and times[what] >= _MOSTLY * sum(times.values()):
-        return f"it {what} for {show(times[what], 's')}.{read}"
+        return f"it {what} for {show(times[what], 's')}{_competing(one)}.{read}"
     return f"what it waited for is not known (no sleep, socket, child process or lock of a file was seen).{read}"
+
+
+def _competing(one: Diagnosis) -> str:
+    ranks = round(number_of(one, Signal.LOCK_RANKS))
+    return f"; {ranks} ranks wait for such locks" if waits_for_locks(one) and ranks > 1 else ""
+
+
+def waits_for_locks(one: Diagnosis) -> bool:
+    """Whether a rank is blocked mostly because others hold locks."""
+    return number_of(one, Signal.LOCK_TIME) > _MOSTLY * sum(number_of(one, signal) for signal in _WAITS)
 
 
 def is_explained(one: Diagnosis) -> bool:

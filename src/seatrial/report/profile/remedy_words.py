@@ -8,8 +8,9 @@ from seatrial.benchmarks import benchmark_of
 from seatrial.model.role import Role
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Signal
 from seatrial.report.profile import node_words
-from seatrial.report.profile.outside_words import is_explained
+from seatrial.report.profile.outside_words import is_explained, waits_for_locks
 from seatrial.report.profile.rank_words import cpus_words, number_of, rank_words
+from seatrial.report.profile.waiting_words import late_in_call_remedy, varies
 
 
 def remedy(one: Diagnosis) -> str:
@@ -22,6 +23,11 @@ def _distribute(one: Diagnosis) -> str:
 
 
 def _unblock(one: Diagnosis) -> str:
+    if waits_for_locks(one):
+        return (
+            "Hold the lock for a shorter time (compute before it is taken), or do without: a file for each rank, "
+            "MPI-IO, or one rank that writes for all."
+        )
     if is_explained(one):
         return f"Remove that wait from {rank_words(one)}, or let the other ranks go on meanwhile."
     return f"Find out what {rank_words(one)} waits for (`strace -c -f -p PID`)."
@@ -33,18 +39,13 @@ def _less_io(one: Diagnosis) -> str:
     return "Read and write less or in larger pieces, with MPI-IO, or while computing goes on (a thread of its own)."
 
 
-_MAKES_COMMUNICATORS = ("MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_create", "MPI_Cart_create", "MPI_Intercomm_create")
+def _closer(one: Diagnosis) -> str:
+    return "" if one.value(Signal.HOSTS) == 1 else ", or place communicating ranks on one node"
 
 
-def _of_other_calls(one: Diagnosis) -> str:
-    """What to do about short calls that send no messages; "" for others."""
-    if one.call.startswith(_MAKES_COMMUNICATORS):
-        return "Make communicators once, before the steps of the program, and keep them."
-    if one.call.startswith("MPI_File_"):
-        return (
-            "Access files in fewer, larger pieces: collect them in memory, or use the collective functions (..._all)."
-        )
-    return ""
+def _measures_bandwidth(one: Diagnosis) -> str:
+    what = "what contiguous messages reach here" if one.value(Signal.HOSTS) == 1 else "the fabric"
+    return f"`seatrial run {benchmark_of(Role.MESSAGE_BANDWIDTH)}` measures {what}."
 
 
 _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
@@ -89,19 +90,25 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     ),
     Cause.LATE_RECEIVER: lambda _: "Post receives earlier (nonblocking, before computing), or send smaller messages.",
     Cause.LATE_AT_COLLECTIVE: lambda one: (
-        "Combine steps between collective calls, so that delays of single ranks even out."
-        if one.sureness == "measured"
+        "Distribute the work again while the program runs, or combine steps between collective calls, so that delays "
+        "of single ranks even out."
+        if one.sureness == "measured" or varies(one)
         else "`seatrial profile --wait 10` measures waiting and transfer separately."
     ),
-    Cause.MESSAGE_RATE: lambda one: _of_other_calls(one) or "Combine messages: send fewer, larger ones.",
-    Cause.LATENCY: lambda one: (
-        _of_other_calls(one)
-        or "Send fewer, larger messages, or run fewer ranks; "
+    Cause.LATE_IN_CALL: late_in_call_remedy,
+    Cause.MESSAGE_RATE: lambda _: "Combine messages: send fewer, larger ones.",
+    Cause.LATENCY: lambda _: (
+        "Send fewer, larger messages, or run fewer ranks; "
         f"`seatrial run {benchmark_of(Role.MESSAGE_TIME)}` measures the fabric."
     ),
-    Cause.TRANSFER: lambda _: (
-        "Send less, or place communicating ranks on one node; "
-        f"`seatrial run {benchmark_of(Role.MESSAGE_BANDWIDTH)}` measures the fabric."
+    Cause.COMMUNICATORS: lambda _: "Make communicators once, before the steps of the program, and keep them.",
+    Cause.MPI_IO: lambda _: (
+        "Access files in fewer, larger pieces: collect them in memory, or use the collective functions (..._all)."
+    ),
+    Cause.TRANSFER: lambda one: f"Send less{_closer(one)}; {_measures_bandwidth(one)}",
+    Cause.PACKING: lambda one: (
+        "Store what is sent contiguously, or with longer contiguous blocks; or copy it to a contiguous buffer and send "
+        f"that; {_measures_bandwidth(one)}"
     ),
     Cause.THREAD_IMBALANCE: node_words.thread_imbalance_remedy,
     Cause.PAGING: node_words.paging_remedy,

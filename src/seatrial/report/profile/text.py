@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.profiler.diagnosis.diagnose import is_note
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.io_words import io_lines
@@ -71,7 +72,10 @@ def _share(profile: Profile, style: Style) -> str:
 
 
 def _why(profile: Profile, style: Style) -> str:
-    return "\n".join(_wrapped(style, clean(f"why: {line}")) for line in diagnosis_lines(profile))
+    notes = [is_note(one) for one in profile.diagnoses]
+    lines = zip(diagnosis_lines(profile), notes, strict=True)
+    is_any = False in notes
+    return "\n".join(_wrapped(style, clean(f"{'note' if note and is_any else 'why'}: {line}")) for line, note in lines)
 
 
 def _files(profile: Profile) -> list[list[str]]:

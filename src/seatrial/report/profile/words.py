@@ -71,11 +71,12 @@ def headline(profile: Profile) -> str:
 
 def _why(profile: Profile, call: CallTotals) -> str:
     """What dominates the time of a call; for waiting, who is waited for if that is known."""
-    if call.bound is Bound.WAITING:
-        cause = next((one for one in profile.diagnoses if one.cause in WAITING_CAUSES), None)
-        return BOUND_WORDS[call.bound] if cause is None else short_words(cause)
-    many = next((one for one in profile.diagnoses if one.cause is Cause.MESSAGE_RATE and one.call == call.call), None)
-    return BOUND_WORDS[call.bound] if many is None else short_words(many)
+
+    def is_why(one: Diagnosis) -> bool:
+        return call.bound is Bound.WAITING if one.cause in WAITING_CAUSES else one.call == call.call
+
+    cause = next((one for one in profile.diagnoses if is_why(one)), None)
+    return BOUND_WORDS[call.bound] if cause is None else short_words(cause)
 
 
 def main_call(profile: Profile) -> CallTotals:
@@ -194,7 +195,7 @@ def next_experiment(profile: Profile) -> str:
 def trust_lines(profile: Profile) -> list[TrustLine]:
     """The reliability of the numbers, limitations first."""
     trust = profile.trust
-    lines = [_complete(profile)]
+    lines = [_complete(profile), *_cpu_time(profile)]
     if profile.others:
         lines.append(
             TrustLine("Scope", f"{count(profile.others, 'other MPI program')} of the same command not included", True)
@@ -229,6 +230,15 @@ def trust_lines(profile: Profile) -> list[TrustLine]:
     lines.append(TrustLine("Overhead", own, share > 0.01))
     lines.append(TrustLine("MPI library", "; ".join(trust.libraries) or ", ".join(trust.families) or "not reported"))
     return sorted(lines, key=lambda line: not line.is_weak)
+
+
+def _cpu_time(profile: Profile) -> list[TrustLine]:
+    """Where it is not known, a missing CPU cannot be excluded; after a rank was killed it is known up to a sample."""
+    without = [one.rank for one in profile.per_rank if one.cpu is None or one.cpu.delay_s is None]
+    if not without:
+        return []
+    text = f"not known of {_ranks(without)}: they may have waited for a CPU"
+    return [TrustLine("CPU time", text, True)]
 
 
 def _overflow(trust: Trust) -> str:
