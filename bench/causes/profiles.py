@@ -74,7 +74,13 @@ CALLS = (
     Planted("all-reduce in the inner loop", "small-collectives", planted("latency", "message-rate")),
     Planted("tiny MPI_Allgatherv in the inner loop", "tiny-allgatherv", planted("latency", "message-rate")),
     Planted("exchanges of 4 MiB", "transfer", planted("transfer")),
-    Planted("exchanges of the columns of a matrix", "strided", planted("packing", "transfer"), source=MESSAGES, words=("datatypes",)),
+    Planted(
+        "exchanges of the columns of a matrix",
+        "strided",
+        planted("packing", "transfer"),
+        source=MESSAGES,
+        words=("datatypes",),
+    ),
     Planted(
         "messages that arrive before their receives",
         "unexpected",
