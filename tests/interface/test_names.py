@@ -29,7 +29,7 @@ SIGNATURES = {
 }
 FIELDS = {
     "RunResult": {"experiments", "environments", "choices", "study", "trial", "problem"},
-    "Results": {"trials", "studies", "profiles"},
+    "Results": {"trials", "studies", "profiles", "histories"},
     "Comparisons": {"compared", "screen"},
     "ProfileResult": {"profiles", "state", "reason", "folder", "exit_status", "trace", "circumstances"},
 }
