@@ -33,6 +33,8 @@ NAMES = (
     "MPI_Barrier",
     "MPI_Isend",
     "MPI_Irecv",
+    "MPI_Comm_split",
+    "MPI_File_write_at",
 )
 RATE = 1e9
 """Ticks a second of the made-up clock: a tick is a nanosecond."""

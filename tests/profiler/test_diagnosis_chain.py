@@ -129,6 +129,24 @@ def test_data_with_gaps() -> None:
     assert "place communicating ranks on one node" in remedy(far)
 
 
+def test_communicators_that_are_made_again_and_again() -> None:
+    often = profile(*(rank(n, 2, [Call("MPI_Comm_split", 100_000, 0, 2e-5, 1.8e-5)]) for n in range(2)))
+    found = often.diagnoses[0]
+    assert found.cause is Cause.COMMUNICATORS and "200000 calls of MPI_Comm_split, 20.0 µs each" in sentence(found)
+    assert "before the steps" in remedy(found) and headline(often).endswith("made again and again")
+    once = profile(*(rank(n, 2, [Call("MPI_Comm_split", 4, 0, 0.3, 0.3)]) for n in range(2)))
+    assert named(once, Cause.COMMUNICATORS) is None
+
+
+def test_accesses_of_files_are_no_messages_and_no_waiting() -> None:
+    writes = [Call("MPI_File_write_at", 100_000, 32, 3e-5, 1e-6)]
+    made = profile(*(rank(n, 2, writes) for n in range(2)))
+    assert [one.cause for one in made.diagnoses] == [Cause.MPI_IO]
+    found = made.diagnoses[0]
+    assert found.share == pytest.approx(0.3) and "Access files in fewer, larger pieces" in remedy(found)
+    assert "calls on files in MPI" in headline(made) and all(one.waits.all_s == 0 for one in made.per_rank)
+
+
 def test_a_little_startup_comes_after_other_causes() -> None:
     calls = [Call("MPI_Init", 1, 0, 0.9), Call("MPI_Allreduce", 1000, 8, 5e-3, 2e-6)]
     less = [calls[0], Call("MPI_Allreduce", 1000, 8, 8e-4, 2e-6)]

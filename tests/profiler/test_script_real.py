@@ -26,7 +26,7 @@ print(text.value.decode())
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("script") / "script.so"
-    subprocess.run([c_compiler(first_compiler()), "-shared", "-fPIC", "-o", str(path), str(SOURCE)], check=True)
+    subprocess.run([*c_compiler(first_compiler()), "-shared", "-fPIC", "-o", str(path), str(SOURCE)], check=True)
     return path
 
 

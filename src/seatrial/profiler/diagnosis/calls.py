@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
-from seatrial.profiler.diagnosis.reference import reference_of
+from seatrial.profiler.diagnosis.reference import makes_communicator, reference_of
 from seatrial.profiler.merge.bound import (
     HALF_PERFORMANCE_B,
     SMALL_B,
@@ -26,9 +26,6 @@ _MOSTLY = 0.5
 _WITHOUT_WAITING = frozenset({Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP, Cause.COMMUNICATORS, Cause.MPI_IO})
 _AGAIN = 100
 """Communicators are made again and again from so many calls of each rank on."""
-_OF_COMMUNICATORS = re.compile(
-    r"MPI_(Comm_(split|dup|idup|create|free)\w*|Cart_(create|sub)|Graph_create|Dist_graph_create\w*|Intercomm_create\w*)"
-)
 _MAKES_DATATYPE = re.compile(
     r"MPI_Type_(create_)?(vector|hvector|indexed|hindexed|indexed_block|struct|subarray|darray)\w*"
 )
@@ -83,7 +80,7 @@ def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | N
         return Cause.STARTUP
     if one.call.startswith("MPI_File_"):
         return Cause.MPI_IO
-    if _OF_COMMUNICATORS.fullmatch(one.call):
+    if makes_communicator(one.call):
         return Cause.COMMUNICATORS if one.count >= _AGAIN * ranks else None
     if one.bound is Bound.WAITING and not one.prompt_s:
         return None  # it polls

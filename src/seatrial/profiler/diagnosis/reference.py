@@ -16,7 +16,18 @@ _OF_ALL = re.compile(
     r"|comm_\w+|win_\w+|file_\w+|cart_create|graph_create|dist_graph_\w+)(_init)?(_c)?",
     re.IGNORECASE,
 )
+_COMMUNICATORS = re.compile(
+    r"MPI_(comm_(split|i?dup|create|free)\w*|cart_(create|sub)|graph_create|dist_graph_create\w*|intercomm_create\w*)",
+    re.IGNORECASE,
+)
+_AGREEMENTS = 4
+"""Collectives in which ranks agree on a new communicator: its members, and a number that all of them have free."""
 _ALL_PARTS = re.compile(r"MPI_I?(gatherv?|scatterv?|allgatherv?)(_c)?", re.IGNORECASE)
+
+
+def makes_communicator(call: str) -> bool:
+    """Whether a function makes or frees a communicator."""
+    return _COMMUNICATORS.fullmatch(call) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,8 @@ class Reference:
         if _ALL_PARTS.fullmatch(call):
             return max(1, ranks - 1) * message_s
         if _OF_ALL.fullmatch(call):
-            return 2 * max(1, ceil(log2(max(2, ranks)))) * message_s
+            each = _AGREEMENTS if makes_communicator(call) else 1
+            return each * 2 * max(1, ceil(log2(max(2, ranks)))) * message_s
         return message_s
 
 

@@ -220,22 +220,19 @@ def _packing(one: Diagnosis) -> str:
 
 
 def _mpi_io(one: Diagnosis) -> str:
-    return (
-        f"Reading, writing and opening files with MPI takes {show_percent(one.share)} of the time, mostly "
-        f"{_often(one)}."
-    )
+    return f"Calls on files in MPI take {show_percent(one.share)} of the time ({_often(one)})."
 
 
 def _communicators(one: Diagnosis) -> str:
     return (
-        f"Making and freeing communicators takes {show_percent(one.share)} of the time, mostly {_often(one)}: they are "
-        "made again and again."
+        f"Making and freeing communicators takes {show_percent(one.share)} of the time: they are made again and again "
+        f"({_often(one)})."
     )
 
 
 def _often(one: Diagnosis) -> str:
     calls = _whole(one, Signal.CALLS, "call")
-    return f"{_call(one)} ({calls} of {show(number_of(one, Signal.CALL_MEAN), 's')})"
+    return f"{calls} of {_call(one)}, {show(number_of(one, Signal.CALL_MEAN), 's')} each"
 
 
 def _transferred(one: Diagnosis) -> str:
@@ -364,7 +361,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MESSAGE_RATE: lambda _: "many short calls",
     Cause.LATENCY: lambda _: "latency-bound",
     Cause.TRANSFER: lambda _: "bandwidth-bound",
-    Cause.MPI_IO: lambda _: "reading and writing files with MPI",
+    Cause.MPI_IO: lambda _: "calls on files in MPI",
     Cause.COMMUNICATORS: lambda _: "communicators that are made again and again",
     Cause.PACKING: lambda _: "transfer of data that is not contiguous",
     Cause.THREAD_IMBALANCE: lambda _: "threads that wait for the last one of their team",
