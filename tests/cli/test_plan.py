@@ -128,3 +128,10 @@ def test_a_misspelt_library_is_refused_with_the_nearest(tmp_path: Path) -> None:
         done = seatrial_here(command, "s.yaml", cwd=tmp_path)
         assert done.returncode == 2 and "'mpihc'" in done.stderr and "did you mean mpich?" in done.stderr, done.stderr
     assert not (tmp_path / "seatrial-results").exists()
+
+
+def test_a_declaration_is_no_study(tmp_path: Path) -> None:
+    (tmp_path / "app.yaml").write_text("benchmark: {name: app, question: How fast?, argv: ['true']}\n")
+    done = seatrial_here("plan", "app.yaml", cwd=tmp_path)
+    assert done.returncode == 2 and not done.stdout
+    assert "declares the benchmark local.app" in done.stderr and "seatrial run app.yaml" in done.stderr

@@ -8,6 +8,7 @@ from seatrial.engine.linked_programs import linked_programs
 from seatrial.engine.planned import expected_times, planned_experiments
 from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.environments.misspelt import refuse_misspelt
+from seatrial.errors import UsageError
 from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import read_study_file
@@ -28,9 +29,15 @@ def plan(
     """The experiments of a study file on this machine; without one, of the standard trial. Raises UsageError for an
     invalid study."""
     with at_site(site, system):
-        with_declared()
         if study is None:
+            with_declared()
             return planned_trial(discover_live())
+        (target,) = with_declared([str(study)])
+        if target != str(study):
+            raise UsageError(
+                f"{study} declares the benchmark {target}, and plan takes a study",
+                f"measure it: seatrial run {study}; or plan a study with `benchmarks: {{{target}: {{}}}}`",
+            )
         return planned_study(read_study_file(study), discover_live())
 
 
