@@ -54,22 +54,13 @@ def passing_spinner(cpu: int, begin_s: float, end_s: float) -> Iterator[None]:
 def quota(cpus: float) -> Iterator[list[str]]:
     """A control group with a CPU quota; gives the words that start a command in it. Raises Skip without the right to
     make one."""
-    is_v1 = Path("/sys/fs/cgroup/cpu").is_dir()
-    group = Path("/sys/fs/cgroup", "cpu" if is_v1 else "", f"seatrial-diagnosis-{os.getpid()}")
-    try:
-        group.mkdir()
-    except OSError as error:
-        raise Skip(f"no control group can be made: {error.strerror}") from error
-    try:
+    with _group("cpu") as (group, is_v1):
         if is_v1:
             (group / "cpu.cfs_period_us").write_text("100000")
             (group / "cpu.cfs_quota_us").write_text(f"{round(cpus * 100_000)}")
         else:
             (group / "cpu.max").write_text(f"{round(cpus * 100_000)} 100000")
-        yield ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
-    finally:
-        with contextlib.suppress(OSError):
-            group.rmdir()
+        yield _words(group)
 
 
 @contextlib.contextmanager
@@ -78,24 +69,37 @@ def io_limit(bytes_per_s: float, folder: Path) -> Iterator[list[str]]:
     it. Raises Skip without the right to make one, or without a device."""
     number = folder.stat().st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
-    is_v1 = Path("/sys/fs/cgroup/blkio").is_dir()
-    group = Path("/sys/fs/cgroup", "blkio" if is_v1 else "", f"seatrial-diagnosis-io-{os.getpid()}")
+    with _group("blkio") as (group, is_v1):
+        try:
+            if is_v1:
+                for name in ("read_bps_device", "write_bps_device"):
+                    (group / f"blkio.throttle.{name}").write_text(f"{device} {bytes_per_s:.0f}")
+            else:
+                (group / "io.max").write_text(f"{device} rbps={bytes_per_s:.0f} wbps={bytes_per_s:.0f}")
+        except OSError as error:
+            raise Skip(f"no limit on device {device}: {error.strerror}") from error
+        yield _words(group)
+
+
+@contextlib.contextmanager
+def _group(controller: str) -> Iterator[tuple[Path, bool]]:
+    """A new control group, and whether it is of version 1, where each controller has a hierarchy."""
+    is_v1 = Path("/sys/fs/cgroup", controller).is_dir()
+    group = Path("/sys/fs/cgroup", controller if is_v1 else "", f"seatrial-diagnosis-{controller}-{os.getpid()}")
     try:
         group.mkdir()
     except OSError as error:
         raise Skip(f"no control group can be made: {error.strerror}") from error
     try:
-        if is_v1:
-            for name in ("read_bps_device", "write_bps_device"):
-                (group / f"blkio.throttle.{name}").write_text(f"{device} {bytes_per_s:.0f}")
-        else:
-            (group / "io.max").write_text(f"{device} rbps={bytes_per_s:.0f} wbps={bytes_per_s:.0f}")
-        yield ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
-    except OSError as error:
-        raise Skip(f"no limit on device {device}: {error.strerror}") from error
+        yield group, is_v1
     finally:
         with contextlib.suppress(OSError):
             group.rmdir()
+
+
+def _words(group: Path) -> list[str]:
+    """What starts a command in a control group."""
+    return ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
 
 
 @contextlib.contextmanager
