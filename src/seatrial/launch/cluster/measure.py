@@ -28,7 +28,7 @@ _MOST_LATE = 0.05
 """Of the time that is sent."""
 _WHOLE_S = 12.0
 """The time for all links together."""
-_LONGEST_S, _SHORTEST_S = 0.25, 0.05
+_LONGEST_S, _SHORTEST_S = 0.15, 0.05
 _LIMIT_S = 60.0
 
 
