@@ -37,21 +37,18 @@ _RING = """
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>
-static char data[1 << 20], from[64], to[64];
-/* MPICH 4.0.2 over UCX's TCP, on any machine: MPI_Finalize can hang if one side alone has used a connection. */
-static void connect_all(void) { MPI_Alltoall(from, 1, MPI_CHAR, to, 1, MPI_CHAR, MPI_COMM_WORLD); }
+static char data[1 << 20];
 int main(int argc, char **argv) {
   int rank, ranks;
   char host[64];
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  connect_all();
   MPI_Sendrecv_replace(data, sizeof data, MPI_CHAR, (rank + 1) % ranks, 0, (rank + ranks - 1) % ranks, 0,
                        MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  connect_all();
   gethostname(host, sizeof host);
   printf("%d of %d on %s\\n", rank, ranks, host);
+  usleep(500000); /* MPICH 4.0.2 with UCX 1.13: MPI_Finalize right after the first messages over TCP can hang */
   MPI_Finalize();
   return 0;
 }
