@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,16 +17,26 @@ def start_detached(
     Not through the guard, which would end it with this process. Raises OSError, and subprocess.SubprocessError if
     `before` raises.
     """
-    with log.open("ab") as printed:
-        process = subprocess.Popen(
-            list(words),
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=printed,
-            cwd="/",
-            start_new_session=True,
-            preexec_fn=before,
-        )
+    # Python ignores what a signal handler raises while it forks, so a signal would be lost.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+    def first() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        before()
+
+    try:
+        with log.open("ab") as printed:
+            process = subprocess.Popen(
+                list(words),
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                cwd="/",
+                start_new_session=True,
+                preexec_fn=first,
+            )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     process.returncode = 0  # nobody waits for it
     return process.pid

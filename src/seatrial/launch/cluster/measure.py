@@ -28,7 +28,9 @@ _MOST_LATE = 0.05
 """Of the time that is sent."""
 _WHOLE_S = 12.0
 """The time for all links together."""
-_LONGEST_S, _SHORTEST_S = 0.25, 0.05
+_LONGEST_S, _SHORTEST_S = 0.15, 0.05
+_UPLINK_TIMES = 3
+"""Streams that share an uplink lose packets until each has found its rate."""
 _LIMIT_S = 60.0
 
 
@@ -44,11 +46,12 @@ def measure_links(tools: Tools, probe: Path, shape: Shape, holders: Mapping[str,
         return {}
     for_s = min(_LONGEST_S, max(_SHORTEST_S, _WHOLE_S / (2 * len(shape.nodes))))
     bench = _Bench(tools, probe, holders, for_s)
+    longer = replace(bench, for_s=_UPLINK_TIMES * for_s)
     with bench.serving(shape.nodes):
         found = {node.name: bench.link(node, partner_of(shape, node)) for node in shape.nodes}
         for switch in shape.switches:
             if switch.uplink is not None:
-                found[switch.name] = bench.uplink(shape.below(switch.name), _elsewhere(shape, switch.name))
+                found[switch.name] = longer.uplink(shape.below(switch.name), _elsewhere(shape, switch.name))
     return found
 
 
