@@ -189,7 +189,8 @@ def test_aarch64(
     assert record.ended and record.skip is None and record.hello is not None
     assert "asimd" in record.hello.isa
     assert record.hello.cpus == tuple((cpu,) for cpu in point.cpus)
-    assert {figure.series for figure in benchmark.figures} == {sample.series for sample in record.samples}
+    missing = {figure.series for figure in benchmark.figures} - {sample.series for sample in record.samples}
+    assert missing <= {"memory"}  # unknown of a program that needs less than the measuring process
     for check in benchmark.checks:
         if check.derive is None:
             low, high = check.bound(machine, point.parameters)

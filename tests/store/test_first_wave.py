@@ -44,7 +44,8 @@ def test_figures_are_those_that_were_reported_then(folder: Path, name: str) -> N
         assert {key: own[key] for key in then if key not in CHANGED} == {
             key: value for key, value in then.items() if key not in CHANGED
         }
-        assert [{key: one[key] for key in KEPT} for one in own["figures"]] == [
+        names = {one["name"] for one in then["figures"]}  # later versions may derive more from the same samples
+        assert [{key: one[key] for key in KEPT} for one in own["figures"] if one["name"] in names] == [
             {key: one[key] for key in KEPT} for one in then["figures"]
         ]
         assert then["figures"]

@@ -13,6 +13,12 @@ _LEAST_TEXT = 20
 class Commands(TyperGroup):
     """The commands of seatrial. The group of a command is its `rich_help_panel`."""
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The few options in one line, then the commands."""
+        options = [" or ".join(param.opts) for param in self.get_params(ctx) if param.param_type_name == "option"]
+        formatter.write(f"\nOptions: {', '.join(options)}\n")
+        self.format_commands(ctx, formatter)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """A line for each command: its group where that begins, its name, its purpose."""
         groups: dict[str, list[Any]] = {}
