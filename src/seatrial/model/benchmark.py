@@ -277,7 +277,7 @@ class Benchmark:
     parameters; empty: all defaults."""
     estimate_s: Callable[[Params], float] = lambda params: 1.0
     probed: Params = field(default_factory=dict)
-    """Defaults that the profiler of MPI calls needs, which counts over a whole repeat."""
+    """Defaults that probes need, whose counters are of a whole repeat."""
     verified: bool = True
     """False as long as it was never run on the hardware that it is for; `list` then shows `unverified`."""
 

@@ -43,7 +43,7 @@ def plan_study(study: Study, machine: Machine) -> StudyPoints:
         number += 1
         benchmark = benchmark_named(entry.name)
         chosen = {name: value for name, value in given.items() if value is not None and _is_parameter(name)}
-        probed = benchmark.probed if "mpi" in study.probes else {}
+        probed = benchmark.probed if study.probes else {}
         settings: dict[str, Value] = {**probed, **entry.parameters, **chosen}
         key = (entry.name, *sorted(settings.items()))
         if key not in resolved:
