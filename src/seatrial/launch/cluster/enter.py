@@ -28,9 +28,9 @@ def run_on_node(path: Path, node: str, command: Sequence[str], tools: Tools, env
         state = None if home is None else home.read_state()
         groups = None if home is None else home.read_journal()
     if state is None or groups is None:
-        begun = "one began to come up and did not finish" if home is not None else "none is there"
+        begun = ": starting it did not finish" if home is not None else " on this host"
         todo = "seatrial cluster down, then up" if home is not None else "seatrial cluster up --nodes 4 --link 10gbit"
-        raise UsageError(f"no cluster is up: {begun}", todo)
+        raise UsageError(f"no cluster is up{begun}", todo)
     chosen = node_named(state, node)
     holder = state.processes[chosen.name]["namespaces"]
     gone = ClusterError(f"{chosen.name} has ended: its process {holder} is gone", "seatrial cluster down, then up")
