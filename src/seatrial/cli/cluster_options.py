@@ -22,7 +22,7 @@ def up(
         str, typer.Option("--link", metavar="RATE[,DELAY]", help="of every node's link: 10gbit or 500mbit; 1gbit,50us")
     ],
     nodes: Annotated[
-        int | None, typer.Option("--nodes", metavar="N", help="number of nodes (not with --tree, which states it)", min=1)
+        int | None, typer.Option("--nodes", metavar="N", help="number of nodes; a tree states its own", min=1)
     ] = None,
     tree: Annotated[
         str | None,
