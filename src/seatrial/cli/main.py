@@ -11,20 +11,16 @@ from seatrial.cli.cluster_options import cluster_app
 from seatrial.cli.help import Commands
 from seatrial.cli.options import (
     RESULTS,
-    CleanupOption,
     CompareFailOn,
-    ExpectOption,
     ExportFormat,
     FailOn,
     FileKind,
     Format,
     FormatOption,
     FromOption,
-    InputOption,
     LiveOption,
     OutputOption,
     PictureFormat,
-    PrepareOption,
     QueryFormat,
     QuietOption,
     ResultsOption,
@@ -32,10 +28,11 @@ from seatrial.cli.options import (
     Shell,
     SiteOption,
     SystemOption,
-    WarmupOption,
 )
+from seatrial.cli.profile_options import profile
 from seatrial.cli.results_options import results_app
-from seatrial.cli.words import WORDS, WithWords
+from seatrial.cli.run_options import run
+from seatrial.cli.words import WithWords
 from seatrial.version import __version__
 
 app = typer.Typer(
@@ -133,87 +130,7 @@ def list_(
     list_command(name, as_json=output_format is Format.JSON, references=references, site=site, system=system)
 
 
-@app.command(rich_help_panel="Measure", cls=WithWords)
-def run(
-    context: typer.Context,
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TARGET",
-            help="benchmarks, a study file, or `command -- PROGRAM ARGUMENTS` (default: the standard trial)",
-        ),
-    ] = None,
-    versus: Annotated[
-        bool,
-        typer.Option("--versus", help="the targets are commands, each in quotes: compare them with the first"),
-    ] = False,
-    warmup: WarmupOption = None,
-    prepare: PrepareOption = None,
-    cleanup: CleanupOption = None,
-    standard_input: InputOption = None,
-    expect: ExpectOption = None,
-    settings: SetOption = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget",
-            metavar="TIME",
-            help="time for the whole command; what does not fit is left out (default: 20s for each experiment)",
-        ),
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="add repeats to finished experiments")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="keep the output of every repeat in artefacts/")] = False,
-    results: ResultsOption = RESULTS,
-    site: SiteOption = None,
-    system: SystemOption = None,
-    wait: Annotated[
-        str | None,
-        typer.Option(
-            "--wait",
-            metavar="TIME",
-            help="the longest wait for another run that measures on this host (default: until it ends)",
-        ),
-    ] = None,
-    ignore_lock_of: Annotated[
-        list[str] | None,
-        typer.Option("--ignore-lock-of", metavar="USER", help="measure beside runs of this user, which is recorded"),
-    ] = None,
-    fail_on: Annotated[
-        CompareFailOn | None,
-        typer.Option("--fail-on", help="exit 1 if the study has this verdict; ambiguous includes slower"),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress; only results, waits and failures")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="a line for every repeat")] = False,
-    output_format: FormatOption = Format.TEXT,
-) -> None:
-    """Measure benchmarks, a study, or the standard trial.
-
-    `run command -- ./app input` measures a program, `run --versus './a x' './b x'` compares programs.
-    """
-    from seatrial.cli.programs import ProgramOptions
-    from seatrial.cli.run import run_command
-    from seatrial.model.comparison import Verdict
-
-    status = run_command(
-        targets or (),
-        settings or (),
-        budget,
-        results,
-        again=again,
-        keep=keep,
-        site=site,
-        system=system,
-        wait=wait,
-        ignore_lock_of=ignore_lock_of or (),
-        fail_on=None if fail_on is None else Verdict(fail_on.value),
-        is_versus=versus,
-        words=context.meta.get(WORDS),
-        program=ProgramOptions(warmup, prepare, cleanup, standard_input, expect),
-        quiet=quiet,
-        verbose=verbose,
-        as_json=output_format is Format.JSON,
-    )
-    raise typer.Exit(status)
+app.command(rich_help_panel="Measure", cls=WithWords)(run)
 
 
 @app.command(rich_help_panel="Measure")
@@ -323,92 +240,7 @@ def compare(
     )
 
 
-@app.command(context_settings={"allow_interspersed_args": False}, rich_help_panel="Explain")
-def profile(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="-- COMMAND", help="the command to profile, such as mpirun -n 8 ./app"),
-    ] = None,
-    io_every: Annotated[
-        str, typer.Option("--io", metavar="TIME", help="sampling interval of each rank's input and output; 0s: off")
-    ] = "200ms",
-    wait_every: Annotated[
-        int,
-        typer.Option(
-            "--wait",
-            metavar="N",
-            help="insert a barrier before every N-th collective, to measure waiting; 0: off",
-            min=0,
-        ),
-    ] = 0,
-    trace: Annotated[
-        str | None,
-        typer.Option("--trace", metavar="SIZE", help="record every call, up to SIZE per rank, for replay with SimGrid"),
-    ] = None,
-    paths: Annotated[
-        int,
-        typer.Option(
-            "--paths",
-            metavar="N",
-            help="record the N innermost calls that led to each MPI call (15 ns, and 9 ns for each of them); 0: off",
-        ),
-    ] = 0,
-    rows: Annotated[
-        int,
-        typer.Option("--rows", metavar="N", help="rows of each thread's table of calls, 64 B each; a power of two"),
-    ] = 4096,
-    has_counters: Annotated[
-        bool,
-        typer.Option(
-            "--counters", help="count cycles, instructions, cache misses and floating-point operations of each rank"
-        ),
-    ] = False,
-    has_openmp: Annotated[
-        bool,
-        typer.Option(
-            "--openmp", help="record OpenMP regions and waiting threads, if the runtime has OMPT (LLVM, Intel)"
-        ),
-    ] = False,
-    is_include: Annotated[
-        bool, typer.Option("--include", help="print the folder of seatrial_regions.h, which names parts of a program")
-    ] = False,
-    tables: Annotated[
-        Path | None,
-        typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run"),
-    ] = None,
-    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
-    results: ResultsOption = RESULTS,
-    quiet: Annotated[
-        bool,
-        typer.Option("--quiet", "-q", help="print no profile, only problems; it is stored, and in the page or JSON"),
-    ] = False,
-    output_format: FormatOption = Format.TEXT,
-) -> None:
-    """Show where an MPI program spends its time.
-
-    The program is not modified or rebuilt; the profile is printed on stderr.
-    """
-    from seatrial.cli.profile import print_include_folder, profile_command
-
-    if is_include:
-        print_include_folder()
-        return
-    status = profile_command(
-        command or (),
-        results,
-        io_every=io_every,
-        wait_every=wait_every,
-        trace=trace,
-        paths=paths,
-        rows=rows,
-        has_counters=has_counters,
-        has_openmp=has_openmp,
-        tables=tables,
-        output=output,
-        quiet=quiet,
-        as_json=output_format is Format.JSON,
-    )
-    raise typer.Exit(status)
+app.command(context_settings={"allow_interspersed_args": False}, rich_help_panel="Explain")(profile)
 
 
 @app.command(rich_help_panel="Results")
