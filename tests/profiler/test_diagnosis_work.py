@@ -10,7 +10,8 @@ from profiler.made_up_tables import NAMES, Call, Table
 from profiler.test_diagnosis import REDUCE, first, profile, rank
 from published_schemas import check
 
-from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Signal
+from seatrial.profiler.diagnosis.cause import WAITING_CAUSES, Cause, Diagnosis, Signal, Sureness
+from seatrial.profiler.diagnosis.diagnose import weight
 from seatrial.profiler.diagnosis.measured import MeasuredCall, MeasuredNetwork, judged
 from seatrial.profiler.merge.bound import WaitKind, wait_kind
 from seatrial.profiler.merge.polling import polling_calls
@@ -188,3 +189,21 @@ def test_functions_that_are_called_instead_of_waiting() -> None:
 
     assert polling(10_000, 10, 30, 10) == {1} and polling(30, 10, 61, 10) == {3}
     assert polling(30, 10, 60, 10) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("late", "late_rank", "blocked", "first_is"),
+    [
+        (0.18, None, 0.17, Cause.BLOCKED),  # nobody in particular is late, and all are blocked for as long
+        (0.18, 1, 0.17, Cause.LATE_AT_COLLECTIVE),  # a rank is known
+        (0.40, None, 0.15, Cause.LATE_AT_COLLECTIVE),  # that does not explain it
+    ],
+)
+def test_blocked_ranks_come_before_what_they_explain(
+    late: float, late_rank: int | None, blocked: float, first_is: Cause
+) -> None:
+    named = [
+        Diagnosis(Cause.LATE_AT_COLLECTIVE, late, Sureness.INFERRED, rank=late_rank),
+        Diagnosis(Cause.BLOCKED, blocked, Sureness.MEASURED),
+    ]
+    assert max(named, key=lambda one: weight(one, named)).cause is first_is

@@ -3,6 +3,7 @@ then messages. What is waited for without a known reason is said to be not known
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -69,8 +70,16 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     if not no_cpu:
         found = _with_paging([*found, *node_diagnoses(profile)])
     named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= _least(one)]
-    named.sort(key=lambda one: (not _is_before_all(one), is_note(one), -one.share))
-    return tuple(named) or (_computation(profile),)
+    ordered = sorted(named, key=lambda one: (not _is_before_all(one), is_note(one), -weight(one, named)))
+    return tuple(ordered) or (_computation(profile),)
+
+
+def weight(one: Diagnosis, named: Sequence[Diagnosis]) -> float:
+    """Its share; less than that of ranks that are blocked outside MPI if it only says that somebody comes late at a
+    collective call, and they are blocked for about as long: that is why they come late."""
+    is_unexplained = one.cause is Cause.LATE_AT_COLLECTIVE and one.rank is None
+    blocked = max((other.share for other in named if other.cause is Cause.BLOCKED), default=0.0)
+    return min(one.share, 0.99 * blocked) if is_unexplained and blocked >= _MOST * one.share else one.share
 
 
 def is_note(one: Diagnosis) -> bool:
