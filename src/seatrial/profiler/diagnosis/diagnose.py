@@ -22,7 +22,7 @@ from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.profiler.diagnosis.input_output import blocked_diagnoses, io_diagnoses
 from seatrial.profiler.diagnosis.late import could_be_late, late
 from seatrial.profiler.diagnosis.node import node_diagnoses
-from seatrial.profiler.diagnosis.ranks import explained_by_computing, uneven
+from seatrial.profiler.diagnosis.ranks import explained_by_computing, uneven, uneven_despite_delay
 from seatrial.profiler.diagnosis.sites import longest_site
 from seatrial.profiler.merge.bound import wait_kind
 
@@ -62,7 +62,7 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     is_delayed = _some_rank_was_delayed(profile) or any(one.share >= LEAST_DELAY for one in no_cpu)
     if not profile.trust.has_sizes:
         return (*no_cpu, _without_sizes(profile) if profile.mpi_share >= LEAST_SHARE else _computation(profile))
-    found = [*no_cpu, *([] if is_delayed else _waiting(profile))]
+    found = [*no_cpu, *(uneven_despite_delay(profile) if is_delayed else _waiting(profile))]
     serial = frozenset(one.rank for one in found if one.cause is Cause.SERIAL_IO and one.rank is not None)
     blocked = frozenset(one.rank for one in found if one.cause is Cause.BLOCKED_RANK and one.rank is not None)
     found += [*io_diagnoses(profile, serial), *blocked_diagnoses(profile, blocked | serial)]

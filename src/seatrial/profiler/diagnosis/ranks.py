@@ -64,12 +64,24 @@ def uneven(profile: Profile) -> Uneven:
     return Uneven(tuple(found), tuple(explained * rank.waits.all_s for rank in profile.per_rank))
 
 
+def uneven_despite_delay(profile: Profile) -> list[Diagnosis]:
+    """The rank that is outside MPI for longest, where ranks waited for CPUs: only if that explains less than half of the
+    difference. Its share is without the time that it waited for a CPU."""
+    if (
+        len(profile.per_rank) < 2
+        or profile.elapsed_s <= 0
+        or not any(rank.waits.all_s > 0 for rank in profile.per_rank)
+    ):
+        return []
+    return _slowest(profile, [work_of(rank) for rank in profile.per_rank], is_delayed=True)
+
+
 def _differences(times: Sequence[float]) -> float:
     most = max(times, default=0.0)
     return sum(most - time for time in times)
 
 
-def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]]) -> list[Diagnosis]:
+def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]], *, is_delayed: bool = False) -> list[Diagnosis]:
     times = [rank.compute_s for rank in profile.per_rank]
     mean_s = sum(times) / len(times)
     place = max(range(len(times)), key=lambda k: times[k])
@@ -90,6 +102,7 @@ def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]]) -> list[Di
     )
     over = {part: works[place][part] - sum(work[part] for work in works) / len(works) for part in Work}
     named = {part: time_s for part, time_s in over.items() if part in _NAMED and time_s >= _PART * excess_s}
+    excess_s -= delayed_s if is_delayed else 0.0
     return [
         _of_part(profile, profile.per_rank[place], part, excess_s * time_s / sum(named.values()), evidence)
         for part, time_s in named.items()
