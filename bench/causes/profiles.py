@@ -14,6 +14,7 @@ from causes.loads import passing_spinner, quota, spinners
 HERE = Path(__file__).parent
 SOURCE = HERE / "profiles.c"
 MESSAGES, FILES = HERE / "profiles_messages.c", HERE / "profiles_files.c"
+COLLECTIVES = HERE / "profiles_collectives.c"
 NO_LOSS = frozenset({"computation", "startup"})
 """Where the time of a working program goes; startup is true of every short one."""
 
@@ -90,6 +91,14 @@ CALLS = (
     ),
     Planted("a communicator for each step", "communicators", planted("communicators")),
     Planted("MPI-IO of 32 B", "tiny-accesses", planted("mpi-io"), source=FILES),
+    Planted(
+        "a reduction with a slow operation of the program's own",
+        "slow-operation",
+        planted("slow-collective"),
+        source=COLLECTIVES,
+        words=("MPI_Op_create",),
+    ),
+    Planted("a table is broadcast in each step", "table", planted("transfer"), source=COLLECTIVES),
 )
 WAITING = (
     Planted("ranks compute in turn", "late-sender", planted("late-sender"), is_quick=True),
@@ -155,6 +164,13 @@ OUTSIDE = (
         source=FILES,
         words=("locks of files",),
     ),
+    Planted(
+        "rank 0 writes a log without a buffer",
+        "unbuffered",
+        planted("other-processes", "no-cpu", "kernel-time", "imbalance"),
+        source=FILES,
+        words=("Rank 0 made", "reads and writes"),
+    ),
     Planted("all ranks sleep", "all-sleep", planted("blocked"), source=FILES, words=("sleeps",)),
     Planted(
         "rank 0 writes, and ranks compute in turn",
@@ -201,6 +217,8 @@ CONTROLS = (
     Planted("even work with a communicator that is kept", "kept-communicator"),
     Planted("even work, and a little MPI-IO of 1 MiB", "large-accesses", source=FILES),
     Planted("even work with MPI_Alltoall", "even-alltoall"),
+    Planted("a reduction with a cheap operation of the program's own", "cheap-operation", source=COLLECTIVES),
+    Planted("a broadcast of a few parameters", "parameters", source=COLLECTIVES),
     Planted("even work in memory", "memory-bound"),
     Planted("an even halo exchange", "even-halo", source=MESSAGES),
     Planted("messages on their way while ranks compute", "overlap", source=MESSAGES),

@@ -219,7 +219,20 @@ static void large_accesses(long step) {
   sum();
 }
 
+/* Rank 0 writes a log without a buffer, character by character. */
+static void unbuffered(long step) {
+  (void)step;
+  static int is_set = 0;
+  if (!is_set)
+    is_set = setvbuf(stderr, NULL, _IONBF, 0) == 0;
+  compute(10e-3);
+  for (int i = 0; rank == 0 && i < 8000; i++)
+    fputc(i % 80 == 79 ? '\n' : '.', stderr);
+  sum();
+}
+
 static const struct cause causes[] = {
+    {"unbuffered", unbuffered, NULL},
     {"fsync-storm", fsync_storm, NULL},
     {"write-storm", write_storm, NULL},
     {"read-storm", read_storm, NULL},

@@ -35,6 +35,7 @@ NAMES = (
     "MPI_Irecv",
     "MPI_Comm_split",
     "MPI_File_write_at",
+    "MPI_Op_create",
 )
 RATE = 1e9
 """Ticks a second of the made-up clock: a tick is a nanosecond."""

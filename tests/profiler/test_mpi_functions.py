@@ -10,7 +10,21 @@ from seatrial.profiler.capture.wrappers import fortran_names, has_name, is_often
 from seatrial.profiler.tables.traffic import _TRAFFIC, traffic_of
 
 C_WORDS = frozenset(
-    ("struct", "const", "word", "int", "own", "waiting", "statuses", "bytes", "matched", "root", "proc_null", "no_op")
+    (
+        "struct",
+        "const",
+        "word",
+        "int",
+        "own",
+        "waiting",
+        "statuses",
+        "bytes",
+        "size",
+        "matched",
+        "root",
+        "proc_null",
+        "no_op",
+    )
 )
 """What statements hold beside arguments: C's words, their own variables, constants of MPI."""
 BY_NAME = {function.name: function for function in functions()}

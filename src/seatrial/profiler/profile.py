@@ -86,6 +86,8 @@ class SizeTotals:
 
     `best_s` is the time of a fast call: the median over ranks of the shortest one. `prompt_s` is that of a call when no
     rank is late: the same, but at most what a working fabric takes. `waiting_s` and `measured` as in CallTotals.
+    `least_s` is the time of the shortest call of all ranks. `moved_B` is what one call moves on average; for ranks that
+    receive from the root of a collective, what that sends them.
     """
 
     call: str
@@ -99,6 +101,8 @@ class SizeTotals:
     bound: Bound
     measured: MeasuredWaiting | None = None
     prompt_s: float = 0.0
+    least_s: float = 0.0
+    moved_B: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,17 +291,21 @@ def _after(
         failed = f"kind = {kind}; {failed}"
         kind = "kind"
     after = ["  uint64_t kind;"] if traffic.counts_peers else []
+    after += ["  uint64_t size = 0;"] if traffic.has_size else []
     after += ["  uint64_t bytes = 0;", f"  if (SEATRIAL_LIKELY((int)returned == 0)) {{ {statements} }}"]
     after += [f"  else {{ {failed} }}"] if failed else []
     if traffic.completes_several:
-        leave, sizes = f"{leave.replace('leave', 'leave_sized')}", f"seatrial_message_bytes(bytes, &waiting), {bytes_}"
+        leave, sizes = leave.replace("leave", "leave_sized"), f"seatrial_message_bytes(bytes, &waiting), {bytes_}"
+    elif traffic.has_size:
+        leave, sizes = leave.replace("leave", "leave_sized"), "size, bytes"
     else:
         sizes = bytes_
+    size = "size" if traffic.has_size else bytes_
     how = "SEATRIAL_ALWAYS" if recorded is not None and recorded.always else "SEATRIAL_IF_RECORDED"
     return [
         *(after if statements else []),
         *([f"  {condition}seatrial_trace_call({call}, {how}, begin, end);"] if recorded is not None else []),
-        *([f"  if (met != 0) seatrial_split({call}, {kind}, {bytes_}, begin, met, end);"] if is_split else []),
+        *([f"  if (met != 0) seatrial_split({call}, {kind}, {size}, begin, met, end);"] if is_split else []),
         f"  {leave}({call}, {kind}, {sizes}, site, begin, end);",
         *(["  seatrial_deliver();"] if "seatrial_closed" in statements else []),
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.diagnosis.reference import makes_communicator, reference_of
+from seatrial.profiler.diagnosis.slow_collective import is_slow_itself, slow_collective_of, uses_own_operation
 from seatrial.profiler.merge.bound import (
     HALF_PERFORMANCE_B,
     SMALL_B,
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 
 _MOSTLY = 0.5
-_WITHOUT_WAITING = frozenset({Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP, Cause.COMMUNICATORS, Cause.MPI_IO})
+_WITHOUT_WAITING = frozenset(
+    {Cause.SLOW_COLLECTIVE, Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP, Cause.COMMUNICATORS, Cause.MPI_IO}
+)
 _AGAIN = 100
 """Communicators are made again and again from so many calls of each rank on."""
 _MAKES_DATATYPE = re.compile(
@@ -40,6 +43,8 @@ def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagno
         if one.count == 0 or profile.wall_s <= 0:
             continue
         cause = _cause(one, small.get(one.call), profile.ranks)
+        if uses_own_operation(one, profile) and is_slow_itself(one, profile):
+            cause = Cause.SLOW_COLLECTIVE if one.measured is not None else None  # else its time counts as waiting
         if cause is None:
             continue
         time_s = one.time_s
@@ -97,6 +102,8 @@ def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | N
 
 
 def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) -> Diagnosis:
+    if cause is Cause.SLOW_COLLECTIVE:
+        return slow_collective_of(profile, main, time_s)
     evidence: tuple[Evidence, ...] = (
         Evidence(Signal.CALL_SHARE, main.time_s / profile.wall_s),
         Evidence(Signal.CALLS, main.count),
@@ -110,11 +117,11 @@ def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) 
     gaps = noncontiguous_share(profile) if cause is Cause.TRANSFER else 0.0
     if cause is Cause.TRANSFER:
         evidence = (*evidence, Evidence(Signal.HOSTS, hosts), Evidence(Signal.NONCONTIGUOUS, gaps))
-    size = None if cause is Cause.STARTUP or not main.largest_B else main.size_B
+    size = None if cause is Cause.STARTUP or not main.moved_B else round(main.moved_B)
     source = ""
     if cause in (Cause.LATENCY, Cause.TRANSFER) and may_wait(main.call):
         reference = reference_of(hosts)
-        allowed_s = reference.most_s(main.call, main.bytes / main.count, profile.ranks)
+        allowed_s = reference.most_s(main.call, main.moved_B, profile.ranks)
         evidence, source = (*evidence, Evidence(Signal.ALLOWED, allowed_s)), reference.source
         if gaps >= _MOSTLY and main.best_s > allowed_s:
             cause = Cause.PACKING

@@ -67,7 +67,7 @@ def late_in_call(profile: Profile) -> Diagnosis | None:
         rank=last.rank,
         host=last.host,
         call=call,
-        size_B=size.size_B if size.largest_B else None,
+        size_B=round(size.moved_B) or None,
         site=longest_site(profile, lambda one: wait_kind(one) is WaitKind.COLLECTIVE),
         late_at=longest_site(profile, lambda one: one == call),
     )

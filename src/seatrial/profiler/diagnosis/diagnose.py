@@ -24,6 +24,8 @@ from seatrial.profiler.diagnosis.late import could_be_late, late
 from seatrial.profiler.diagnosis.node import node_diagnoses
 from seatrial.profiler.diagnosis.ranks import explained_by_computing, uneven, uneven_despite_delay
 from seatrial.profiler.diagnosis.sites import longest_site
+from seatrial.profiler.diagnosis.slow_collective import slow_collective
+from seatrial.profiler.diagnosis.small_calls import with_small_calls
 from seatrial.profiler.merge.bound import wait_kind
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
         found = _with_paging([*found, *node_diagnoses(profile)])
     named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= _least(one)]
     ordered = sorted(named, key=lambda one: (not _is_before_all(one), is_note(one), -weight(one, named)))
-    return tuple(ordered) or (_computation(profile),)
+    return tuple(with_small_calls(profile, ordered or [_computation(profile)]))
 
 
 def weight(one: Diagnosis, named: Sequence[Diagnosis]) -> float:
@@ -117,6 +119,9 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
     if left_s < max(LEAST_SHARE, of_delays) * profile.wall_s:
         return found
     slowest = frozenset(one.rank for one in found if one.rank is not None)
+    long_itself = slow_collective(profile, left_s)
+    if long_itself is not None:
+        return [*found, long_itself]
     in_call = None if found else late_in_call(profile)
     if in_call is not None:
         return [in_call]

@@ -65,8 +65,8 @@ def uneven(profile: Profile) -> Uneven:
 
 
 def uneven_despite_delay(profile: Profile) -> list[Diagnosis]:
-    """The rank that is outside MPI for longest, where ranks waited for CPUs: only if that explains less than half of the
-    difference. Its share is without the time that it waited for a CPU."""
+    """The rank that is outside MPI for longest, where ranks waited for CPUs: only if that explains less than half of
+    the difference. Its share is without the time that it waited for a CPU."""
     if (
         len(profile.per_rank) < 2
         or profile.elapsed_s <= 0

@@ -159,7 +159,9 @@ def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None
     total, total_s = int(count.sum()), float(time_s.sum())
     number, size_bin = int(groups.call[span.start]), int(groups.bin[span.start])
     call, polls = rules.names[number - 1], number in rules.polling
-    prompt_s = 0.0 if polls else min(best_s, rules.most_s(call, float(groups.bytes[span].sum()) / total))
+    # In collectives with a root, the bytes are those of the ranks that pass them.
+    mean_B = max(float(groups.bytes[span].sum()) / total, bin_floor(size_bin))
+    prompt_s = 0.0 if polls else min(best_s, rules.most_s(call, mean_B))
     can_wait = polls or may_wait(call)
     waiting_s = float(np.maximum(0.0, time_s - count * prompt_s).sum()) if can_wait else 0.0
     shortest = float((time_s / count).min()) * total / total_s if total_s > 0 else 1.0
@@ -183,6 +185,8 @@ def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None
         bound=bound if rules.has_sizes or bound in (Bound.START, Bound.LOCAL, Bound.WAITING) else Bound.UNKNOWN,
         measured=known,
         prompt_s=prompt_s,
+        least_s=float(groups.least_s[span].min()),
+        moved_B=mean_B,
     )
 
 

@@ -1,8 +1,9 @@
 """C statements with which a wrapper counts the bytes and messages of an MPI call, besides counting and timing it.
 
 `before` the call, they read handles that the call changes, and supply a status if the program ignores it. `after` a
-successful call, they set `bytes` to what the rank passed to be sent, or to what arrived, and count messages by peer. If
-the call `failed`, they count what completed nevertheless. Arguments have the names of the standard. N(x) is a number of
+successful call, they set `bytes` to what the rank passed to be sent, or to what arrived, and count messages by peer;
+`size` is set where a call moves data that the rank did not pass. If the call `failed`, they count what completed
+nevertheless. Arguments have the names of the standard. N(x) is a number of
 the function's type (int, or MPI_Count in a `_c` function), W the width in bytes of the elements of its count arrays.
 """
 
@@ -23,6 +24,11 @@ class Traffic:
     def counts_peers(self) -> bool:
         """Whether messages are counted by peer."""
         return "seatrial_sent(" in self.after or "seatrial_received(" in self.after
+
+    @property
+    def has_size(self) -> bool:
+        """Whether `size`, and not `bytes`, is the size of the call."""
+        return self.after.startswith("size = ")
 
     @property
     def completes_several(self) -> bool:
@@ -84,11 +90,23 @@ _COLLECTIVE = {
 }
 """The bytes of the rank's send buffer, for blocking, nonblocking and persistent collectives."""
 
+_FROM_ROOT = {
+    "Bcast": f"size = {_REDUCED}; bytes = seatrial_is_root(comm, root) ? size : 0;",
+    **{
+        name: f"size = bytes = {_COLLECTIVE[name]}; if (!seatrial_is_root(comm, root)) size = {{}};".format(
+            "seatrial_bytes(N(recvcount), recvtype)"
+        )
+        for name in ("Scatter", "Scatterv")
+    },
+}
+"""Blocking collectives in which only the root sends: the others have a size, too."""
+
 
 def _collectives() -> dict[str, Traffic]:
     found: dict[str, Traffic] = {}
     for name, amount in _COLLECTIVE.items():
-        found[name] = found[f"I{name.lower()}"] = Traffic(after=f"bytes = {amount};")
+        found[f"I{name.lower()}"] = Traffic(after=f"bytes = {amount};")
+        found[name] = Traffic(after=_FROM_ROOT.get(name, f"bytes = {amount};"))
         keep = f"seatrial_track_start(request, SEATRIAL_PERSISTENT_COLLECTIVE, comm, (word)-1, {amount});"
         found[f"{name}_init"] = Traffic(after=keep)
     return found

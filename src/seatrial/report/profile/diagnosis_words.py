@@ -15,6 +15,7 @@ from seatrial.report.profile.waiting_words import (
     late_partner,
     not_by_computing,
     short_late_partner,
+    slow_collective,
 )
 from seatrial.report.units import count, show, show_percent, show_range
 
@@ -29,7 +30,22 @@ def short_words(one: Diagnosis) -> str:
 
 def sentence(one: Diagnosis) -> str:
     """The cause and its evidence, with a full stop."""
-    return f"{_LONG[one.cause](one)}{_place(one)}"
+    return f"{_LONG[one.cause](one)}{_place(one)}{_small_calls(one)}"
+
+
+def _small_calls(one: Diagnosis) -> str:
+    if one.value(Signal.SMALL_CALLS) is None:
+        return ""
+    each = show(number_of(one, Signal.SMALL_CALL_BYTES), "B")
+    return (
+        f" Rank {_whole_number(one, Signal.SMALL_CALLS_RANK)} made {_many(number_of(one, Signal.SMALL_CALLS))} reads "
+        f"and writes of {each} on average: each takes time in the kernel, and the processes that read such output, as "
+        "mpirun does, need CPUs, too."
+    )
+
+
+def _whole_number(one: Diagnosis, signal: Signal) -> int:
+    return round(number_of(one, signal))
 
 
 def lost_share(diagnoses: Sequence[Diagnosis]) -> str:
@@ -318,6 +334,7 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.LATE_RECEIVER: late_partner,
     Cause.LATE_AT_COLLECTIVE: late_at_collective,
     Cause.LATE_IN_CALL: late_in_call,
+    Cause.SLOW_COLLECTIVE: slow_collective,
     Cause.MESSAGE_RATE: _message_rate,
     Cause.LATENCY: _latency,
     Cause.TRANSFER: _transfer,
@@ -351,6 +368,9 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
         f"waiting for {rank_words(one)}, which arrives last"
         if one.rank is not None
         else "waiting for ranks that are late"
+    ),
+    Cause.SLOW_COLLECTIVE: lambda one: (
+        "an operation of the program's own" if one.value(Signal.OPERATIONS) else "slow, although no rank is late"
     ),
     Cause.LATE_IN_CALL: lambda one: f"waiting for {rank_words(one)}, which is in {one.call}",
     Cause.IDLE_RANK: lambda one: f"waiting of {rank_words(one)}, which has little to do",

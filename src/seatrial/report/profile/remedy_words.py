@@ -10,11 +10,13 @@ from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Signal
 from seatrial.report.profile import node_words
 from seatrial.report.profile.outside_words import is_explained, waits_for_locks
 from seatrial.report.profile.rank_words import cpus_words, number_of, rank_words
-from seatrial.report.profile.waiting_words import late_in_call_remedy, varies
+from seatrial.report.profile.waiting_words import late_in_call_remedy, slow_collective_remedy, varies
 
 
 def remedy(one: Diagnosis) -> str:
     """What to do, with a full stop; commands in backticks."""
+    if one.value(Signal.SMALL_CALLS) is not None:
+        return "Read and write in larger pieces: with a buffer (setvbuf of C, for one), or less often."
     return _REMEDY[one.cause](one)
 
 
@@ -96,6 +98,7 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         else "`seatrial profile --wait 10` measures waiting and transfer separately."
     ),
     Cause.LATE_IN_CALL: late_in_call_remedy,
+    Cause.SLOW_COLLECTIVE: slow_collective_remedy,
     Cause.MESSAGE_RATE: lambda _: "Combine messages: send fewer, larger ones.",
     Cause.LATENCY: lambda _: (
         "Send fewer, larger messages, or run fewer ranks; "

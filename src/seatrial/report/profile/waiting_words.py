@@ -101,6 +101,35 @@ def late_in_call_remedy(one: Diagnosis) -> str:
     return f"Make fewer or shorter calls of {one.call}{where}.{receive}"
 
 
+def slow_collective(one: Diagnosis) -> str:
+    """A collective call that takes long although nobody is late."""
+
+    def seconds(signal: Signal) -> str:
+        return show(number_of(one, signal), "s")
+
+    size = "" if one.size_B is None else f" ({show(one.size_B, 'B', binary=one.size_B % 1024 == 0)})"
+    made = (
+        "the program makes reduction operations of its own (MPI_Op_create), whose time is part of such a call"
+        if one.value(Signal.OPERATIONS)
+        else "why is not known"
+    )
+    return (
+        f"{one.call}{size} takes {seconds(Signal.CALL_BEST)} at best and {seconds(Signal.CALL_MEAN)} on average, where "
+        f"{seconds(Signal.ALLOWED)} should be enough. In each call, some rank is the last to arrive and waits for "
+        f"nobody, so the call itself takes so long; {made}."
+    )
+
+
+def slow_collective_remedy(one: Diagnosis) -> str:
+    """What to do about it."""
+    if one.value(Signal.OPERATIONS):
+        return (
+            "Make the function that was given to MPI_Op_create faster, or reduce with an operation of MPI (MPI_SUM and "
+            "the like), or reduce fewer elements."
+        )
+    return "`seatrial run` with the benchmark of this call measures what it takes here without the program."
+
+
 def not_by_computing(one: Diagnosis) -> str:
     """How little differences in computing explain."""
     explained = show_percent(min(1.0, number_of(one, Signal.WAITING_EXPLAINED)))
