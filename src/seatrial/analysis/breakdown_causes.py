@@ -91,7 +91,7 @@ def change_diagnoses(baseline: Sequence[Repeat], candidate: Sequence[Repeat]) ->
         return ()
     if _has_no_cpu(pairs):
         found = _no_cpu(pairs) or _computing_beside_others(pairs)
-        costs = [Moving.CALLS]  # counted, whoever had a CPU
+        costs = [Moving.CALLS, Moving.SIZES]  # counted, whoever had a CPU
     else:
         found = [*_computing(pairs), *_waiting(pairs)]
         costs = list(_COST)
