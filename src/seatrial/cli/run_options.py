@@ -20,6 +20,9 @@ from seatrial.cli.options import (
     SiteOption,
     SystemOption,
     WarmupOption,
+    detail_of,
+    quiet_option,
+    verbose_option,
 )
 from seatrial.cli.words import WORDS
 
@@ -72,8 +75,8 @@ def run(
         CompareFailOn | None,
         typer.Option("--fail-on", help="exit 1 if the study has this verdict; ambiguous includes slower"),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress; only results, waits and failures")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="a line for every repeat")] = False,
+    quiet: Annotated[bool, quiet_option("no progress; only results, waits and failures")] = False,
+    verbose: Annotated[bool, verbose_option("a line for every repeat")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Measure benchmarks, a study, or the standard trial.
@@ -84,6 +87,7 @@ def run(
     from seatrial.cli.run import run_command
     from seatrial.model.comparison import Verdict
 
+    detail_of(quiet, verbose)  # refuses both
     status = run_command(
         targets or (),
         settings or (),
