@@ -62,7 +62,10 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
     swept = study.best_of is not None and study.scaling is not None and study.scaling.along in study.best_of.over
     scaled = winners_of(results, best) if best and not swept else results  # the best settings at each point
     compared_sides = _compared(kept, contents, known) if study.compare else ()
-    spent = spent_s(study, contents, ids)
+    records = records_of(study, contents, ids)
+    outside = _outside_s(records)
+    spent = sum(record.wall_s for record in records) + sum(outside.values())
+    start = min(outside.values(), default=0.0)
     repeat_s = {key: total_s / repeats for key, (repeats, total_s) in costs.items() if repeats}
     return StudyResult(
         study=study,
@@ -71,16 +74,10 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
         scaling=scaling(scaled, study.scaling.kind, study.scaling.along, blocks, given) if study.scaling else (),
         best_of=best,
         spent_s=spent,
+        start_s=start,
         repeat_s=repeat_s,
-        needed=needed_budget((one for side in compared_sides for one in side.comparisons), repeat_s, spent),
+        needed=needed_budget((one for side in compared_sides for one in side.comparisons), repeat_s, spent + start),
     )
-
-
-def spent_s(study: Study, contents: Contents, ids: Iterable[str]) -> float:
-    """The time that this study took, in seconds: its repeats and, if its budget was for the whole command, the time
-    around them."""
-    records = records_of(study, contents, ids)
-    return sum(record.wall_s for record in records) + _outside_s(records)
 
 
 def records_of(study: Study, contents: Contents, ids: Iterable[str]) -> list[RepeatRecord]:
@@ -88,13 +85,15 @@ def records_of(study: Study, contents: Contents, ids: Iterable[str]) -> list[Rep
     return [record for key in ids for record in contents.records.get(key, ()) if record.seen.get("study") == study.name]
 
 
-def _outside_s(records: Sequence[RepeatRecord]) -> float:
-    """The time that each process spent on other things than repeats, as its last record has it, in seconds."""
+def _outside_s(records: Sequence[RepeatRecord]) -> dict[str, float]:
+    """The time that each process spent on other things than repeats, as its last record has it, in seconds; none of
+    those whose budget was for repeats alone."""
     latest: dict[str, float] = {}
     for record in records:
         process = str(record.seen.get("block", "")).rpartition(":")[0]
-        latest[process] = max(latest.get(process, 0.0), record.seen.get("outside_s", 0.0))
-    return sum(latest.values())
+        if (outside_s := record.seen.get("outside_s")) is not None:
+            latest[process] = max(latest.get(process, 0.0), outside_s)
+    return latest
 
 
 def _compared(kept: KeptStudy, contents: Contents, known: Mapping[str, ExperimentResult]) -> tuple[Compared, ...]:
@@ -262,7 +261,7 @@ def _spending(kept: KeptStudy, contents: Contents) -> _Spending:
     ids = dict.fromkeys(point.experiment for point in kept.points)
     records = records_of(kept.study, contents, ids)
     allowed = {_allowed(record) for record in records}
-    outside_s = _outside_s(records)
+    outside_s = sum(_outside_s(records).values())
     spent = sum(record.wall_s for record in records) + (outside_s + _AROUND_REPEATS_S if outside_s else 0.0)
     return _Spending(spent, max(1, len(allowed)))
 
