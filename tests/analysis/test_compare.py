@@ -198,6 +198,21 @@ def test_a_budget_for_the_whole_command_is_spent_by_what_was_not_a_repeat_too(tm
     assert budget_s is not None and budget_s > result.spent_s + 51.0  # the next process has to start, too
 
 
+def test_a_budget_for_the_whole_command_is_spent_if_the_fewest_blocks_do_not_fit(tmp_path: Path) -> None:
+    """Of 3 blocks of 0.6 s, 1 s around them: another block fits into 4 s, but not the five that are missing."""
+    for whole_s, stopped in ((4.0, Stopped.BUDGET), (14.0, Stopped.UNFINISHED)):
+        made = MadeUpFolder(tmp_path / f"{whole_s}")
+        keys = []
+        for label, seed in (("a", 1), ("b", 2)):
+            seen = [{"study": "s", "outside_s": 1.0 + n / 13.0} for n in range(3)]
+            added = made.add(noisy(LEVEL, 3, 0.2, seed=seed), label=label, blocks=side_by_side(3), each=seen)
+            keys.append((added, {"label": label}))
+        made.keep(study(repeat=RepeatPolicy(budget_s=whole_s)), keys)
+        (result,) = study_results(made.contents)
+        assert result.compared[0].comparisons[0].design.stopped is stopped
+        assert ("repeats needed, 3 made" in study_text(result)) == (stopped is Stopped.BUDGET)
+
+
 def test_a_budget_is_spent_if_no_block_of_all_sides_fits(tmp_path: Path) -> None:
     """A block of three sides takes 0.9 s, and 0.7 s are left: that was called an interruption."""
     three = study(axes=(Axis("label", ("a", "b", "c")),), repeat=RepeatPolicy(budget_s=13.3))

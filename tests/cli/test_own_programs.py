@@ -77,6 +77,16 @@ def test_a_program_that_fails_says_so_itself(options: list[str], said: str, tmp_
 
 @pytest.mark.real
 @pytest.mark.lab
+def test_what_is_named_is_measured_even_if_the_budget_was_over_at_once(tmp_path: Path) -> None:
+    command = ["run", "command", "--set", "most_runs=1", "--results", "r", "--format", "json", "--", "true"]
+    seatrial_here(*command, cwd=tmp_path)  # builds the program
+    done = seatrial_here("run", "--budget", "1ms", "--again", *command[1:], cwd=tmp_path)
+    assert done.returncode == 0 and "is too short for the fewest repeats" in done.stderr, done.stderr
+    assert json.loads(done.stdout)["experiments"][0]["outcome"] == "ok"
+
+
+@pytest.mark.real
+@pytest.mark.lab
 def test_a_comparison_is_one_document_and_a_gate(tmp_path: Path) -> None:
     arguments = ["--versus", "sleep 0.01", "sleep 0.02", "--set", "most_runs=3", "--results", "r"]
     done = seatrial_here("run", *arguments, "--fail-on", "slower", "--format", "json", cwd=tmp_path)

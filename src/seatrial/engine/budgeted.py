@@ -65,7 +65,7 @@ class Budget:
             build_s = builds.expected_s(item, chosen.costs)
             own_s = sum(chosen.costs.repeats_s(point, item.minimum) for point in item.points)
             left_s = self.total_s - self.clock.elapsed_s()
-            if build_s > left_s and builds.are_known(item, chosen.costs):
+            if build_s > max(0.0, left_s) and builds.are_known(item, chosen.costs):
                 found |= {id(point): chosen.not_built(point, build_s, left_s) for point in item.points}
                 continue
             may_skip = chosen.fit.holds and item.least_s > 0.0
