@@ -22,7 +22,6 @@ from seatrial.model.sample import Sample
 LARGEST_OUTPUT_B = 128 << 20
 _LONGEST_LINE = 1 << 16
 _MOST_BYTES_OF_A_LINE = 4 * _LONGEST_LINE
-_LINE = re.compile(rb"[^\r\n]+")
 _LONGEST_SHOWN = 60
 _MOST_SHOWN = 4
 _MOST_TRIED = 1000
@@ -58,8 +57,7 @@ class Outputs:
         """The lines of a file that are not empty, without colours; of a very long line, its beginning. Raises
         ProtocolError if the file is missing or too large."""
         data = self._content(file)
-        for found in _LINE.finditer(data):
-            begin, end = found.span()
+        for begin, end in _spans(data):
             line = data[begin : min(end, begin + _MOST_BYTES_OF_A_LINE)].decode("utf-8", "replace")
             if "\x1b" in line:
                 line = _TERMINAL.sub("", line)
@@ -82,6 +80,21 @@ class Outputs:
                 raise ProtocolError(f"{file} has more than {LARGEST_OUTPUT_B} bytes, and no more are read")
             self._data[file] = data
         return self._data[file]
+
+
+def _spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Begin and end of each piece between line feeds and carriage returns that is not empty."""
+    begin, size = 0, len(data)
+    while begin < size:
+        feed = data.find(b"\n", begin)
+        stop = size if feed < 0 else feed
+        while begin < stop:
+            back = data.find(b"\r", begin, stop)
+            end = stop if back < 0 else back
+            if begin < end:
+                yield begin, end
+            begin = end + 1
+        begin = stop + 1
 
 
 def read_figures(declaration: Declaration, outputs: Outputs) -> list[Sample]:

@@ -79,7 +79,8 @@ def _fault(document: Document, fault: Any, accepted: Accepted) -> tuple[tuple[in
     node = document.node(path) or document.root
     is_empty = node.value in (None, "", [], {})
     seen = "it is empty" if is_empty else f"it cannot be {node.shown()}"
-    todo = nearest_choice(fault, node.value) or f"it takes {accepted.of(path)}"
+    is_unit = path[-1:] == ("unit",)  # "ms" is no misspelt "s": the reader must see that there are only these
+    todo = ("" if is_unit else nearest_choice(fault, node.value)) or f"it takes {accepted.of(path)}"
     return (line, -len(path)), document.refuse(path, seen, todo, line)
 
 

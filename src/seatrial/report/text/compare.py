@@ -233,14 +233,19 @@ def _scaling(result: ScalingResult, style: Style, said: set[str]) -> str:
     ]
     lines.append(style.table(rows, has_head=True))
     texts = [scaling_design(result), crossing_words(result), *(fit_words(result, fit) for fit in result.fits)]
-    for text in said_once((*texts, no_fit_words(result)), said):
+    lost = [
+        f"no result at {workers(result, point.workers)}: {point.reason or 'no reason given'}"
+        for point in result.points
+        if point.value is None
+    ]
+    for text in (*lost, *said_once((*texts, no_fit_words(result)), said)):
         lines += _wrapped(style, _plain(text), "  ")
     return "\n".join(lines)
 
 
 def _point(result: ScalingResult, point: ScalingPoint, winner: str) -> list[str]:
     if point.value is None:
-        return [workers(result, point.workers), f"no result: {_plain(point.reason or 'no reason given')}"]
+        return [workers(result, point.workers), "no result"]
     return [
         workers(result, point.workers),
         f"{show(point.value, result.unit, 4)} {arrow(result.better)}",
