@@ -90,8 +90,9 @@ def test_the_study_states_it_in_text_and_json() -> None:
     assert needed is not None and needed.budget_s is not None
     made = study(compared=(compared(undecided),), needed=needed, repeat_s=costs, spent_s=100.0)
     result = replace(made, study=replace(made.study, repeat=RepeatPolicy(budget_s=100.0, maximum=20)))
-    assert f"(a budget of {budget_for(needed.budget_s)} and max: {needed.repeats}) may decide" in " ".join(
-        study_text(result).split()
+    assert (
+        f"(a budget of {budget_for(needed.budget_s)} and max: {math.ceil(1.1 * needed.repeats)}) may decide"
+        in " ".join(study_text(result).split())
     )
     document = study_document(result)
     told = {"undecided": 1, "budget_s": needed.budget_s, "repeats": needed.repeats, "is_least": False}

@@ -10,7 +10,7 @@ from seatrial.model.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.needed_budget import NeededBudget
 
 ROOM = 1.1
-"""Repeats do not all take the same time."""
+"""Repeats do not all take the same time, nor does each estimate need exactly as many."""
 
 
 def needed_budget(

@@ -6,6 +6,7 @@ import hashlib
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seatrial.benchmarks import benchmark_named
@@ -15,7 +16,7 @@ from seatrial.interface.compare import refuse_margin
 from seatrial.interface.run import RunResult, run
 from seatrial.model.parameter import Value
 from seatrial.model.secrets import masked_words
-from seatrial.model.study import DEFAULT_MARGIN, LABEL, Axis, Compare, RepeatPolicy, Study, StudyBenchmark
+from seatrial.model.study import DEFAULT_MARGIN, LABEL, MOST_REPEATS, Axis, Compare, RepeatPolicy, Study, StudyBenchmark
 
 _COMMAND = "command"
 _ARGV = "argv"
@@ -47,6 +48,8 @@ def versus(
     Raises UsageError before anything runs: for fewer than two commands, and for one that cannot be run.
     """
     study = versus_study([words_of(one) if isinstance(one, str) else tuple(one) for one in commands], set or {}, margin)
+    if budget_s is not None:
+        study = replace(study, repeat=replace(study.repeat, maximum=MOST_REPEATS))  # nothing else ends it undecided
     return run(
         study,
         results=results,

@@ -41,7 +41,7 @@ def answer_of_study(result: StudyResult) -> Answer:
     return replace(
         answer,
         budget_s=max(policy.budget_s, result.spent_s + result.start_s + ROOM * answer.more_s),
-        maximum=needed if needed > policy.maximum else None,
+        maximum=math.ceil(ROOM * needed) if needed > policy.maximum else None,
     )
 
 

@@ -59,11 +59,12 @@ def compare_text(
     compared: Sequence[Compared],
     screen: ScreenResult | None = None,
     *,
+    answer: Answer | None = None,
     style: Style = PLAIN,
     detail: Detail = Detail.USUAL,
 ) -> str:
-    """The output of `seatrial compare`, without a trailing newline; in brief, the answer alone, and of a screen its
-    headline; in full, every intended difference.
+    """The output of `seatrial compare` (`answer`: None), or of a study of commands with its answer, without a trailing
+    newline; in brief, the answer alone, and of a screen its headline; in full, every intended difference.
 
     Unintended differences come before the verdicts, so that a reader of the first lines does not miss them. `screen` is
     None if there was no screening.
@@ -73,7 +74,7 @@ def compare_text(
     if screen is not None:
         blocks.append(_title(outlier_headline(screen), style) if is_brief else _outliers(screen, style))
     if compared:
-        blocks.append(_answer(answer_of_comparisons(compared), style))
+        blocks.append(_answer(answer or answer_of_comparisons(compared), style))
     return "\n\n".join(block for block in blocks if block) or "nothing to compare"
 
 
