@@ -16,7 +16,7 @@ An exception outside this tree that reaches the user is a defect of seatrial.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class SeatrialError(Exception):
@@ -42,6 +42,8 @@ _NEARLY_AS_NEAR = 0.05
 """A suggestion is left out if another is nearer by more than this."""
 _MOST_NEAREST = 3
 _LONGEST_NAME = 200
+_MOST_KNOWN = 20
+"""Names that are listed if none is near."""
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
@@ -83,13 +85,19 @@ def _bare(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter not in "-_. ")
 
 
+def _known(names: Sequence[str]) -> str:
+    """The names that there are, or the first of them."""
+    more = f" and {len(names) - _MOST_KNOWN} more" if len(names) > _MOST_KNOWN else ""
+    return f"known: {', '.join(names[:_MOST_KNOWN])}{more}" if names else "none are defined"
+
+
 class UnknownNameError(UsageError):
     """An unknown name; the message suggests the nearest known ones."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         nearest = nearest_names(name, names)
-        todo = did_you_mean(nearest) if nearest else "known: " + ", ".join(names) if names else "none are defined"
+        todo = did_you_mean(nearest) if nearest else _known(names)
         super().__init__(f"unknown {what}{':' if ' ' in what else ''} {name!r}", todo)
         self.name = name
         self.nearest = tuple(nearest)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
 
+from seatrial.analysis.answer.answer import answer_of_study
 from seatrial.analysis.compare_along import compare_along
 from seatrial.analysis.compare_folders import NamedFolder, compare_folders
 from seatrial.analysis.compare_reference import compare_with_reference
@@ -192,7 +193,24 @@ def test_a_budget_for_the_whole_command_is_spent_by_what_was_not_a_repeat_too(tm
     made.keep(whole, keys)
     (result,) = study_results(made.contents)
     assert result.compared[0].comparisons[0].design.stopped is Stopped.BUDGET
-    assert result.spent_s == pytest.approx(28 * 0.3 + 51.0) and result.needed is not None
+    assert result.spent_s == pytest.approx(28 * 0.3 + 51.0) and result.start_s == pytest.approx(51.0)
+    budget_s = answer_of_study(result).budget_s
+    assert budget_s is not None and budget_s > result.spent_s + 51.0  # the next process has to start, too
+
+
+def test_a_budget_for_the_whole_command_is_spent_if_the_fewest_blocks_do_not_fit(tmp_path: Path) -> None:
+    """Of 3 blocks of 0.6 s, 1 s around them: another block fits into 4 s, but not the five that are missing."""
+    for whole_s, stopped in ((4.0, Stopped.BUDGET), (14.0, Stopped.UNFINISHED)):
+        made = MadeUpFolder(tmp_path / f"{whole_s}")
+        keys = []
+        for label, seed in (("a", 1), ("b", 2)):
+            seen = [{"study": "s", "outside_s": 1.0 + n / 13.0} for n in range(3)]
+            added = made.add(noisy(LEVEL, 3, 0.2, seed=seed), label=label, blocks=side_by_side(3), each=seen)
+            keys.append((added, {"label": label}))
+        made.keep(study(repeat=RepeatPolicy(budget_s=whole_s)), keys)
+        (result,) = study_results(made.contents)
+        assert result.compared[0].comparisons[0].design.stopped is stopped
+        assert ("repeats needed, 3 made" in study_text(result)) == (stopped is Stopped.BUDGET)
 
 
 def test_a_budget_is_spent_if_no_block_of_all_sides_fits(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import logging
 import os
 import signal
 import subprocess
@@ -50,11 +51,14 @@ def _process_kept() -> Iterator[None]:
     """What the command sets for its whole process is afterwards as it was."""
     thresholds, handlers = gc.get_threshold(), {number: signal.getsignal(number) for number in STOPS}
     standard = [(number, os.dup(number)) for number in (1, 2)]
+    log = logging.getLogger("seatrial")
+    level = log.level
     use_site(None)
     try:
         yield
     finally:
         use_site(None)
+        log.setLevel(level)
         for number, kept in standard:
             os.dup2(kept, number)
             os.close(kept)

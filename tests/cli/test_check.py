@@ -117,7 +117,7 @@ def test_the_text_shows_the_worst_first_and_wraps() -> None:
     assert text.startswith("1 error, 1 warning, 1 note\n")
     assert "a-b-" * 40 in text, "no word is cut"
     assert all(len(line) <= PLAIN.width for line in text.splitlines() if "a-b-" not in line and "  mpirun" not in line)
-    assert text.count("\n            line") == 1 and "all of it with --format json" in text
+    assert text.count("\n            line") == 1 and "all of it with --verbose" in text
     assert "  gpu-0: NUMA node 0, CPUs 0-3,8-11\n    numactl --cpunodebind=0 --membind=0" in text
     assert "mlx5_0: NUMA node unknown, CPUs unknown" in text
     assert "    rank 1=localhost slot=4-7" in text

@@ -15,6 +15,8 @@ COMMAND_LINES: list[tuple[str, str, str]] = [
     # what was typed, what the first line says, the second line
     ("rnu", "unknown command 'rnu'", "did you mean run?"),
     ("lst", "unknown command 'lst'", "did you mean list?"),
+    ("results lst", "results has no command 'lst'", "did you mean list?"),
+    ("cluster upp", "cluster has no command 'upp'", "did you mean up?"),
     ("run memory-stream", "unknown benchmark 'memory-stream'", "did you mean memory.stream?"),
     ("run memory.steam", "unknown benchmark 'memory.steam'", "did you mean memory.stream?"),
     ("run Memory.Stream", "unknown benchmark 'Memory.Stream'", "did you mean memory.stream?"),
@@ -111,6 +113,12 @@ STUDIES: list[tuple[str, str, str, str]] = [
         STREAM + "axes: {node: [0, 1]}\ncompare: {along: node, base: 0}\n",
         "compare.base: unknown key",
         "did you mean baseline?",
+    ),
+    (
+        "a misspelt kind",
+        STREAM + "axes: {threads: [1, 2]}\nscaling: {kind: stong, along: threads}\n",
+        "scaling.kind: it cannot be 'stong'",
+        "did you mean strong?",
     ),
     ("compare", STREAM + "axes: {node: [0, 1]}\ncompare: nodes\n", "unknown axis 'nodes'", "did you mean node?"),
     (

@@ -28,6 +28,8 @@ real = [pytest.mark.real, pytest.mark.lab]
         (["--versus"], "no command to compare"),
         (["--versus", "true", "true 'x"], "cannot be split into words"),
         (["--versus", "true", "false", "--set", "cpus=1,2"], "--versus varies the commands only"),
+        (["--versus", "true", "false", "--margin", "2"], "--margin '2' is not a percentage between 0 and 100"),
+        (["command", "--margin", "2%", "--", "true"], "--margin is only for --versus"),
     ],
 )
 def test_misuse_is_refused_before_anything_runs(arguments: list[str], said: str, tmp_path: Path) -> None:
@@ -75,6 +77,16 @@ def test_a_program_that_fails_says_so_itself(options: list[str], said: str, tmp_
 
 @pytest.mark.real
 @pytest.mark.lab
+def test_what_is_named_is_measured_even_if_the_budget_was_over_at_once(tmp_path: Path) -> None:
+    command = ["run", "command", "--set", "most_runs=1", "--results", "r", "--format", "json", "--", "true"]
+    seatrial_here(*command, cwd=tmp_path)  # builds the program
+    done = seatrial_here("run", "--budget", "1ms", "--again", *command[1:], cwd=tmp_path)
+    assert done.returncode == 0 and "is too short for the fewest repeats" in done.stderr, done.stderr
+    assert json.loads(done.stdout)["experiments"][0]["outcome"] == "ok"
+
+
+@pytest.mark.real
+@pytest.mark.lab
 def test_a_comparison_is_one_document_and_a_gate(tmp_path: Path) -> None:
     arguments = ["--versus", "sleep 0.01", "sleep 0.02", "--set", "most_runs=3", "--results", "r"]
     done = seatrial_here("run", *arguments, "--fail-on", "slower", "--format", "json", cwd=tmp_path)
@@ -88,5 +100,8 @@ def test_a_comparison_is_one_document_and_a_gate(tmp_path: Path) -> None:
     *rest, last = text.stdout.splitlines()
     assert text.returncode == 0 and last.startswith("answer: sleep 0.01") and "wall" in last, text.stdout
     assert any("cpu_time" in line for line in rest)
+    wide = ["--margin", "99%", "--budget", "5s", "--fail-on", "slower", "--format", "json"]
+    gate = seatrial_here("run", *arguments, *wide, cwd=tmp_path)  # less than twice as long
+    assert gate.returncode == 0 and {one["margin"] for one in json.loads(gate.stdout)["comparisons"]} == {0.99}
     failing = seatrial_here("run", "--versus", "true", "sh -c 'echo why >&2; exit 7'", "--results", "r", cwd=tmp_path)
     assert failing.returncode == 3 and "why" in failing.stderr and "exit status 7" in failing.stderr

@@ -52,6 +52,7 @@ def test_a_program_is_built_once_and_a_shorter_one_may_fit_behind_a_longer() -> 
     assert [item.points[0] for item in found.fitting] == list(PEAK) and found.left_out[0].points == (GUPS,)
     assert found.needed_s == 2.0 + 5.0 + 12.0 and found.all_s == found.needed_s + 65.0 and found.holds
     fits, not_fits = fit_lines(found)
+    assert found.builds_s == 10.0
     assert fits == "fits into 30 s: cpu.peak x 2 (about 19 s in all)"
     assert "memory.gups (about 65 s)" in not_fits and "--budget 85s" in not_fits
 
@@ -61,6 +62,13 @@ def test_what_is_named_is_measured_and_said_to_be_too_much() -> None:
     assert len(found.fitting) == 2 and not found.left_out and not found.holds
     (line,) = fit_lines(found)
     assert "too short" in line and "all 2 experiments" in line and "--budget 15s" in line
+
+
+def test_building_alone_may_be_too_long() -> None:
+    for must_have_all in (True, False):
+        *_, line = fit_lines(fit([PEAK[0], GUPS], 9.0, MadeUp(build_s=5.0), must_have_all=must_have_all))
+        assert line.startswith("building alone takes about 10 s, longer than the budget; `seatrial build`")
+        assert "building" not in "".join(fit_lines(fit(PEAK, 9.0, MadeUp(build_s=5.0), must_have_all=must_have_all)))
 
 
 def test_a_study_of_which_nothing_fits_is_measured_as_far_as_it_goes() -> None:

@@ -69,6 +69,14 @@ def test_a_repeat_with_probes_is_one_run() -> None:
         assert {point.parameters["most_runs"] for point in points} == {most_runs}
 
 
+def test_the_margin_is_that_of_the_comparison(tmp_path: Path) -> None:
+    compare = versus_study([("true",), ("false",)], {}, 0.3).compare
+    assert compare is not None and compare.margin == 0.3
+    with pytest.raises(seatrial.UsageError, match="margin=2 is not between 0 and 1"):
+        seatrial.versus("true", "false", margin=2, results=tmp_path / "r")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_secret_is_not_in_what_is_kept() -> None:
     study = versus_study([("true", "--password=hunter22"), ("true", "--password=hunter22")], {})
     assert "hunter22" not in study.question and "hunter22" not in str(study.axes)

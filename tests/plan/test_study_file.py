@@ -311,7 +311,7 @@ WRONG: list[tuple[str, str, int | None, str, str]] = [
         "no benchmark of the study has all of node, record_B",
         "one benchmark",
     ),
-    ("a probe unknown", STREAM + "probes: [pwer]\n", 5, "'pwer'", "mpi, io or power"),
+    ("a probe unknown", STREAM + "probes: [pwer]\n", 5, "'pwer'", "did you mean power?"),
     ("a probe twice", STREAM + "probes: [io, io]\n", 5, "io is listed twice", "keep one"),
     ("a precision of all", STREAM + "repeat: {precision: 100%}\n", 5, "100%", "such as 2%"),
     ("a budget without a unit", STREAM + "repeat: {budget: 300}\n", 5, "repeat.budget: it cannot be 300", "5min"),

@@ -165,19 +165,35 @@ def test_the_table_holds_the_numbers_of_the_model():
             assert {str(repeat.value) for repeat in side.values} <= shown
 
 
-def test_the_forest_turns_what_is_better_lower_and_keeps_the_interval_of_the_family_wider():
+def test_right_is_better_in_each_chart_of_the_forest_and_its_numbers_are_those_of_the_table():
     for made in fair().comparisons:
         effect = effect_of(made)
         assert effect.family[0] <= effect.plain[0] <= effect.advantage <= effect.plain[1] <= effect.family[1]
         assert (effect.advantage > 1) == ((made.ratio > 1) == (made.better is Better.HIGHER))
-    charts = forest(fair().comparisons, subjects([fair()]), "x")
-    assert len(charts) == 1 and "marked ↓ are better when lower" in charts[0].caption
-    assert "14 % lower [12, 16]" in charts[0].svg.text
+    higher, lower = forest(fair().comparisons, subjects([fair()]), "x")
+    assert higher.title.endswith("higher is better") and lower.title.endswith("lower is better")
+    assert "the axis runs from high to low" in lower.caption and "from high" not in higher.caption
+    for chart in (higher, lower):
+        assert "← slower" in chart.svg.text and "faster →" in chart.svg.text
+    assert "14 % lower [12, 16]" in lower.svg.text and "14 % lower" not in higher.svg.text
+    mark = re.search(r'role-mark layer_4_marks"><path transform="translate\(([\d.]+)', lower.svg.text)
+    equal = re.search('translate\\(([\\d.]+),[\\d.]+\\)"[^>]*>1\N{MULTIPLICATION SIGN}<', lower.svg.text)
+    assert mark and equal and float(mark[1]) > float(equal[1])  # 0.86 is to the right of 1
+
+
+def test_the_page_says_what_undecided_comparisons_need():
+    made = several_candidates()
+    ids = {key for one in made.compared for each in one.comparisons for key in each.candidate.experiments}
+    ids |= {key for one in made.compared for each in one.comparisons for key in each.baseline.experiments}
+    html = page([], None, [dataclasses.replace(made, repeat_s=dict.fromkeys(ids, 1.5))])
+    (words,) = re.findall(r'<p class="needed">([^<]*)</p>', html)
+    assert re.match(r"1 of 5 undecided: about \d+ repeats needed \(15 made\), about .* more\. With --budget \d", words)
+    assert 'class="needed"' not in page([], None, [made])  # the time of a repeat is unknown
 
 
 def test_many_comparisons_make_charts_that_fit_on_paper_and_one_makes_one():
-    charts = forest(many().comparisons, subjects([many()]), "x")
-    assert [len(chart.table.rows) for chart in charts] == [36, 24]
+    charts = forest(many(100).comparisons, subjects([many(100)]), "x")
+    assert [len(chart.table.rows) for chart in charts] == [36, 14, 36, 14]
     assert [len(chart.table.rows) for chart in forest(one().comparisons, ["wall"], "x")] == [1]
     assert forest((), (), "x") == []
 

@@ -18,6 +18,7 @@ from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.history import Change, FigureHistory, Session
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
+from seatrial.model.spelling import count
 from seatrial.stats.change_points import ALPHA, FEWEST, change_points
 from seatrial.store.contents import Contents
 
@@ -146,7 +147,7 @@ def _history(series: _Series) -> FigureHistory:
                 differences=tuple(one for one in differences(_side(before), _side(after), None) if one.what != _ALWAYS),
             )
         )
-    few = f"{len(values)} sessions are too few to find a change: at least {FEWEST} are needed"
+    few = f"with {count(len(values), 'session')}, no change can be found: at least {FEWEST} are needed"
     figure = series.figure
     return FigureHistory(
         benchmark=series.result.experiment.benchmark,

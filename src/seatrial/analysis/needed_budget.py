@@ -10,7 +10,7 @@ from seatrial.model.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.needed_budget import NeededBudget
 
 ROOM = 1.1
-"""Repeats do not all take the same time."""
+"""Repeats do not all take the same time, nor does each estimate need exactly as many."""
 
 
 def needed_budget(
@@ -18,8 +18,9 @@ def needed_budget(
 ) -> NeededBudget | None:
     """What the ambiguous comparisons of a finished study still need; None if there are none.
 
-    `repeat_s` has the mean time of a repeat by the id of its experiment, `spent_s` the time that the study took so far,
-    both in seconds. Sides that are measured in the same blocks need as many as the comparison that needs most.
+    `repeat_s` has the mean time of a repeat by the id of its experiment, `spent_s` the time that the study took so far
+    and that another start of the command takes, both in seconds. Sides that are measured in the same blocks need as
+    many as the comparison that needs most.
     """
     comparisons = decisive(comparisons)
     points = Counter(map(_curve, comparisons))

@@ -8,12 +8,9 @@ import math
 from seatrial.model.answer import Undecided
 from seatrial.model.comparison import Comparison, Stopped, Verdict
 from seatrial.stats.least_repeats import least_repeats
-from seatrial.stats.needed_blocks import needed_blocks
+from seatrial.stats.needed_blocks import MOST_GROWTH, needed_blocks
 from seatrial.stats.sequential import least_blocks
 from seatrial.stats.sessions import LEAST_SESSIONS
-
-_TOO_MANY = 30.0
-"""More repeats are not suggested beyond this multiple of those made."""
 
 
 def is_apart(comparison: Comparison) -> bool:
@@ -75,7 +72,7 @@ def repeats_to_exclude(ratio: float, ends: tuple[float, float], excluded: float,
         return None
     half = max(math.log(ratio / ends[0]), math.log(ends[1] / ratio))
     room = abs(math.log(ratio / excluded))
-    if room <= 0 or half <= 0 or half / room > math.sqrt(_TOO_MANY):
+    if room <= 0 or half <= 0 or half / room > math.sqrt(MOST_GROWTH):
         return None
     return max(made + 1, math.ceil(made * (half / room) ** 2))
 
@@ -91,4 +88,4 @@ def _for_a_verdict(comparison: Comparison) -> int | None:
     family, alpha = comparison.family, comparison.design.alpha
     half_steps = math.log1p(comparison.resolution)
     needed = needed_blocks(comparison.ratio, ends, made, comparison.margin, alpha, family, half_steps)
-    return needed if needed is not None and needed <= _TOO_MANY * made else None
+    return needed if needed is not None and needed <= MOST_GROWTH * made else None

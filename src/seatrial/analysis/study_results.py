@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,7 +24,7 @@ from seatrial.model.spelling import label
 from seatrial.model.study import DEFAULT_MARGIN, RepeatPolicy, Study
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared, StudyResult
-from seatrial.stats.sequential import LOOKS
+from seatrial.stats.sequential import LOOKS, least_blocks
 from seatrial.store.contents import Contents
 
 _AROUND_REPEATS_S = 1.0
@@ -62,7 +63,10 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
     swept = study.best_of is not None and study.scaling is not None and study.scaling.along in study.best_of.over
     scaled = winners_of(results, best) if best and not swept else results  # the best settings at each point
     compared_sides = _compared(kept, contents, known) if study.compare else ()
-    spent = spent_s(study, contents, ids)
+    records = records_of(study, contents, ids)
+    outside = _outside_s(records)
+    spent = sum(record.wall_s for record in records) + sum(outside.values())
+    start = min(outside.values(), default=0.0)
     repeat_s = {key: total_s / repeats for key, (repeats, total_s) in costs.items() if repeats}
     return StudyResult(
         study=study,
@@ -71,16 +75,10 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
         scaling=scaling(scaled, study.scaling.kind, study.scaling.along, blocks, given) if study.scaling else (),
         best_of=best,
         spent_s=spent,
+        start_s=start,
         repeat_s=repeat_s,
-        needed=needed_budget((one for side in compared_sides for one in side.comparisons), repeat_s, spent),
+        needed=needed_budget((one for side in compared_sides for one in side.comparisons), repeat_s, spent + start),
     )
-
-
-def spent_s(study: Study, contents: Contents, ids: Iterable[str]) -> float:
-    """The time that this study took, in seconds: its repeats and, if its budget was for the whole command, the time
-    around them."""
-    records = records_of(study, contents, ids)
-    return sum(record.wall_s for record in records) + _outside_s(records)
 
 
 def records_of(study: Study, contents: Contents, ids: Iterable[str]) -> list[RepeatRecord]:
@@ -88,13 +86,15 @@ def records_of(study: Study, contents: Contents, ids: Iterable[str]) -> list[Rep
     return [record for key in ids for record in contents.records.get(key, ()) if record.seen.get("study") == study.name]
 
 
-def _outside_s(records: Sequence[RepeatRecord]) -> float:
-    """The time that each process spent on other things than repeats, as its last record has it, in seconds."""
+def _outside_s(records: Sequence[RepeatRecord]) -> dict[str, float]:
+    """The time that each process spent on other things than repeats, as its last record has it, in seconds; none of
+    those whose budget was for repeats alone."""
     latest: dict[str, float] = {}
     for record in records:
         process = str(record.seen.get("block", "")).rpartition(":")[0]
-        latest[process] = max(latest.get(process, 0.0), record.seen.get("outside_s", 0.0))
-    return sum(latest.values())
+        if (outside_s := record.seen.get("outside_s")) is not None:
+            latest[process] = max(latest.get(process, 0.0), outside_s)
+    return latest
 
 
 def _compared(kept: KeptStudy, contents: Contents, known: Mapping[str, ExperimentResult]) -> tuple[Compared, ...]:
@@ -127,8 +127,11 @@ def along_axis(
     for kept in studies:
         compare = kept.study.compare
         spending = _spending(kept, contents) if compare is not None and compare.along == along else None
-        for group in _groups(kept, along):
-            rule = None if spending is None else _rule(kept.study, spending, group, contents)
+        groups = _groups(kept, along)
+        least = _least_blocks(groups)
+        for group in groups:
+            minimum = least[group[0].benchmark]
+            rule = None if spending is None else _rule(kept.study, spending, group, contents, minimum)
             first = next((p for p in group if p.given.get(along) == baseline), None)
             if first is None or first.experiment not in known:
                 continue
@@ -252,30 +255,45 @@ def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:
 
 @dataclass(frozen=True, slots=True)
 class _Spending:
-    """The time of all repeats of a study, in seconds, and the number of its ends."""
+    """The time of all repeats of a study, in seconds, and the number of its ends. `is_whole`: the budget was for the
+    whole command, which begins no blocks if there is no time for as many as an interval needs."""
 
     spent_s: float
     ends: int
+    is_whole: bool = False
 
 
 def _spending(kept: KeptStudy, contents: Contents) -> _Spending:
     ids = dict.fromkeys(point.experiment for point in kept.points)
     records = records_of(kept.study, contents, ids)
     allowed = {_allowed(record) for record in records}
-    outside_s = _outside_s(records)
+    outside_s = sum(_outside_s(records).values())
     spent = sum(record.wall_s for record in records) + (outside_s + _AROUND_REPEATS_S if outside_s else 0.0)
-    return _Spending(spent, max(1, len(allowed)))
+    return _Spending(spent, max(1, len(allowed)), outside_s > 0.0)
 
 
-def _rule(study: Study, spending: _Spending, group: Sequence[StudyPoint], contents: Contents) -> Sequential:
-    """The stopping rule of a group: the last budget is spent if the next block of the group does not fit in it, by the
-    same estimate as the engine's: the mean of the last repeats of each side."""
-    block_s = 0.0
+def _least_blocks(groups: Iterable[Sequence[StudyPoint]]) -> dict[str, int]:
+    """The blocks that an interval needs, by benchmark: its comparisons are a family."""
+    families: Counter[str] = Counter()
+    for group in groups:
+        families[group[0].benchmark] += len(group) - 1
+    return {benchmark: least_blocks(max(1, family)) for benchmark, family in families.items()}
+
+
+def _rule(
+    study: Study, spending: _Spending, group: Sequence[StudyPoint], contents: Contents, minimum: int
+) -> Sequential:
+    """The stopping rule of a group: the last budget is spent if what is to be measured next does not fit in it, by the
+    same estimate as the engine's: the mean of the last repeats of each side. That is one block, or those that are
+    missing up to the `minimum`."""
+    block_s, made = 0.0, minimum
     for key in dict.fromkeys(point.experiment for point in group):
         ended = [record.wall_s for record in in_time(contents.records.get(key, ())) if record.outcome.is_ok]
         last = ended[-LOOKS[-1] :]
         block_s += sum(last) / len(last) if last else 0.0
-    is_spent = spending.spent_s + block_s > study.repeat.budget_s
+        made = min(made, len(ended))
+    blocks = max(1, minimum - made) if spending.is_whole else 1
+    is_spent = spending.spent_s + blocks * block_s > study.repeat.budget_s
     return Sequential(study.repeat.maximum, spending.ends, is_spent)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -21,6 +21,7 @@ from seatrial.model.sample import Sample
 
 LARGEST_OUTPUT_B = 128 << 20
 _LONGEST_LINE = 1 << 16
+_MOST_BYTES_OF_A_LINE = 4 * _LONGEST_LINE
 _LONGEST_SHOWN = 60
 _MOST_SHOWN = 4
 _MOST_TRIED = 1000
@@ -41,34 +42,59 @@ class Number:
 
 @dataclass(slots=True)
 class Outputs:
-    """The outputs of one run, each read and parsed once. `read` gives the content of a file in the folder of the
-    repeat, None if there is no such file."""
+    """The outputs of one run, each read once. `read` gives the content of a file in the folder of the repeat, None if
+    there is no such file.
+
+    A file is kept as its bytes, and its lines are made one after another: a list of the lines of 100 MB would take
+    several times as much memory.
+    """
 
     read: Callable[[str], bytes | None]
-    _lines: dict[str, list[str]] = field(default_factory=dict)
+    _data: dict[str, bytes] = field(default_factory=dict)
     _documents: dict[str, Any] = field(default_factory=dict)
 
-    def lines(self, file: str) -> list[str]:
-        """The lines of a file, without colours. Raises ProtocolError if it is missing or not text."""
-        if file not in self._lines:
-            text = _TERMINAL.sub("", self._text(file))
-            self._lines[file] = [line for piece in text.split("\n") for line in piece.split("\r") if line]
-        return self._lines[file]
+    def lines(self, file: str) -> Iterator[str]:
+        """The lines of a file that are not empty, without colours; of a very long line, its beginning. Raises
+        ProtocolError if the file is missing or too large."""
+        data = self._content(file)
+        for begin, end in _spans(data):
+            line = data[begin : min(end, begin + _MOST_BYTES_OF_A_LINE)].decode("utf-8", "replace")
+            if "\x1b" in line:
+                line = _TERMINAL.sub("", line)
+            if line:
+                yield line[:_LONGEST_LINE]
 
     def document(self, file: str) -> Any:
         """The JSON document of a file; of printed output, the first line that begins an object or a list up to the end
         of that value. Raises ProtocolError."""
         if file not in self._documents:
-            self._documents[file] = _json_in(self._text(file), file)
+            self._documents[file] = _json_in(self._content(file).decode("utf-8", "replace"), file)
         return self._documents[file]
 
-    def _text(self, file: str) -> str:
-        data = self.read(file)
-        if data is None:
-            raise ProtocolError(f"the program did not write {file}")
-        if len(data) > LARGEST_OUTPUT_B:
-            raise ProtocolError(f"{file} has {len(data)} bytes; at most {LARGEST_OUTPUT_B} are read")
-        return data.decode("utf-8", "replace")
+    def _content(self, file: str) -> bytes:
+        if file not in self._data:
+            data = self.read(file)
+            if data is None:
+                raise ProtocolError(f"the program did not write {file}")
+            if len(data) > LARGEST_OUTPUT_B:
+                raise ProtocolError(f"{file} has more than {LARGEST_OUTPUT_B} bytes, and no more are read")
+            self._data[file] = data
+        return self._data[file]
+
+
+def _spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Begin and end of each piece between line feeds and carriage returns that is not empty."""
+    begin, size = 0, len(data)
+    while begin < size:
+        feed = data.find(b"\n", begin)
+        stop = size if feed < 0 else feed
+        while begin < stop:
+            back = data.find(b"\r", begin, stop)
+            end = stop if back < 0 else back
+            if begin < end:
+                yield begin, end
+            begin = end + 1
+        begin = stop + 1
 
 
 def read_figures(declaration: Declaration, outputs: Outputs) -> list[Sample]:
@@ -101,35 +127,47 @@ def _checked(check: DeclaredCheck, outputs: Outputs) -> float | None:
             found = [number.value for number in _numbers(check.pick, outputs)]
             return next((v for v in found if not check.low <= v <= check.high), found[0])
         pattern = re.compile(check.pick.pattern)
-        is_there = any(pattern.search(line[:_LONGEST_LINE]) for line in outputs.lines(check.pick.file))
+        is_there = any(pattern.search(line) for line in outputs.lines(check.pick.file))
         return float(is_there == check.must_match)
     except ProtocolError:
         return None
 
 
 def _numbers(pick: Pick, outputs: Outputs) -> list[Number]:
-    found = _matched(pick, outputs) if pick.pattern else [_at_path(pick, outputs)]
+    """The numbers of a pick: all of `each`, else one."""
+    if not pick.pattern:
+        return [_at_path(pick, outputs)]
+    found = _matched(pick, outputs)
     if pick.which is Which.EACH:
-        return found
-    if pick.which is Which.ONLY and len({number.value for number in found}) > 1:
-        shown = ", ".join(f"{number.value:g}" for number in found[:_MOST_SHOWN])
-        more = ", ..." if len(found) > _MOST_SHOWN else ""
+        return list(found)
+    shown: list[Number] = []
+    first = last = next(found)
+    number, differ = 1, False
+    for each in found:
+        if pick.which is Which.ONLY and len(shown) < _MOST_SHOWN - 1:
+            shown.append(each)
+        last, number, differ = each, number + 1, differ or each.value != first.value
+    if pick.which is Which.ONLY and differ:
+        values = ", ".join(f"{one.value:g}" for one in (first, *shown))
+        more = ", ..." if number > _MOST_SHOWN else ""
         raise ProtocolError(
-            f"{len(found)} lines of {pick.file} match {pick.words}, with different values ({shown}{more}): state "
+            f"{number} lines of {pick.file} match {pick.words}, with different values ({values}{more}): state "
             "`which:` first, last or each"
         )
-    return found[-1:] if pick.which is Which.LAST else found[:1]
+    return [last if pick.which is Which.LAST else first]
 
 
-def _matched(pick: Pick, outputs: Outputs) -> list[Number]:
+def _matched(pick: Pick, outputs: Outputs) -> Iterator[Number]:
+    """The number of each line that matches, at least one. Raises ProtocolError for none."""
     pattern = re.compile(pick.pattern)
-    lines = outputs.lines(pick.file)
-    found = [
-        _whole_number(match, line) for line in lines if (match := pattern.search(line[:_LONGEST_LINE])) is not None
-    ]
-    if not found:
-        raise ProtocolError(f"none of the {len(lines)} lines of {pick.file} matches {pick.words}")
-    return found
+    number, is_found = 0, False
+    for line in outputs.lines(pick.file):
+        number += 1
+        if (match := pattern.search(line)) is not None:
+            is_found = True
+            yield _whole_number(match, line)
+    if not is_found:
+        raise ProtocolError(f"none of the {number} lines of {pick.file} matches {pick.words}")
 
 
 def _whole_number(match: re.Match[str], line: str) -> Number:

@@ -12,6 +12,7 @@ from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
 from seatrial.report.documents.check import check_document
 from seatrial.report.text.check import check_text
+from seatrial.report.text.detail import Detail
 
 _FAILS = {
     Severity.INFO: frozenset(Severity),
@@ -21,7 +22,12 @@ _FAILS = {
 
 
 def check_command(
-    machine: Machine, results: Path | None, as_json: bool, fail_on: Severity | None, ranks: int | None
+    machine: Machine,
+    results: Path | None,
+    as_json: bool,
+    fail_on: Severity | None,
+    ranks: int | None,
+    detail: Detail = Detail.USUAL,
 ) -> int:
     """Print the findings of a machine and how to bind to its devices; the exit status.
 
@@ -33,16 +39,16 @@ def check_command(
     if as_json:
         print_json(check_document(*parts))
     else:
-        print(check_text(*parts, style_of(sys.stdout)))
+        print(check_text(*parts, style=style_of(sys.stdout), detail=detail))
     return status(checked.findings, fail_on)
 
 
-def check_fabric_command(fabric: Fabric, as_json: bool, fail_on: Severity | None) -> int:
+def check_fabric_command(fabric: Fabric, as_json: bool, fail_on: Severity | None, detail: Detail = Detail.USUAL) -> int:
     """The same for a fabric, which has no bindings."""
     if as_json:
         print_json(check_document(fabric.findings, ()))
     else:
-        print(check_text(fabric.findings, (), style=style_of(sys.stdout)))
+        print(check_text(fabric.findings, (), style=style_of(sys.stdout), detail=detail))
     return status(fabric.findings, fail_on)
 
 

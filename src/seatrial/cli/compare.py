@@ -18,6 +18,7 @@ from seatrial.report.documents.compare import compare_document
 from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.studies.verdicts import session_verdict
 from seatrial.report.text.compare import compare_text
+from seatrial.report.text.detail import Detail
 from seatrial.report.units import count
 
 
@@ -28,16 +29,17 @@ def compare_command(
     margin: str | None = None,
     fail_on: Verdict | None = None,
     output: Path | None = None,
+    detail: Detail = Detail.USUAL,
     as_json: bool,
 ) -> int:
     """Compare and print; 3 if nothing could be compared, 1 if `--fail-on` applies, else 0."""
-    found = compare(*sides, along=along, margin=DEFAULT_MARGIN if margin is None else _margin(margin))
+    found = compare(*sides, along=along, margin=margin_of(margin))
     if output is not None:
         write_file(output, compare_page(found.compared, found.screen))
     if as_json:
         print_json(compare_document(found.compared, found.screen))
     else:
-        print(compare_text(found.compared, found.screen, style=style_of(sys.stdout)))
+        print(compare_text(found.compared, found.screen, style=style_of(sys.stdout), detail=detail))
     for text in (text for compared in found.compared for text in compared.lost):
         message(f"not compared: {text}")
     if found.screen is None and not any(compared.comparisons for compared in found.compared):
@@ -46,7 +48,10 @@ def compare_command(
     return verdict_status(found.compared, fail_on)
 
 
-def _margin(text: str) -> float:
+def margin_of(text: str | None) -> float:
+    """The margin that `--margin` gives, as a share; None: the default. Raises UsageError."""
+    if text is None:
+        return DEFAULT_MARGIN
     try:
         return parse_share(text)
     except UsageError as error:

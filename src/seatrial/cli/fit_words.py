@@ -12,13 +12,15 @@ _MOST_NAMED = 8
 
 
 def fit_lines(found: Fit) -> list[str]:
-    """One line if everything fits; else what fits, what does not, and the budget that would do."""
+    """One line if everything fits; else what fits, what does not, the budget that would do, and whether building alone
+    is too long for it."""
     budget = duration(found.budget_s)
     if not found.holds:
-        return [
+        line = (
             f"the budget of {budget} is too short for the fewest repeats of {_all(found.fitting)}: these take about "
             f"{duration(found.all_s)} in all (--budget {budget_for(found.all_s)})"
-        ]
+        )
+        return [line, *_building(found)]
     measured = [item for item in found.fitting if item.least_s]
     if not found.left_out:
         if not measured:
@@ -29,6 +31,16 @@ def fit_lines(found: Fit) -> list[str]:
         f"fits into {budget}: {fits}",
         f"does not fit: {_names(found.left_out, with_times=True)}; everything needs about {duration(found.all_s)}: "
         f"--budget {budget_for(found.all_s)}",
+        *_building(found),
+    ]
+
+
+def _building(found: Fit) -> list[str]:
+    """That the missing programs alone take longer than the budget."""
+    if found.builds_s <= found.budget_s:
+        return []
+    return [
+        f"building alone takes about {duration(found.builds_s)}, longer than the budget; `seatrial build` builds ahead"
     ]
 
 

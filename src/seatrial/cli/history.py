@@ -10,10 +10,13 @@ from seatrial.cli.output import print_json, style_of, write_file
 from seatrial.interface.history import history
 from seatrial.report.documents.history import history_document
 from seatrial.report.histories.page import history_page
+from seatrial.report.text.detail import Detail
 from seatrial.report.text.history import history_text
 
 
-def history_command(figure: str, folders: Sequence[Path], *, output: Path | None, as_json: bool) -> None:
+def history_command(
+    figure: str, folders: Sequence[Path], *, output: Path | None, as_json: bool, detail: Detail = Detail.USUAL
+) -> None:
     """Print the history of a figure, and write it as a page."""
     found = history(figure, folders)
     if output is not None:
@@ -21,4 +24,4 @@ def history_command(figure: str, folders: Sequence[Path], *, output: Path | None
     if as_json:
         print_json(history_document(found))
     else:
-        print(history_text(found, style_of(sys.stdout)))
+        print(history_text(found, style_of(sys.stdout), detail))

@@ -9,7 +9,8 @@ from seatrial.cli.output import print_json, style_of
 from seatrial.cli.references import print_references, with_references
 from seatrial.interface.list import list_benchmarks
 from seatrial.report.documents.list import list_document
-from seatrial.report.text.list import details_text, list_text
+from seatrial.report.text.detail import Detail
+from seatrial.report.text.list import details_text, list_text, names_text, tools_text
 
 
 def list_command(
@@ -19,9 +20,11 @@ def list_command(
     references: bool = False,
     site: Path | None = None,
     system: str | None = None,
+    detail: Detail = Detail.USUAL,
 ) -> None:
     """Print every benchmark with its state on this machine, and the compilers and MPI libraries; with `references` the
-    published values instead (JSON: both). `name` is a benchmark, or an area such as `mpi`: only these, in full."""
+    published values instead (JSON: both). `name` is a benchmark, or an area such as `mpi`: only these, in full. With
+    `detail`, all in full, or only the names of those that are ready."""
     if references and not as_json:
         print_references()
         return
@@ -31,6 +34,15 @@ def list_command(
         document = with_references(document)
     if as_json:
         print_json(document)
+        return
+    style = style_of(sys.stdout)
+    if detail is Detail.BRIEF:
+        text = names_text(document)
+    elif name is not None:
+        text = details_text(document, style)
+    elif detail is Detail.FULL:
+        text = f"{details_text(document, style)}\n\n{tools_text(document, style)}"
     else:
-        style = style_of(sys.stdout)
-        print(list_text(document, style) if name is None else details_text(document, style))
+        text = list_text(document, style)
+    if text:
+        print(text)

@@ -19,15 +19,18 @@ from seatrial.cli.options import (
     FormatOption,
     FromOption,
     LiveOption,
+    MarginOption,
     OutputOption,
     PictureFormat,
     QueryFormat,
-    QuietOption,
     ResultsOption,
     SetOption,
     Shell,
     SiteOption,
     SystemOption,
+    detail_of,
+    quiet_option,
+    verbose_option,
 )
 from seatrial.cli.profile_options import profile
 from seatrial.cli.results_options import results_app
@@ -73,12 +76,14 @@ def discover(
         PictureFormat, typer.Option("--format", help="json: a single JSON object on stdout; svg: a drawing")
     ] = PictureFormat.TEXT,
     output: OutputOption = None,
+    quiet: Annotated[bool, quiet_option("the machine or fabric in a few lines")] = False,
+    verbose: Annotated[bool, verbose_option("every fact of every device, with its source")] = False,
 ) -> None:
     """Describe a machine (devices, memory, limits) or fabric."""
     from seatrial.cli.discover import discover_command
     from seatrial.cli.sources import parse_dumps
 
-    discover_command(parse_dumps(dumps), live, results, output_format.value, output)
+    discover_command(parse_dumps(dumps), live, results, output_format.value, output, detail_of(quiet, verbose))
 
 
 @app.command(rich_help_panel="Machine")
@@ -94,6 +99,8 @@ def check(
     fail_on: Annotated[
         FailOn | None, typer.Option("--fail-on", help="exit 1 if there is a finding of this severity or higher")
     ] = None,
+    quiet: Annotated[bool, quiet_option("a line for each error and warning")] = False,
+    verbose: Annotated[bool, verbose_option("all of the evidence")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Diagnose a machine (problems, remedies) or a fabric."""
@@ -103,13 +110,14 @@ def check(
     from seatrial.interface.machines import machine_of
     from seatrial.model.finding import Severity
 
+    detail = detail_of(quiet, verbose)
     sources = parse_dumps(dumps)
     severity = None if fail_on is None else Severity(fail_on.value)
     if is_fabric(sources):
         refuse_options({"--live": live, "--results": results is not None, "--ranks": ranks is not None})
-        raise typer.Exit(check_fabric_command(discover_fabric(sources), output_format is Format.JSON, severity))
+        raise typer.Exit(check_fabric_command(discover_fabric(sources), output_format is Format.JSON, severity, detail))
     machine = machine_of(sources, live=live, results=results)
-    raise typer.Exit(check_command(machine, results, output_format is Format.JSON, severity, ranks))
+    raise typer.Exit(check_command(machine, results, output_format is Format.JSON, severity, ranks, detail))
 
 
 @app.command("list", rich_help_panel="Measure")
@@ -122,12 +130,21 @@ def list_(
     ] = False,
     site: SiteOption = None,
     system: SystemOption = None,
+    quiet: Annotated[bool, quiet_option("the names of the benchmarks that are ready")] = False,
+    verbose: Annotated[bool, verbose_option("every benchmark with parameters, figures and checks")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """List what can be measured here, and what the rest needs."""
     from seatrial.cli.list import list_command
 
-    list_command(name, as_json=output_format is Format.JSON, references=references, site=site, system=system)
+    list_command(
+        name,
+        as_json=output_format is Format.JSON,
+        references=references,
+        site=site,
+        system=system,
+        detail=detail_of(quiet, verbose),
+    )
 
 
 app.command(rich_help_panel="Measure", cls=WithWords)(run)
@@ -140,9 +157,7 @@ def plan(
     ] = None,
     site: SiteOption = None,
     system: SystemOption = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="list every experiment of a study, with its time")
-    ] = False,
+    verbose: Annotated[bool, verbose_option("every experiment of a study, with its time")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show what a study or the trial runs, and for how long."""
@@ -158,7 +173,7 @@ def import_(
     live: Annotated[bool, typer.Option("--live", help="the files were measured on this machine")] = False,
     settings: SetOption = None,
     results: ResultsOption = RESULTS,
-    quiet: QuietOption = False,
+    quiet: Annotated[bool, quiet_option("only results and problems, no progress and hints")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Import results of other tools, to compare them."""
@@ -185,10 +200,8 @@ def build(
     ] = None,
     site: SiteOption = None,
     system: SystemOption = None,
-    quiet: QuietOption = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="also print the command that compiles each program")
-    ] = False,
+    quiet: Annotated[bool, quiet_option("only results and problems, no progress and hints")] = False,
+    verbose: Annotated[bool, verbose_option("the command that compiles each program")] = False,
 ) -> None:
     """Build measuring programs ahead of time.
 
@@ -196,6 +209,7 @@ def build(
     """
     from seatrial.cli.build import build_command
 
+    detail_of(quiet, verbose)  # refuses both
     status = build_command(
         targets or (), settings or (), mpi_wheels or (), site=site, system=system, quiet=quiet, verbose=verbose
     )
@@ -215,15 +229,14 @@ def compare(
             help="within one folder: a parameter, node, repeat, rank or pair; SCREEN AGAIN: two screens of nodes",
         ),
     ] = None,
-    margin: Annotated[
-        str | None,
-        typer.Option("--margin", metavar="PERCENT", help="differences up to this size count as none (default: 2%)"),
-    ] = None,
+    margin: MarginOption = None,
     fail_on: Annotated[
         CompareFailOn | None,
         typer.Option("--fail-on", help="exit 1 if any comparison has this verdict; ambiguous includes slower"),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
+    quiet: Annotated[bool, quiet_option("the answer alone")] = False,
+    verbose: Annotated[bool, verbose_option("every difference between the sides")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Test whether results differ, and list what else changed.
@@ -235,8 +248,11 @@ def compare(
 
     verdict = None if fail_on is None else Verdict(fail_on.value)
     as_json = output_format is Format.JSON
+    detail = detail_of(quiet, verbose)
     raise typer.Exit(
-        compare_command(sides, along=along, margin=margin, fail_on=verdict, output=output, as_json=as_json)
+        compare_command(
+            sides, along=along, margin=margin, fail_on=verdict, output=output, detail=detail, as_json=as_json
+        )
     )
 
 
@@ -252,11 +268,13 @@ def report(
         Path | None,
         typer.Option("-o", metavar="FILE.html", help="the page to write (default: report.html in the first folder)"),
     ] = None,
+    quiet: Annotated[bool, quiet_option("nothing, if the page was written")] = False,
+    verbose: Annotated[bool, verbose_option("the number of experiments, studies and profiles on the page")] = False,
 ) -> None:
     """Write a self-contained HTML page for results folders."""
     from seatrial.cli.report import report_command
 
-    report_command(results or [RESULTS], output)
+    report_command(results or [RESULTS], output, detail_of(quiet, verbose))
 
 
 @app.command(rich_help_panel="Results")
@@ -267,11 +285,13 @@ def export(
     anonymous: Annotated[
         bool, typer.Option("--anonymous", help="without hosts, users, serial numbers and paths")
     ] = False,
+    quiet: Annotated[bool, quiet_option("no warnings of damaged records")] = False,
+    verbose: Annotated[bool, verbose_option("the number of experiments and figures, on stderr")] = False,
 ) -> None:
     """Write the figures of a results folder for other tools."""
     from seatrial.cli.export import export_command
 
-    export_command(folder, output_format.value, output, anonymous=anonymous)
+    export_command(folder, output_format.value, output, anonymous=anonymous, detail=detail_of(quiet, verbose))
 
 
 @app.command(rich_help_panel="Results")
@@ -283,11 +303,13 @@ def query(
     output_format: Annotated[
         QueryFormat, typer.Option("--format", help="json: a single JSON object on stdout")
     ] = QueryFormat.TEXT,
+    quiet: Annotated[bool, quiet_option("no names of columns (text, csv)")] = False,
+    verbose: Annotated[bool, verbose_option("the number of rows, on stderr")] = False,
 ) -> None:
     """Ask the records of a results folder in SQL (DuckDB)."""
     from seatrial.cli.export import query_command
 
-    query_command(folder, sql, output_format.value)
+    query_command(folder, sql, output_format.value, detail_of(quiet, verbose))
 
 
 @app.command(rich_help_panel="Results")
@@ -297,12 +319,15 @@ def history(
         list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
+    quiet: Annotated[bool, quiet_option("a line for each change")] = False,
+    verbose: Annotated[bool, verbose_option("every session, and all that changed")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show a figure over time, and when it changed."""
     from seatrial.cli.history import history_command
 
-    history_command(figure, folders or [RESULTS], output=output, as_json=output_format is Format.JSON)
+    detail = detail_of(quiet, verbose)
+    history_command(figure, folders or [RESULTS], output=output, as_json=output_format is Format.JSON, detail=detail)
 
 
 app.add_typer(results_app, name="results", rich_help_panel="Results")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from seatrial.errors import UsageError
+from seatrial.report.text.detail import Detail
 
 RESULTS = Path("seatrial-results")
 
@@ -99,7 +102,6 @@ SetOption = Annotated[
     ),
 ]
 
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="only results and problems, no progress and hints")]
 WarmupOption = Annotated[
     int | None,
     typer.Option("--warmup", metavar="N", help="of a program: runs before the timed ones in each repeat", min=0),
@@ -125,3 +127,27 @@ SystemOption = Annotated[
     str | None,
     typer.Option("--system", metavar="NAME[:PARTITION]", help="system and partition to run on, from the site file"),
 ]
+
+MarginOption = Annotated[
+    str | None,
+    typer.Option(
+        "--margin", metavar="PERCENT", help="of a comparison: differences up to this size count as none (default: 2%)"
+    ),
+]
+
+
+def quiet_option(what: str) -> Any:
+    """`--quiet`: text with the result and problems only, which `what` names. JSON stays as it is."""
+    return typer.Option("--quiet", "-q", help=f"print less: {what}")
+
+
+def verbose_option(what: str) -> Any:
+    """`--verbose`: text with everything that is known, which `what` names. JSON stays as it is."""
+    return typer.Option("--verbose", "-v", help=f"print more: {what}")
+
+
+def detail_of(quiet: bool, verbose: bool) -> Detail:
+    """How much to print. Raises UsageError for both options."""
+    if quiet and verbose:
+        raise UsageError("--quiet and --verbose were both given", "give one of them")
+    return Detail.BRIEF if quiet else Detail.FULL if verbose else Detail.USUAL

@@ -65,6 +65,11 @@ def show_messages() -> None:
         log.addHandler(_Messages())
 
 
+def hide_warnings() -> None:
+    """Print nothing from now on of what seatrial logs as a warning; errors end the command and are printed."""
+    logging.getLogger("seatrial").setLevel(logging.ERROR)
+
+
 def abandon(descriptor: int) -> None:
     """Redirect a broken standard stream to /dev/null, so that the interpreter does not fail to flush it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -12,6 +12,7 @@ from seatrial.cli.options import (
     Format,
     FormatOption,
     ResultsOption,
+    quiet_option,
 )
 
 
@@ -69,10 +70,7 @@ def profile(
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
     results: ResultsOption = RESULTS,
-    quiet: Annotated[
-        bool,
-        typer.Option("--quiet", "-q", help="print no profile, only problems; it is stored, and in the page or JSON"),
-    ] = False,
+    quiet: Annotated[bool, quiet_option("no profile, only problems; it is stored, and in the page or JSON")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Show where an MPI program spends its time.

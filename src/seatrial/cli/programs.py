@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from seatrial.analysis.answer.answer import answer_of_study
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UsageError
 from seatrial.interface.run import RunResult
@@ -122,10 +123,11 @@ def single_settings(settings: Mapping[str, Sequence[str]]) -> dict[str, Value]:
 def print_comparison(found: RunResult, *, as_json: bool) -> None:
     """The comparison on stdout; on stderr, the commands that failed, with the end of what they printed."""
     compared = found.study.compared if found.study is not None else ()
+    answer = None if found.study is None else replace(answer_of_study(found.study), maximum=None)  # --budget lifts it
     if as_json:
-        print_json(compare_document(compared))
+        print_json(compare_document(compared, answer=answer))
     else:
-        print(compare_text(compared, style=style_of(sys.stdout)))
+        print(compare_text(compared, answer=answer, style=style_of(sys.stdout)))
     for one in found.experiments:
         if not one.outcome.is_ok:
             name = written("argv", one.experiment.parameters["argv"])

@@ -79,6 +79,10 @@ def _print_plan(found: Merged, target: Path) -> None:
     print(
         f"{count(found.added, 'repeat')} to add to {clean(str(target))}; {count(found.equal, 'repeat')} there already"
     )
+    _print_collisions(found)
+
+
+def _print_collisions(found: Merged) -> None:
     for one in found.collisions[:_MOST_LISTED]:
         print(
             f"experiment {one.experiment}: {count(one.renumbered, 'repeat')} of {clean(one.folder)} get new numbers, "
@@ -102,7 +106,10 @@ def drop_command(folder: Path, what: list[str]) -> None:
 def restore_command(folder: Path, name: str | None) -> None:
     """Bring dropped experiments back."""
     found = restore(folder, name)
-    _print_plan(found, folder)
+    print(
+        f"{count(found.added, 'repeat')} restored to {clean(str(folder))}; {count(found.equal, 'repeat')} there already"
+    )
+    _print_collisions(found)
 
 
 def name_command(folder: Path, name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.cli.chosen import choice_text
-from seatrial.cli.compare import verdict_status
+from seatrial.cli.compare import margin_of, verdict_status
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.programs import (
     NO_PROGRAM,
@@ -56,6 +56,7 @@ def run_command(
     ignore_lock_of: Sequence[str],
     fail_on: Verdict | None = None,
     is_versus: bool = False,
+    margin: str | None = None,
     words: Sequence[str] | None = None,
     program: ProgramOptions = NO_PROGRAM,
     quiet: bool = False,
@@ -66,6 +67,12 @@ def run_command(
     after `--`."""
     values: dict[str, Any] = dict(parse_settings(settings))
     commands: list[tuple[str, ...]] = []
+    share = margin_of(margin)
+    if margin is not None and not is_versus:
+        raise UsageError(
+            "--margin is only for --versus",
+            "a study states its margin: compare: {along: AXIS, margin: 1%}; `seatrial compare` takes --margin",
+        )
     if is_versus:
         commands = [checked(words_of(text)) for text in (*targets, *(words or ()))]
         values = merged(single_settings(values), program.settings())
@@ -76,7 +83,7 @@ def run_command(
         values = merged(values, of_program)
     progress = TerminalProgress(quiet=quiet, verbose=verbose)
     try:
-        measure = partial(versus, *commands) if is_versus else partial(run, *targets)
+        measure = partial(versus, *commands, margin=share) if is_versus else partial(run, *targets)
         found = measure(
             set=values,
             results=results,

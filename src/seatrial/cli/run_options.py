@@ -14,12 +14,16 @@ from seatrial.cli.options import (
     Format,
     FormatOption,
     InputOption,
+    MarginOption,
     PrepareOption,
     ResultsOption,
     SetOption,
     SiteOption,
     SystemOption,
     WarmupOption,
+    detail_of,
+    quiet_option,
+    verbose_option,
 )
 from seatrial.cli.words import WORDS
 
@@ -37,6 +41,7 @@ def run(
         bool,
         typer.Option("--versus", help="the targets are commands, each in quotes: compare them with the first"),
     ] = False,
+    margin: MarginOption = None,
     warmup: WarmupOption = None,
     prepare: PrepareOption = None,
     cleanup: CleanupOption = None,
@@ -72,8 +77,8 @@ def run(
         CompareFailOn | None,
         typer.Option("--fail-on", help="exit 1 if the study has this verdict; ambiguous includes slower"),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress; only results, waits and failures")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="a line for every repeat")] = False,
+    quiet: Annotated[bool, quiet_option("no progress; only results, waits and failures")] = False,
+    verbose: Annotated[bool, verbose_option("a line for every repeat")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
     """Measure benchmarks, a study, or the standard trial.
@@ -84,6 +89,7 @@ def run(
     from seatrial.cli.run import run_command
     from seatrial.model.comparison import Verdict
 
+    detail_of(quiet, verbose)  # refuses both
     status = run_command(
         targets or (),
         settings or (),
@@ -97,6 +103,7 @@ def run(
         ignore_lock_of=ignore_lock_of or (),
         fail_on=None if fail_on is None else Verdict(fail_on.value),
         is_versus=versus,
+        margin=margin,
         words=context.meta.get(WORDS),
         program=ProgramOptions(warmup, prepare, cleanup, standard_input, expect),
         quiet=quiet,

@@ -27,9 +27,10 @@ def usage_text(error: typer.TyperException) -> str:
         return f"{name}: {_lower(error.format_message())}\n  {_todo(_parameter(context, str(option)), name)}"
     if parameter is not None:
         return _value(error, parameter, name)
-    if context.parent is None and context.args is not None and (word := _unknown_command(error)) is not None:
+    if context.args is not None and (word := _unknown_command(error)) is not None:
         near = nearest_names(word, context.command.commands)
-        return f"unknown command {word!r}\n  {did_you_mean(near) if near else 'seatrial --help lists the commands'}"
+        seen = f"unknown command {word!r}" if context.parent is None else f"{name} has no command {word!r}"
+        return f"{seen}\n  {did_you_mean(near) if near else _help(name)}"
     return f"{_lower(error.format_message())}\n  {_help(name)}"
 
 
@@ -86,7 +87,7 @@ def _todo(parameter: Any, name: str) -> str:
 
 
 def _unknown_command(error: typer.TyperException) -> str | None:
-    match = re.match(r"No such command '(.*?)'\.?", error.format_message())
+    match = re.match(r"No such command '(.*?)'", error.format_message())
     return None if match is None else match[1]
 
 

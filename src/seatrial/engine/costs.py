@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from seatrial.engine.durations import Durations
@@ -75,6 +75,10 @@ class Costs:
         """The programs that must be built for a point, and the time for each."""
         return self._missing.of(point)
 
+    def has_built(self, build: Build) -> bool:
+        """Whether the program was built on this machine before, so that the time for it is known."""
+        return self._durations.has_built(build[1].stem)
+
     def repeats_s(self, point: Point, minimum: int) -> float:
         """The time of the repeats that are missing up to the minimum; 0 if it cannot run."""
         if id(point) in self._refused:
@@ -82,7 +86,7 @@ class Costs:
         made, repeat_s = self._made.get(id(point), (0, self._durations.repeat_s(point)))
         return max(0, minimum - made) * repeat_s
 
-    def total_s(self, points: Iterable[Point], minimum: int, built: set[Build]) -> float:
+    def total_s(self, points: Iterable[Point], minimum: int, built: Container[Build]) -> float:
         """The time of the missing builds, but for those in `built`, and repeats of these points."""
         builds: dict[Build, float] = {}
         repeats_s = 0.0

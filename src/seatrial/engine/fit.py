@@ -22,7 +22,8 @@ class Fit:
     """What fits into a budget, in the order of importance. All times are in seconds and estimated.
 
     `needed_s` is what the fitting ones take, from the start of the command, with the minimum of repeats; `all_s` what
-    everything would. `holds`: the budget can be kept; else everything is measured with the minimum of repeats.
+    everything would, of which `builds_s` are for building programs. `holds`: the budget can be kept; else everything is
+    measured with the minimum of repeats.
     """
 
     budget_s: float
@@ -30,4 +31,5 @@ class Fit:
     left_out: tuple[Item, ...]
     needed_s: float
     all_s: float
+    builds_s: float = 0.0
     holds: bool = True

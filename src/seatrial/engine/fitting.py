@@ -62,25 +62,26 @@ def fit_of(
     taken, left_out = [], []
     needed_s = all_s = start_s
     built: set[Build] = set()
-    all_built: set[Build] = set()
+    all_builds: dict[Build, float] = {}
     for one in wanted:
-        all_s += costs.total_s(one.points, one.minimum, all_built)
-        all_built |= _builds(one, costs)
+        all_s += costs.total_s(one.points, one.minimum, all_builds.keys())
+        all_builds |= _builds(one, costs)
         least_s = costs.total_s(one.points, one.minimum, built)
         if least_s == 0.0 or needed_s + least_s <= budget_s:
             needed_s += least_s
-            built |= _builds(one, costs)
+            built |= _builds(one, costs).keys()
             taken.append(Item(one.points, one.minimum, least_s))
         else:
             left_out.append(Item(one.points, one.minimum, least_s))
+    builds_s = sum(all_builds.values())
     is_empty = not any(item.least_s for item in taken)
     if left_out and (must_have_all or (needs_one and is_empty)):
         everything = tuple(
             Item(one.points, one.minimum, costs.total_s(one.points, one.minimum, set())) for one in wanted
         )
-        return Fit(budget_s, everything, (), all_s, all_s, holds=False)
-    return Fit(budget_s, tuple(taken), tuple(left_out), needed_s, all_s)
+        return Fit(budget_s, everything, (), all_s, all_s, builds_s, holds=False)
+    return Fit(budget_s, tuple(taken), tuple(left_out), needed_s, all_s, builds_s)
 
 
-def _builds(one: Wanted, costs: Costs) -> set[Build]:
-    return {build for point in one.points for build in costs.builds(point)}
+def _builds(one: Wanted, costs: Costs) -> dict[Build, float]:
+    return {build: seconds for point in one.points for build, seconds in costs.builds(point).items()}

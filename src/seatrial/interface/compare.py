@@ -22,8 +22,7 @@ def compare(*sides: str | Path, along: str | None = None, margin: float = DEFAUL
     `margin` is the relative difference (0.02 is 2 %) that counts as none. Nothing is measured, and every verdict has
     its interval. Raises UsageError if there is nothing to compare.
     """
-    if not 0 < margin < 1:
-        raise UsageError(f"margin={margin!r} is not between 0 and 1", "give a fraction: 0.02 is 2 %")
+    refuse_margin(margin)
     if along is not None:
         if along == "node" and len(sides) == 2:
             first, again = (contents_in(Path(side)) for side in sides)
@@ -42,6 +41,12 @@ def compare(*sides: str | Path, along: str | None = None, margin: float = DEFAUL
             "seatrial compare A B, or seatrial compare DIR --along AXIS (node, repeat, rank, pair, or a parameter)",
         )
     return Comparisons((_two_sides(str(sides[0]), str(sides[1]), margin),))
+
+
+def refuse_margin(margin: float) -> None:
+    """Raise UsageError for a margin that is not a share."""
+    if not 0 < margin < 1:
+        raise UsageError(f"margin={margin!r} is not between 0 and 1", "give a fraction: 0.02 is 2 %")
 
 
 def _two_sides(baseline: str, candidate: str, margin: float) -> Compared:

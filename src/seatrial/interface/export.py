@@ -15,7 +15,7 @@ from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.rows import exported_rows, identifiers
 from seatrial.analysis.index.views import VIEWS
 from seatrial.analysis.study_results import study_results
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, did_you_mean
 from seatrial.interface.folder import contents_in
 from seatrial.model.exported import Exported, ExportedVerdict
 from seatrial.model.study_result import StudyResult
@@ -93,8 +93,7 @@ def _todo(text: str) -> str:
         return f'the views are {", ".join(view.name for view in VIEWS)}; "DESCRIBE figures" lists the columns of one'
     name = (unknown[1] or unknown[2]).rpartition(".")[2]
     nearest = difflib.get_close_matches(name, columns, n=3, cutoff=0.5)
-    asked = f"did you mean {' or '.join(nearest)}? " if nearest else ""
-    return asked + _views()
+    return did_you_mean(nearest) if nearest else _views()
 
 
 def _views() -> str:

@@ -6,15 +6,17 @@ import hashlib
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.events import Listener
 from seatrial.errors import UsageError
+from seatrial.interface.compare import refuse_margin
 from seatrial.interface.run import RunResult, run
 from seatrial.model.parameter import Value
 from seatrial.model.secrets import masked_words
-from seatrial.model.study import DEFAULT_MARGIN, LABEL, Axis, Compare, RepeatPolicy, Study, StudyBenchmark
+from seatrial.model.study import DEFAULT_MARGIN, LABEL, MOST_REPEATS, Axis, Compare, RepeatPolicy, Study, StudyBenchmark
 
 _COMMAND = "command"
 _ARGV = "argv"
@@ -26,6 +28,7 @@ Words = tuple[str, ...]
 def versus(
     *commands: str | Sequence[str],
     set: Mapping[str, Value] | None = None,
+    margin: float = DEFAULT_MARGIN,
     results: str | Path | None = "seatrial-results",
     budget_s: float | None = None,
     again: bool = False,
@@ -39,11 +42,14 @@ def versus(
     """Measure commands side by side, and compare each with the first.
 
     A command is a list of words, or text that is split into words as by a shell (`shlex.split`); no shell runs it.
-    `set` are parameters of the benchmark `command`. The other arguments are those of `run`.
+    `set` are parameters of the benchmark `command`; a relative difference up to `margin` (0.02 is 2 %) counts as none.
+    The other arguments are those of `run`.
 
     Raises UsageError before anything runs: for fewer than two commands, and for one that cannot be run.
     """
-    study = versus_study([words_of(one) if isinstance(one, str) else tuple(one) for one in commands], set or {})
+    study = versus_study([words_of(one) if isinstance(one, str) else tuple(one) for one in commands], set or {}, margin)
+    if budget_s is not None:
+        study = replace(study, repeat=replace(study.repeat, maximum=MOST_REPEATS))  # nothing else ends it undecided
     return run(
         study,
         results=results,
@@ -58,12 +64,13 @@ def versus(
     )
 
 
-def versus_study(commands: Sequence[Words], parameters: Mapping[str, Value]) -> Study:
+def versus_study(commands: Sequence[Words], parameters: Mapping[str, Value], margin: float = DEFAULT_MARGIN) -> Study:
     """The study that compares these commands with the first. Raises UsageError."""
     if len(commands) < 2:
         raise UsageError(
             f"{len(commands) or 'no'} command to compare", "give two or more, each in quotes: './a input' './b input'"
         )
+    refuse_margin(margin)
     benchmark = benchmark_named(_COMMAND)
     fixed = {name: benchmark.parameter(name).value_of(value) for name, value in parameters.items()}
     if _ARGV in fixed:
@@ -84,7 +91,7 @@ def versus_study(commands: Sequence[Words], parameters: Mapping[str, Value]) -> 
         question=f"Which is faster, {' or '.join(dict.fromkeys(names))}?",
         benchmarks=(StudyBenchmark(_COMMAND, fixed),),
         axes=axes,
-        compare=Compare(axes[0].name, axes[0].values[0], DEFAULT_MARGIN),
+        compare=Compare(axes[0].name, axes[0].values[0], margin),
         repeat=RepeatPolicy(precision=_WITHOUT_A_PARTNER),
     )
 

@@ -60,6 +60,10 @@ class BestOf:
     figure: str
 
 
+MOST_REPEATS = 100_000
+"""The largest maximum of repeats that a study may have."""
+
+
 @dataclass(frozen=True, slots=True)
 class RepeatPolicy:
     """When to stop: `precision` is the half width of an interval relative to its median; `budget_s` is for the whole

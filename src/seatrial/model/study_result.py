@@ -44,8 +44,9 @@ class Compared:
 @dataclass(frozen=True, slots=True)
 class StudyResult:
     """A study with its experiments in planned order and its results. One `Compared` for each value other than the
-    baseline. `repeat_s` has the mean time of a repeat of each experiment that was measured, in seconds; `needed` is the
-    budget that its ambiguous comparisons would probably need, None if there are none."""
+    baseline. `spent_s` is the time so far, and `start_s` what of it another start of the command would take again (0:
+    only repeats count); `repeat_s` has the mean time of a repeat of each experiment that was measured; all in seconds.
+    `needed` is the budget that its ambiguous comparisons would probably need, None if there are none."""
 
     study: Study
     results: tuple[ExperimentResult, ...]
@@ -53,5 +54,6 @@ class StudyResult:
     scaling: tuple[ScalingResult, ...] = ()
     best_of: tuple[BestOfResult, ...] = ()
     spent_s: float = 0.0
+    start_s: float = 0.0
     repeat_s: Mapping[str, float] = field(default_factory=dict)
     needed: NeededBudget | None = None

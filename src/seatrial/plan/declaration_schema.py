@@ -28,8 +28,9 @@ ACCEPTED = {
     "benchmark.argv.*": "a word: text, a number, true or false",
     "benchmark.ranks": "an integer or all: an MPI program, started on that many ranks by default (parameter `ranks`)",
     "benchmark.parameters": "a mapping of names to defaults, such as {size: 100, mode: {default: a, values: [a, b]}}",
-    "benchmark.parameters.*": "a default (text, an integer, true or false), or a mapping with default, values, help",
-    "benchmark.parameters.*.default": "text, an integer, true or false",
+    "benchmark.parameters.*": "a default (text, an integer, true or false; another number in quotes), or a mapping "
+    "with default, values, help",
+    "benchmark.parameters.*.default": "text, an integer, true or false; another number in quotes",
     "benchmark.parameters.*.values": "a list of the accepted texts",
     "benchmark.parameters.*.values.*": "text",
     "benchmark.parameters.*.help": "text: what it sets",

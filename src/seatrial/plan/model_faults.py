@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -78,4 +79,14 @@ def _fault(document: Document, fault: Any, accepted: Accepted) -> tuple[tuple[in
     node = document.node(path) or document.root
     is_empty = node.value in (None, "", [], {})
     seen = "it is empty" if is_empty else f"it cannot be {node.shown()}"
-    return (line, -len(path)), document.refuse(path, seen, f"it takes {accepted.of(path)}", line)
+    is_unit = path[-1:] == ("unit",)  # "ms" is no misspelt "s": the reader must see that there are only these
+    todo = ("" if is_unit else nearest_choice(fault, node.value)) or f"it takes {accepted.of(path)}"
+    return (line, -len(path)), document.refuse(path, seen, todo, line)
+
+
+def nearest_choice(fault: Any, value: object) -> str:
+    """The question that suggests the nearest of the words that pydantic expected; "" if it expected none, or none is
+    near."""
+    choices = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected", "")))
+    near = nearest_names(str(value), choices)
+    return did_you_mean(near) if near else ""

@@ -23,6 +23,7 @@ from seatrial.plan.axis_values import (
     unknown_name,
 )
 from seatrial.plan.combinations import BENCHMARK, MOST_COMBINATIONS, combinations, combinations_at_most
+from seatrial.plan.model_faults import nearest_choice
 from seatrial.plan.study_sections import Context, read_best_of, read_compare, read_scaling, share
 from seatrial.plan.study_yaml import MAX_BYTES, Document, Node, Path, read_yaml
 
@@ -123,7 +124,8 @@ def _fault(document: Document, path: Path, fault: Any) -> tuple[tuple[int, int],
     seen = node.shown() if node is not None else "this"
     is_empty = node is not None and node.value in (None, "", [], {})
     what = "it is empty" if is_empty else f"it cannot be {seen}"
-    return (line, 2), document.refuse(path, what, f"it takes {_accepted(_place(path))}", line)
+    todo = nearest_choice(fault, None if node is None else node.value) or f"it takes {_accepted(_place(path))}"
+    return (line, 2), document.refuse(path, what, todo, line)
 
 
 def _place(path: Path) -> tuple[str, ...]:

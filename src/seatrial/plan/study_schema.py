@@ -17,7 +17,7 @@ from seatrial.model.declaration import PREFIX
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
 from seatrial.model.role import Role
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, MOST_REPEATS
 from seatrial.plan.axis_values import can_be_studied
 from seatrial.plan.environment_axes import ACCEPTED as ACCEPTED_OF_RANKS
 from seatrial.plan.environment_axes import (
@@ -33,7 +33,6 @@ from seatrial.plan.environment_axes import (
 )
 from seatrial.stats.interval import MINIMUM_REPEATS
 
-MOST_REPEATS = 100_000
 MOST_PARTIAL_SETS = 1000
 
 ACCEPTED = {

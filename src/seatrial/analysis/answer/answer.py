@@ -40,8 +40,8 @@ def answer_of_study(result: StudyResult) -> Answer:
     needed = max((number for number in needs if number is not None), default=0)
     return replace(
         answer,
-        budget_s=max(policy.budget_s, result.spent_s + ROOM * answer.more_s),
-        maximum=needed if needed > policy.maximum else None,
+        budget_s=max(policy.budget_s, result.spent_s + result.start_s + ROOM * answer.more_s),
+        maximum=math.ceil(ROOM * needed) if needed > policy.maximum else None,
     )
 
 

@@ -1,4 +1,8 @@
-"""The forest plot: the ratio of each comparison with its two intervals on a logarithmic axis; right is better."""
+"""The forest plot: the ratio of each comparison with its two intervals on a logarithmic axis.
+
+The ratios are those of the table and of the sentences: candidate over baseline of the raw figure. Figures that are
+better when lower have a chart of their own, whose axis runs from high to low: right is better in every chart.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,14 @@ from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import (
     TIMES,
     Effect,
+    Interval,
     effect_of,
     effect_words,
     interval_words,
     margin_edges,
     margin_words,
     ratio_words,
+    verdict_word,
     word_of,
 )
 from seatrial.report.units import NO_VALUE, arrow, count, show_alike
@@ -57,9 +63,20 @@ class _Row:
     comparison: Comparison
     effect: Effect
 
+    @property
+    def plain(self) -> Interval | None:
+        """The interval of the ratio alone, if it can be drawn."""
+        return None if self.effect.plain is None else self.comparison.ci95
+
+    @property
+    def family(self) -> Interval | None:
+        """The simultaneous interval of the ratio, if it can be drawn."""
+        return None if self.effect.family is None else self.comparison.ci95_family
+
 
 def forest(comparisons: Sequence[Comparison], subjects: Sequence[str], ident: str) -> list[Chart]:
-    """One chart, or several with the same axis if there are many rows. `subjects` name the comparisons.
+    """A chart for each direction of the figures, or several with the same axis if there are many rows. `subjects` name
+    the comparisons.
 
     Empty if no comparison has a ratio.
     """
@@ -69,17 +86,22 @@ def forest(comparisons: Sequence[Comparison], subjects: Sequence[str], ident: st
         if (effect := effect_of(comparison)) is not None
     ]
     drawn = _largest_effects(rows)
-    if not drawn:
-        return []
-    domain = _domain(drawn)
-    parts = [drawn[start : start + _ROWS_OF_A_CHART] for start in range(0, len(drawn), _ROWS_OF_A_CHART)]
-    charts = []
-    for number, part in enumerate(parts, start=1):
-        title = "Candidate over baseline" + (f", {number} of {len(parts)}" if len(parts) > 1 else "")
-        caption = _caption(drawn, len(comparisons)) if number == 1 else "Same axis as the previous chart."
-        words = " ".join(f"{row.subject}: {effect_words(row.comparison)}." for row in part)
-        svg = render(_spec(part, domain), f"{ident}-forest-{number}", title, f"{caption} {words}")
-        charts.append(Chart(title, caption, svg, comparison_table(part_of(part))))
+    charts: list[Chart] = []
+    for better in dict.fromkeys(row.comparison.better for row in drawn):
+        own = [row for row in drawn if row.comparison.better is better]
+        domain = _domain(own)
+        parts = [own[start : start + _ROWS_OF_A_CHART] for start in range(0, len(own), _ROWS_OF_A_CHART)]
+        for number, part in enumerate(parts, start=1):
+            title = f"Candidate over baseline, {better.value} is better"
+            title += f", {number} of {len(parts)}" if len(parts) > 1 else ""
+            if number > 1:
+                caption = "Same axis as the previous chart."
+            else:
+                caption = _direction(better, is_first=not charts)
+                caption += "" if charts else f" {_caption(drawn, len(comparisons))}"
+            words = " ".join(f"{row.subject}: {effect_words(row.comparison)}." for row in part)
+            svg = render(_spec(part, domain), f"{ident}-forest-{len(charts) + 1}", title, f"{caption} {words}")
+            charts.append(Chart(title, caption, svg, comparison_table(part_of(part))))
     return charts
 
 
@@ -133,21 +155,22 @@ def _largest_effects(rows: Sequence[_Row]) -> list[_Row]:
     return [rows[n] for n in sorted(far)]
 
 
+def _direction(better: Better, *, is_first: bool) -> str:
+    """How to read the axis."""
+    marks = "" if is_first else " Marks are as in the charts above."
+    if better is Better.LOWER:
+        return f"Right is better: these figures are better when lower, so the axis runs from high to low.{marks}"
+    return f"Right is better.{marks}"
+
+
 def _caption(rows: Sequence[_Row], total: int) -> str:
     margins = sorted({row.comparison.margin for row in rows})
     text = (
-        "Each point is the ratio of the two sides; right is better. The thin line is the 95 % interval of that "
-        "comparison alone; the thick line is the simultaneous interval over its family and all looks, which decides "
-        f"the verdict. The shaded band is the margin ({' or '.join(map(margin_words, margins))}). Triangles point to "
-        "faster and slower, squares are the same, circles are undecided."
+        "Each point is the ratio of the two sides. The thin line is the 95 % interval of that comparison alone; the "
+        "thick line is the simultaneous interval over its family and all looks, which decides the verdict. The shaded "
+        f"band is the margin ({' or '.join(map(margin_words, margins))}). Triangles point to faster and slower, "
+        "squares are the same, circles are undecided."
     )
-    lower = [row for row in rows if row.comparison.better is Better.LOWER]
-    if lower:
-        whose = "All figures are" if len(lower) == len(rows) else "Figures marked ↓ are"
-        text += (
-            f" {whose} better when lower: their ratio is inverted in the chart (baseline over candidate), but not in "
-            "the table."
-        )
     bare = [row for row in rows if row.effect.plain is None and row.effect.family is None]
     if bare:
         text += f" {count(len(bare), 'point')} without a line {'has' if len(bare) == 1 else 'have'} no interval."
@@ -159,7 +182,7 @@ def _caption(rows: Sequence[_Row], total: int) -> str:
 def _domain(rows: Sequence[_Row]) -> tuple[float, float]:
     values = [1 / _LEAST_SPAN, _LEAST_SPAN]
     for row in rows:
-        values += [row.effect.advantage, *(row.effect.plain or ()), *(row.effect.family or ())]
+        values += [row.comparison.ratio, *(row.plain or ()), *(row.family or ())]
         values += [edge**2 for edge in margin_edges(row.comparison.margin)]
     low, high = min(values), max(values)
     room = max((high / low) ** 0.03, _ROOM**0.2)
@@ -188,14 +211,22 @@ def _short(text: str) -> str:
     return text if len(text) <= _LABEL_CHARACTERS else f"{text[: _LABEL_CHARACTERS - 1]}…"
 
 
+def _ends(comparisons: Sequence[Comparison]) -> str:
+    """What both ends of the axis mean: "<- slower    ratio    faster ->", with arrows."""
+    left, right = (verdict_word(verdict, comparisons) for verdict in (Verdict.SLOWER, Verdict.FASTER))
+    space = "\N{NO-BREAK SPACE}" * 8
+    return f"\N{LEFTWARDS ARROW} {left}{space}candidate / baseline{space}{right} \N{RIGHTWARDS ARROW}"
+
+
 def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
     values = [_values(position, row) for position, row in enumerate(rows)]
     paddings = [2 + _PIXELS_OF_A_CHARACTER * max(len(row[name]) for row in values) for name in ("subject", "effect")]
     ticks = _ticks(domain)
     names = " : ".join([f"datum.value == {tick!r} ? '{_tick_name(tick)}'" for tick in ticks] + ["''"])
     axis = {"values": ticks, "labelExpr": names, "grid": True, "labelOverlap": True}
-    x = {"type": "quantitative", "title": None, "axis": axis}
-    x["scale"] = {"type": "log", "domain": list(domain), "nice": False}
+    x: dict[str, Any] = {"type": "quantitative", "title": _ends([row.comparison for row in rows]), "axis": axis}
+    is_reversed = rows[0].comparison.better is Better.LOWER
+    x["scale"] = {"type": "log", "domain": list(domain), "nice": False, "reverse": is_reversed}
     y = {
         "field": "row",
         "type": "quantitative",
@@ -253,8 +284,8 @@ def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
 
 
 def _values(position: int, row: _Row) -> dict[str, Any]:
-    effect, one = row.effect, row.comparison
-    plain, family = effect.plain or (None, None), effect.family or (None, None)
+    one = row.comparison
+    plain, family = row.plain or (None, None), row.family or (None, None)
     low, high = margin_edges(one.margin)
     return {
         "row": position,
@@ -263,7 +294,7 @@ def _values(position: int, row: _Row) -> dict[str, Any]:
         "subject": f"{_short(row.subject)} {arrow(one.better)}",
         "effect": effect_words(one),
         "verdict": one.verdict.value,
-        "ratio": effect.advantage,
+        "ratio": one.ratio,
         "plain_low": plain[0],
         "plain_high": plain[1],
         "family_low": family[0],

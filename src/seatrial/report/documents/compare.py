@@ -384,13 +384,15 @@ def compare_document(
     *,
     best_of: Sequence[BestOfResult] = (),
     scaling: Sequence[ScalingResult] = (),
+    answer: Answer | None = None,
 ) -> CompareJson:
-    """The document of CONTRACT. Unintended differences come first.
+    """The document of CONTRACT. Unintended differences come first. `answer` is that of the study that was run, which
+    knows its budget; None: of the comparisons alone.
 
     In addition to the contract: `answer`, `where`, `scope`, `not_compared`, `best_of`, `scaling`.
     """
     parts = _parts(compared, best_of, scaling)
-    parts["answer"] = filled(AnswerJson, answer_of_comparisons(compared)) if compared else ABSENT
+    parts["answer"] = filled(AnswerJson, answer or answer_of_comparisons(compared)) if compared else ABSENT
     if screen is None:
         return filled(CompareJson, None, **parts, outliers=ABSENT, fleets=ABSENT, again=ABSENT, unconfirmed=ABSENT)
     return filled(

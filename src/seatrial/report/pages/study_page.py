@@ -12,6 +12,7 @@ from seatrial.report.charts.two_sides import Recorded
 from seatrial.report.studies.answer_words import answer_sentence
 from seatrial.report.studies.article import Article, Head, alarm, article, no_record
 from seatrial.report.studies.experiments import experiment_sections
+from seatrial.report.studies.needed_words import needed_words
 from seatrial.report.studies.outcomes import outcome_counts
 from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
 from seatrial.report.units import count, show, written
@@ -41,13 +42,15 @@ def study_article(
         *best_of_sections(result.best_of),
         *experiment_sections(result.results, record),
     ]
+    answer = answer_of_study(result)
     head = Head(
         "Study",
         result.study.name,
-        [answer_sentence(answer_of_study(result))],
+        [answer_sentence(answer)],
         question=result.study.question,
         about=_about(result),
         alarm=alarm(result.compared),
+        needed=needed_words(answer),
     )
     return article(environment, ident, head, sections, is_alone=is_alone)
 

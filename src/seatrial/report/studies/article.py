@@ -29,7 +29,8 @@ class Article:
 class Head:
     """The text above the sections. `lines` are the results, most important first.
 
-    `alarm` is a possible cause of a result; `about` says how it was obtained.
+    `needed` is what undecided results still need; `alarm` is a possible cause of a result; `about` says how it was
+    obtained.
     """
 
     kicker: str
@@ -38,6 +39,7 @@ class Head:
     question: str = ""
     about: str = ""
     alarm: str = ""
+    needed: str = ""
 
 
 def no_record(experiment: str, repeat: int) -> str | None:

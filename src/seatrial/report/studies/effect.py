@@ -2,7 +2,7 @@
 
 Ratio and percent are both candidate over baseline of the raw figure, for either direction: a time ratio of 0.86 is
 "14 % lower", and 1.16 is "16 % higher". Whether that is faster or slower is the verdict's word. Charts draw the
-advantage, for which a ratio is inverted if lower is better, so that right is always better.
+same ratio; where lower is better their axis runs from high to low, so that right is always better.
 """
 
 from __future__ import annotations

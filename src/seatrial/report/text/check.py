@@ -8,27 +8,34 @@ from seatrial.analysis.bindings import Binding
 from seatrial.analysis.rank_layout import Layout
 from seatrial.analysis.rules.devices import spans
 from seatrial.model.finding import Finding, Severity
+from seatrial.report.text.detail import Detail
 from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import count, cpu_list
 
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
 _TONES: dict[Severity, Tone] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "near"}
 _MOST_EVIDENCE = 3
-"""Number of evidence lines shown; the JSON has all."""
+"""Number of evidence lines shown; `--verbose` and the JSON have all."""
 
 
 def check_text(
-    findings: Sequence[Finding], bindings: Sequence[Binding], layout: Layout | None = None, style: Style = PLAIN
+    findings: Sequence[Finding],
+    bindings: Sequence[Binding],
+    layout: Layout | None = None,
+    style: Style = PLAIN,
+    detail: Detail = Detail.USUAL,
 ) -> str:
-    """The output of `seatrial check` without a trailing newline.
+    """The output of `seatrial check` without a trailing newline; in brief, the number of findings and a line for each
+    error and warning.
 
     Text from firmware and dumps is shown without control characters. Commands of bindings and layouts are on separate
     lines and are never wrapped, so that they can be copied.
     """
+    ordered = [finding for severity, _ in _GROUPS for finding in findings if finding.severity is severity]
+    if detail is Detail.BRIEF:
+        return "\n".join([_summary(findings, style), *(_brief(one, style) for one in ordered if _is_problem(one))])
     blocks = [_summary(findings, style)]
-    blocks += [
-        finding_text(finding, style) for severity, _ in _GROUPS for finding in findings if finding.severity is severity
-    ]
+    blocks += [finding_text(finding, style, detail) for finding in ordered]
     blocks += [_bindings(bindings, style), _layout(layout, style) if layout is not None else ""]
     return "\n\n".join(block for block in blocks if block)
 
@@ -39,16 +46,25 @@ def _summary(findings: Sequence[Finding], style: Style) -> str:
     return style.paint(", ".join(counted) or "no findings", "heading")
 
 
-def finding_text(finding: Finding, style: Style = PLAIN) -> str:
-    """One finding: what was observed, what it means, what to do, and the first lines of its evidence."""
+def _is_problem(finding: Finding) -> bool:
+    return finding.severity is not Severity.INFO
+
+
+def _brief(finding: Finding, style: Style) -> str:
+    word = style.paint(dict(_GROUPS)[finding.severity], _TONES[finding.severity])
+    return f"{word} {clean(finding.rule)}: {clean(' '.join(finding.observation.split()))}"
+
+
+def finding_text(finding: Finding, style: Style = PLAIN, detail: Detail = Detail.USUAL) -> str:
+    """One finding: what was observed, what it means, what to do, and its evidence (in full, or the first lines)."""
     word = style.paint(dict(_GROUPS)[finding.severity], _TONES[finding.severity])
     head = f"{word} {style.paint(clean(finding.rule), 'heading')}"
     lines = [head, *_wrapped(style, finding.observation, "  ")]
     lines += _wrapped(style, finding.diagnosis, "  means:    ")
     lines += _wrapped(style, finding.remedy, "  do:       ")
     evidence = _wrapped(style, finding.evidence, "  evidence: ")
-    if len(evidence) > _MOST_EVIDENCE:
-        evidence = [*evidence[: _MOST_EVIDENCE - 1], f"{' ' * 12}... (all of it with --format json)"]
+    if len(evidence) > _MOST_EVIDENCE and detail is not Detail.FULL:
+        evidence = [*evidence[: _MOST_EVIDENCE - 1], f"{' ' * 12}... (all of it with --verbose)"]
     lines += [style.paint(line, "faint") for line in evidence]
     return "\n".join(lines)
 

@@ -45,6 +45,7 @@ from seatrial.report.studies.scaling_words import (
     workers,
 )
 from seatrial.report.studies.verdicts import Statement, headline, in_order_of_sizes
+from seatrial.report.text.detail import Detail
 from seatrial.report.text.results import few, not_run, parameters_text, results_text
 from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import arrow, show, show_alike, show_range
@@ -58,18 +59,22 @@ def compare_text(
     compared: Sequence[Compared],
     screen: ScreenResult | None = None,
     *,
+    answer: Answer | None = None,
     style: Style = PLAIN,
+    detail: Detail = Detail.USUAL,
 ) -> str:
-    """The output of `seatrial compare`, without a trailing newline.
+    """The output of `seatrial compare` (`answer`: None), or of a study of commands with its answer, without a trailing
+    newline; in brief, the answer alone, and of a screen its headline; in full, every intended difference.
 
     Unintended differences come before the verdicts, so that a reader of the first lines does not miss them. `screen` is
     None if there was no screening.
     """
-    blocks = _compared(compared, style)
+    is_brief = detail is Detail.BRIEF
+    blocks = [] if is_brief else _compared(compared, style, detail)
     if screen is not None:
-        blocks.append(_outliers(screen, style))
+        blocks.append(_title(outlier_headline(screen), style) if is_brief else _outliers(screen, style))
     if compared:
-        blocks.append(_answer(answer_of_comparisons(compared), style))
+        blocks.append(_answer(answer or answer_of_comparisons(compared), style))
     return "\n\n".join(block for block in blocks if block) or "nothing to compare"
 
 
@@ -93,7 +98,7 @@ def _answer(answer: Answer, style: Style) -> str:
     return "\n".join(style.paint(line, "heading") for line in _wrapped(style, _plain(answer_line(answer)), "answer: "))
 
 
-def _compared(compared: Sequence[Compared], style: Style) -> list[str]:
+def _compared(compared: Sequence[Compared], style: Style, detail: Detail = Detail.USUAL) -> list[str]:
     if not compared:
         return []
     title = _title(headline(compared), style)
@@ -102,7 +107,8 @@ def _compared(compared: Sequence[Compared], style: Style) -> list[str]:
     is_empty = not any(one.comparisons for one in compared)
     if is_empty and not where and (left_out or not any(one.differences for one in compared)):
         return [title, left_out]
-    return [title, left_out, _fairness(compared, style), _verdicts(compared, style), *where, _design(compared, style)]
+    differences = _fairness(compared, style, detail)
+    return [title, left_out, differences, _verdicts(compared, style), *where, _design(compared, style)]
 
 
 def _left_out(compared: Sequence[Compared], style: Style) -> str:
@@ -134,7 +140,7 @@ def _title(text: str, style: Style) -> str:
     return style.paint(_plain(text), "heading")
 
 
-def _fairness(compared: Sequence[Compared], style: Style) -> str:
+def _fairness(compared: Sequence[Compared], style: Style, detail: Detail) -> str:
     pairs = unintended_first(compared)
     unintended = [(one, difference) for one, difference in pairs if not difference.intended]
     intended = [(one, difference) for one, difference in pairs if difference.intended]
@@ -144,10 +150,10 @@ def _fairness(compared: Sequence[Compared], style: Style) -> str:
         lines.append(style.table([_difference(one, difference, several) for one, difference in unintended]))
     if intended:
         lines.append("intended:")
-        shown = intended[:_MOST_INTENDED]
+        shown = intended if detail is Detail.FULL else intended[:_MOST_INTENDED]
         lines.append(style.table([_difference(one, difference, several) for one, difference in shown]))
-        if len(intended) > _MOST_INTENDED:
-            lines.append(f"  and {len(intended) - _MOST_INTENDED} more (--format json lists all)")
+        if len(intended) > len(shown):
+            lines.append(f"  and {len(intended) - len(shown)} more (--format json lists all)")
     return "\n".join(lines)
 
 
@@ -228,14 +234,19 @@ def _scaling(result: ScalingResult, style: Style, said: set[str]) -> str:
     ]
     lines.append(style.table(rows, has_head=True))
     texts = [scaling_design(result), crossing_words(result), *(fit_words(result, fit) for fit in result.fits)]
-    for text in said_once((*texts, no_fit_words(result)), said):
+    lost = [
+        f"no result at {workers(result, point.workers)}: {point.reason or 'no reason given'}"
+        for point in result.points
+        if point.value is None
+    ]
+    for text in (*lost, *said_once((*texts, no_fit_words(result)), said)):
         lines += _wrapped(style, _plain(text), "  ")
     return "\n".join(lines)
 
 
 def _point(result: ScalingResult, point: ScalingPoint, winner: str) -> list[str]:
     if point.value is None:
-        return [workers(result, point.workers), f"no result: {_plain(point.reason or 'no reason given')}"]
+        return [workers(result, point.workers), "no result"]
     return [
         workers(result, point.workers),
         f"{show(point.value, result.unit, 4)} {arrow(result.better)}",

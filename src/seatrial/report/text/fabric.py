@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from seatrial.model.fabric import AdapterKind, Fabric, LinkEnd, Oversubscription
 from seatrial.model.host_list import by_number, fold_hosts, host_spans
 from seatrial.report.text.check import finding_text
+from seatrial.report.text.detail import Detail
 from seatrial.report.text.terminal import PLAIN, Style, clean
 from seatrial.report.units import count, show
 
 _MOST_LEAVES = 40
-"""Leaves with their nodes; the JSON has all."""
+"""Leaves with their nodes; `--verbose` and the JSON have all."""
 _MOST_NAMES = 12
 _LONGEST_NAMES = 80
 _KINDS = {
@@ -22,16 +23,20 @@ _KINDS = {
 }
 
 
-def fabric_text(fabric: Fabric, style: Style = PLAIN) -> str:
-    """The fabric as text without a trailing newline. Names are shown without control characters."""
+def fabric_text(fabric: Fabric, style: Style = PLAIN, detail: Detail = Detail.USUAL) -> str:
+    """The fabric as text without a trailing newline; in brief, its first line; in full, each leaf and all
+    evidence. Names are shown without control characters."""
+    if detail is Detail.BRIEF:
+        return _header(fabric, style)
+    most_leaves = len(fabric.nodes_of_switch) if detail is Detail.FULL else _MOST_LEAVES
     blocks = [
         _header(fabric, style),
         _block("Levels", _levels(fabric, style), style),
         _block("Oversubscription (links below a level over links above it)", _ratios(fabric, style), style),
         _block("Links", _links(fabric, style), style),
         _block("Ports down", _ports_down(fabric, style), style),
-        *(finding_text(finding, style) for finding in fabric.findings),
-        _block("Nodes of each leaf", _leaves(fabric, style), style),
+        *(finding_text(finding, style, detail) for finding in fabric.findings),
+        _block("Nodes of each leaf", _leaves(fabric, most_leaves, style), style),
         _block("Could not be read", _sentences(fabric.unread, style), style),
     ]
     return "\n\n".join(block for block in blocks if block)
@@ -115,16 +120,16 @@ def _ports_down(fabric: Fabric, style: Style) -> list[str]:
     return _sentences([*lines, f"by device: {', '.join(most)}{more}"] if lines else [], style)
 
 
-def _leaves(fabric: Fabric, style: Style) -> list[str]:
+def _leaves(fabric: Fabric, most: int, style: Style) -> list[str]:
     leaves = sorted(fabric.nodes_of_switch.items(), key=lambda item: by_number(fabric.name(item[0])))
     lines: list[str] = []
-    width = max((len(clean(fabric.name(switch))) for switch, _ in leaves[:_MOST_LEAVES]), default=0)
-    for switch, nodes in leaves[:_MOST_LEAVES]:
+    width = max((len(clean(fabric.name(switch))) for switch, _ in leaves[:most]), default=0)
+    for switch, nodes in leaves[:most]:
         lines += style.wrapped(
             clean(", ".join(host_spans(nodes))), f"  {clean(fabric.name(switch)):<{width}}  {len(nodes):>3}  "
         )
-    if len(leaves) > _MOST_LEAVES:
-        lines.append(f"  ... and {len(leaves) - _MOST_LEAVES} more (all of them with --format json)")
+    if len(leaves) > most:
+        lines.append(f"  ... and {len(leaves) - most} more (all of them with --verbose)")
     return lines
 
 

@@ -26,12 +26,21 @@ def list_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
         lines += [_line(benchmark, width, style) for benchmark in own]
     lines += _unsupported(benchmarks, style)
     lines += style.wrapped("`seatrial list NAME` or `seatrial list AREA` shows parameters, figures and checks")
-    lines.append("")
-    lines += style.wrapped(f"compilers: {', '.join(document['compilers']) or 'none'}", then="  ")
+    return "\n".join([*lines, "", tools_text(document, style)])
+
+
+def tools_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
+    """Compilers, MPI and BLAS libraries and environments, the default of each first."""
+    lines = style.wrapped(f"compilers: {', '.join(document['compilers']) or 'none'}", then="  ")
     lines += _mpis(document["mpis"], style)
     lines += _environments(document["environments"], style)
     lines += _blas(document["blas"], style)
     return "\n".join(lines)
+
+
+def names_text(document: Mapping[str, Any]) -> str:
+    """The name of each benchmark that is ready, a line each."""
+    return "\n".join(one["name"] for one in document["benchmarks"] if one["state"] == "ready")
 
 
 def details_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from seatrial.analysis.device_copies import PeerRates
-from seatrial.model.fact import Disagreement, Fact, FactKind
+from seatrial.model.fact import Disagreement, Fact, FactKind, Facts
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine, Memory
 from seatrial.report.folded_tree import Fold, fold, walk
+from seatrial.report.text.detail import Detail
 from seatrial.report.text.links import links_text, peers_text, peers_title
 from seatrial.report.text.path_matrix import matrix_text
 from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
@@ -45,11 +46,16 @@ _SETTINGS = (
 )
 
 
-def machine_text(machine: Machine, peers: Sequence[PeerRates] = (), style: Style = PLAIN) -> str:
-    """The machine as text without a trailing newline. `peers` are the measured copies between its GPUs.
+def machine_text(
+    machine: Machine, peers: Sequence[PeerRates] = (), style: Style = PLAIN, detail: Detail = Detail.USUAL
+) -> str:
+    """The machine as text without a trailing newline; in brief, its first lines; in full, also each fact of each
+    source. `peers` are the measured copies between its GPUs.
 
     Text from firmware and drivers is shown without control characters, so that it cannot control the terminal.
     """
+    if detail is Detail.BRIEF:
+        return _header(machine, style)
     blocks = [
         _header(machine, style),
         _block("Topology", _tree(fold(machine), style), style),
@@ -61,6 +67,7 @@ def machine_text(machine: Machine, peers: Sequence[PeerRates] = (), style: Style
         *(_block(peers_title(rates), peers_text(rates), style) for rates in peers if len(rates.devices) <= _MOST_PEERS),
         _block("Platform", _platform(machine, style), style),
         _block("Settings", _settings(machine, style), style),
+        *(_facts(machine, style) if detail is Detail.FULL else ()),
         _block("Sources disagree", _disagreements(machine.disagreements()), style, "warning"),
         _block("Could not be read", _sentences(machine.unread, style), style, "warning"),
         _block("Sources", _sentences([", ".join(machine.sources)], style) if machine.sources else [], style),
@@ -214,6 +221,18 @@ def _huge_page_pools(machine: Machine) -> list[tuple[str, str]]:
     names = [name for name in machine.facts if name.startswith("hugetlb_") and name.endswith("_total")]
     held = [name for name in names if machine.facts.number(name)]
     return [(f"{name.removeprefix('hugetlb_').removesuffix('_total')} pages", name) for name in held]
+
+
+def _facts(machine: Machine, style: Style) -> list[str]:
+    """A block for the machine and for each device: its facts, with the source of each."""
+    parts = [("Facts", machine.facts), *((f"Facts of {device.id}", device.facts) for device in machine.devices)]
+    return [
+        _block(clean(title), style.table(rows).splitlines(), style) for title, facts in parts if (rows := _rows(facts))
+    ]
+
+
+def _rows(facts: Facts) -> list[tuple[str, str, str]]:
+    return [(clean(name), _value(name, fact), clean(fact.source)) for name in facts for fact in facts[name]]
 
 
 def _disagreements(disagreements: Iterable[Disagreement]) -> list[str]:
