@@ -13,8 +13,8 @@ import pytest
 
 from seatrial.environments import cache as caching
 from seatrial.environments import private_copy as copying
-from seatrial.environments.build import private_folder
 from seatrial.environments.cache import SHARED, Cache, CacheError, cache_folder, caches, own_cache
+from seatrial.environments.cached_files import private_folder
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.mpi_candidates import wheel_prefixes
 from seatrial.environments.private_copy import origins, private_copy
