@@ -83,7 +83,7 @@ def changed(whole: Server, name: str, **values: object) -> Server:
     return replace(
         whole,
         switches=tuple(
-            replace(s, cards=tuple(replace(c, **values) if c.name == name else c for c in s.cards))  # type: ignore[arg-type]
+            replace(s, cards=tuple(replace(c, **values) if c.name == name else c for c in s.cards))
             for s in whole.switches
         ),
     )

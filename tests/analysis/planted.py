@@ -214,6 +214,6 @@ def _changed(data: bytes, pattern: bytes, change: object, step: int) -> Iterator
           and re.search(pattern, block)]  # fmt: skip
     for k in at[::step]:
         locator = re.search(rb"\tLocator: (.*)", blocks[k])
-        new = re.sub(pattern, lambda m: change(m).encode(), blocks[k], count=1)  # type: ignore[operator]
+        new = re.sub(pattern, lambda m: change(m).encode(), blocks[k], count=1)
         name = "" if locator is None else locator[1].decode().strip()
         yield Planted(f"slot {name}", b"".join([*blocks[:k], new, *blocks[k + 1 :]]), (name,))

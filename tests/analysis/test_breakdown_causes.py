@@ -58,9 +58,9 @@ class Made:
             "quota": [self.quota] * ranks,
             "mask": [0] * ranks,
         }
-        busy = sum(own["cpu_s"]) + self.others * wall_s  # type: ignore[arg-type]
+        busy = sum(own["cpu_s"]) + self.others * wall_s
         node = {"host": "n1", "online": 2, "wall_s": wall_s, "busy_s": busy, "steal_s": 0.0}
-        node["ranks_s"] = sum(own["cpu_s"])  # type: ignore[arg-type]
+        node["ranks_s"] = sum(own["cpu_s"])
         least = [row[4] for row in rows] + [0.05]
         return {**made, "least_s": least, "per_rank": own, "masks": [[0, 1]], "nodes": [node]}
 

@@ -35,7 +35,7 @@ def test_the_nearer_the_edge_the_more_and_on_it_none() -> None:
     wide = [
         needed_blocks(ratio, (ratio / 1.02, ratio * 1.02), 20, 0.02, end_alpha(), 1) for ratio in (1.04, 1.03, 1.025)
     ]
-    assert None not in wide and sorted(wide) == wide and wide[0] < wide[-1]  # type: ignore[type-var]
+    assert None not in wide and sorted(wide) == wide and wide[0] < wide[-1]
     assert needed_blocks(1.02, (1.0, 1.04), 20, 0.02, end_alpha(), 1) is None
     assert needed_blocks(1.03, (1.0, 1.06), 20, 0.02, end_alpha(), 1, half_steps=0.02) is None, "rounding remains"
 

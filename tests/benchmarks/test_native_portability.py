@@ -22,7 +22,8 @@ from made_up import made_up_machine
 from seatrial.benchmarks import registry
 from seatrial.benchmarks.cpu.gemm import BENCHMARK as GEMM
 from seatrial.engine.environments import chosen_environment
-from seatrial.environments.build import NATIVE_HEADERS, build, embedding, private_folder
+from seatrial.environments.build import NATIVE_HEADERS, build, embedding
+from seatrial.environments.cached_files import private_folder
 from seatrial.environments.compiler import Compiler, Started, ask, find_compilers, side_by_side
 from seatrial.environments.mpi import find_mpis
 from seatrial.environments.native_sources import Unit, units_of

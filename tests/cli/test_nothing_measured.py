@@ -59,7 +59,7 @@ def test_an_import_of_nothing_is_not_ok() -> None:
 
 def study(*comparisons: object, compare: bool = True) -> StudyResult:
     asked = Study("s", "q?", (), compare=Compare("node", 0) if compare else None)
-    return StudyResult(asked, (), (Compared("0", "1", comparisons, ()),))  # type: ignore[arg-type]
+    return StudyResult(asked, (), (Compared("0", "1", comparisons, ()),))
 
 
 def test_a_study_that_compared_nothing_is_not_ok(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,8 @@ from seatrial.engine.events import Silent
 from seatrial.engine.ready import Ready
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment
+from seatrial.environments.cache import cache_folder
+from seatrial.environments.cached_files import private_folder
 from seatrial.environments.native_sources import Unit
 from seatrial.errors import BuildError
 from seatrial.interface.point import keep_point, measure_point, prepare_point
@@ -96,10 +98,10 @@ def compile_quickly(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _precompiled(compiler: Sequence[str], flags: Sequence[str]) -> Path:
     """A header of the standard library's, as GCC reads it with these flags: made once for all tests."""
-    home = builds.cache_folder() / "headers" / content_key([*compiler, *flags])
+    home = cache_folder() / "headers" / content_key([*compiler, *flags])
     header = home / "standard.hpp"
     if not home.exists():
-        with builds.private_folder(home) as private:
+        with private_folder(home) as private:
             if not home.exists():
                 text = private / header.name
                 text.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS))

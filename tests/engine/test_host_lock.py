@@ -83,7 +83,7 @@ def test_a_second_process_waits_for_the_first_and_names_it_and_a_killed_one_free
         holder.kill()
         holder.wait()
 
-    with HostLock().held(ended):  # type: ignore[arg-type]
+    with HostLock().held(ended):
         (seen,) = told
         assert (seen.uid, seen.pid) == (os.geteuid(), holder.pid) and sys.executable in seen.command
         assert f"pid {holder.pid}, since 20" in seen.text() and " for " in seen.text()
@@ -332,7 +332,7 @@ class TestRuns:
     def test_two_runs_in_one_folder_make_each_repeat_once(self, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "seatrial", "run", "cpu.peak", "--set", "cores=one", "--budget", "2s"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        both = [subprocess.Popen(command, cwd=tmp_path, env=dict(os.environ), **pipes) for _ in range(2)]  # type: ignore[call-overload]
+        both = [subprocess.Popen(command, cwd=tmp_path, env=dict(os.environ), **pipes) for _ in range(2)]
         said = [process.communicate(timeout=120)[1].decode() for process in both]
         assert [process.returncode for process in both] == [0, 0], said
         records = [

@@ -310,7 +310,7 @@ def test_the_placement_of_ranks_is_compared_with_the_plan() -> None:
 def test_ends_of_many_ranks_are_grouped() -> None:
     ends = [ranks.RankEnd(rank, None, "round 1", "MPI_Bcast", True) for rank in (0, 1, 2, 4)]
     ends.append(ranks.RankEnd(3, None, None, None, False))
-    text = ranks._at_timeout(ends, SimpleNamespace(ranks=6))  # type: ignore[arg-type]
+    text = ranks._at_timeout(ends, SimpleNamespace(ranks=6))
     assert text == (
         'rank 5 never returned from MPI_Init; rank 3 left no report; ranks 0-2,4 at "round 1", in MPI_Bcast, waiting'
     )

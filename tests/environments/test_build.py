@@ -13,7 +13,9 @@ import pytest
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.engine.environments import native_environment
 from seatrial.environments import build as builds
-from seatrial.environments.build import Environment, build, cache_folder, program_key
+from seatrial.environments.build import Environment, build, program_key
+from seatrial.environments.cache import cache_folder
+from seatrial.environments.cached_files import make_file
 from seatrial.environments.native_sources import units_of
 from seatrial.errors import BuildError
 from seatrial.model.machine import Machine
@@ -137,7 +139,7 @@ def test_a_valid_build_of_another_process_is_not_replaced(environment: Environme
     first = build(environment, unlike_others(tmp_path))
     inode = first.kept.stat().st_ino
     linking = json.loads((first.kept.parent / "build.json").read_text())["command"]
-    builds._make(linking, first.kept, environment)
+    make_file(linking, first.kept, environment.document())
     assert first.kept.stat().st_ino == inode
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from seatrial.environments import cache as caching
 from seatrial.environments import private_copy as copying
-from seatrial.environments.build import private_folder
 from seatrial.environments.cache import SHARED, Cache, CacheError, cache_folder, caches, own_cache
+from seatrial.environments.cached_files import private_folder
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.mpi_candidates import wheel_prefixes
 from seatrial.environments.private_copy import origins, private_copy
@@ -140,17 +140,17 @@ def test_a_repeat_runs_what_was_checked_although_the_cache_is_swapped(
     program_cache: Path, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = prepare_point("cpu.peak", live_machine, {"cores": "one"})
-    kept = first.program.built.kept  # type: ignore[union-attr]
+    kept = first.program.built.kept
     own = tmp_path / "cache"
     monkeypatch.setenv("SEATRIAL_CACHE", str(own))
     shutil.copytree(kept.parent, own / "programs" / kept.parent.name)
     ready = prepare_point("cpu.peak", live_machine, {"cores": "one"})
-    swapped = ready.program.built.kept  # type: ignore[union-attr]
-    assert own in swapped.parents and ready.program.built.from_cache  # type: ignore[union-attr]
+    swapped = ready.program.built.kept
+    assert own in swapped.parents and ready.program.built.from_cache
     swapped.unlink()
     swapped.write_text(f"#!/bin/sh\ntouch {tmp_path}/executed\n")
     swapped.chmod(0o755)
-    record = measure_point(ready, live_machine, sample_s=0.01)  # type: ignore[arg-type]
+    record = measure_point(ready, live_machine, sample_s=0.01)
     assert record.outcome.is_ok and record.seen["command"][0] == str(swapped)
     assert not (tmp_path / "executed").exists()
 

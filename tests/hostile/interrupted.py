@@ -93,7 +93,7 @@ if __name__ == "__main__":
     how, where, words = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     if how == "kill":
         for count in range(0, _MOST_CALLS, _STEP):
-            if not _try(f"kill-{count}", where, words, lambda count=count: _killed_at(count)):  # type: ignore[misc]
+            if not _try(f"kill-{count}", where, words, lambda count=count: _killed_at(count)):
                 break
     else:
         for most in _FULL_AFTER_B:
@@ -102,5 +102,5 @@ if __name__ == "__main__":
                 f"full-{most}",
                 where,
                 words,
-                lambda most=most, hard=hard: resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard)),  # type: ignore[misc]
+                lambda most=most, hard=hard: resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard)),
             )

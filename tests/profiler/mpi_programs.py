@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from seatrial.environments.build import cache_folder
+from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.shared_library import c_compiler
 from seatrial.model.mpi import Mpi

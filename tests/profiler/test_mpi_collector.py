@@ -17,7 +17,7 @@ from environments.mpi_libraries import FOUR, library
 from profiler.mpi_programs import Seen, profiler, seen
 
 import seatrial
-from seatrial.environments.build import cache_folder
+from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import compiler_named, find_compilers, first_compiler
 from seatrial.environments.shared_library import build_program, c_compiler
 from seatrial.model.mpi import Mpi

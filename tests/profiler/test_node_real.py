@@ -12,7 +12,7 @@ import pytest
 from environments.mpi_libraries import FOUR, library
 from profiler.mpi_programs import ROOT_MAY, run
 
-from seatrial.environments.build import cache_folder
+from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.shared_library import c_compiler
 from seatrial.model.mpi import Mpi

@@ -43,7 +43,7 @@ class Builder:
         total = sum(d.facts.number("memory_total") or 0 for d in self.devices if d.kind is DeviceKind.NUMA)
         about = facts(memory_total=int(total)) if total else Facts()
         return Machine(self.name, tuple(self.devices), about, tuple(self.links), tuple(self.paths),
-                       memory=self.memory, sources=("made up",), **more)  # type: ignore[arg-type]  # fmt: skip
+                       memory=self.memory, sources=("made up",), **more)  # fmt: skip
 
     def add(self, device: Device) -> str:
         self.devices.append(device)

@@ -111,7 +111,7 @@ def test_device_numbers_are_not_an_axis() -> None:
 
 
 def single(benchmark: str, *figures: object, **parameters: object) -> ExperimentResult:
-    return result(figures, benchmark, mode="S", devices=1, **parameters)  # type: ignore[arg-type]
+    return result(figures, benchmark, mode="S", devices=1, **parameters)
 
 
 PEAK = single("gpu.max-flops", figure("fma", 60e12, unit="flop/s"), precision="fp32")

@@ -44,7 +44,7 @@ def _text(library: ctypes.CDLL, name: str, *arguments: object) -> str:
     function = _found(library, name)
     if function is None:
         return ""
-    function.restype = ctypes.c_char_p  # type: ignore[attr-defined]
+    function.restype = ctypes.c_char_p  # type: ignore[attr-defined]  # of every C function
     answer = function(*arguments)
     return answer.decode("utf-8", "replace").strip() if isinstance(answer, bytes) else ""
 

@@ -1,27 +1,20 @@
 """Builds a measuring program: one compiler call for the program, and one for each part that it shares with others
-(native_sources.py), each cached under the hash of all its inputs.
-
-The cache is shared by all results folders. A build is made in a private folder and renamed into place, so that other
-processes, or nodes with the same NFS home, never see half a build.
-"""
+(native_sources.py), each cached under the hash of all its inputs (cached_files.py)."""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import os
 import platform
 import re
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from seatrial.environments.cache import cache_folder, caches, check_folder, keep_others_from_writing, make_folder
+from seatrial.environments.cache import cache_folder, caches
+from seatrial.environments.cached_files import BUILD_FILE, KeptFile, kept_file, make_file, needed_file
 from seatrial.environments.compiler import Compiler, Started, ask, side_by_side
 from seatrial.environments.native_sources import Unit, units_of
 from seatrial.environments.private_copy import private_copy
@@ -33,9 +26,6 @@ from seatrial.model.protocol import Hello, parse_record
 
 NATIVE_HEADERS = Path(__file__).parent.parent / "native"
 
-_BUILD_FILE = "build.json"
-_COMPILE_LIMIT_S = 600.0
-_LOOK_AGAIN_S = 0.05
 _FLAGS = ("-std=c++20", "-O3", "-pthread")
 _WARNINGS = ("-Wall", "-Wextra")
 """They do not change the code, and are not part of the key; the compiler's messages are stored with the build."""
@@ -152,9 +142,14 @@ def _for_builds(environment: Environment) -> Environment:
     return replace(environment, variables=(), settings=(), mpi=mpi)
 
 
+def _document_of_build(environment: Environment) -> dict[str, Any]:
+    """What is stored beside a build: `kept_environments` reads it."""
+    return replace(environment, variables=(), settings=(), by_settings=()).document()
+
+
 def is_built(environment: Environment, source: Path) -> bool:
     """Whether `build` would find the program in a cache. Raises CacheError."""
-    return _kept(cache_folder() / "programs" / program_key(environment, source) / source.stem) is not None
+    return kept_file(cache_folder() / "programs" / program_key(environment, source) / source.stem) is not None
 
 
 def build(environment: Environment, source: Path, announce: Callable[[], None] = lambda: None) -> Built:
@@ -167,15 +162,15 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
     program = cache_folder() / "programs" / key / source.stem
     objects = [_Object.of(environment, own, (f'-DSEATRIAL_BUILD="{key}"',), key)]
     objects += [_Object.of(environment, part) for part in parts]
-    kept = _kept(program)
+    kept = kept_file(program)
     from_cache, seconds = kept is not None, 0.0
     if kept is None:
         announce()
         start = time.perf_counter()
         side_by_side(item.make for item in objects)
-        inputs = [_needed(item.path) for item in objects]
-        _make(_linking(environment, inputs), program, environment, inputs=inputs)
-        kept, seconds = _needed(program), time.perf_counter() - start
+        inputs = [needed_file(item.path) for item in objects]
+        make_file(_linking(environment, inputs), program, _document_of_build(environment), inputs=inputs)
+        kept, seconds = needed_file(program), time.perf_counter() - start
     path = private_copy(kept.data, kept.path)
     return Built(path, key, objects[0].command, _describe(path), seconds, from_cache, kept.path)
 
@@ -208,15 +203,15 @@ class _Object:
 
     def make(self, started: Started) -> None:
         """Compile it, unless it is in the cache."""
-        if _kept(self.path) is None:
-            _make(self.command, self.path, self.environment, started)
+        if kept_file(self.path) is None:
+            make_file(self.command, self.path, _document_of_build(self.environment), started)
 
 
 def _compiler_words(environment: Environment) -> tuple[str, ...]:
     return (*environment.compiler.command, *_FLAGS, *environment.target.flags, *environment.added_flags)
 
 
-def _linking(environment: Environment, objects: Sequence[_Kept]) -> tuple[str, ...]:
+def _linking(environment: Environment, objects: Sequence[KeptFile]) -> tuple[str, ...]:
     libraries = () if environment.mpi is None else environment.mpi.link_flags
     return (*_compiler_words(environment), *(str(item.path) for item in objects), *libraries)
 
@@ -226,48 +221,14 @@ def embedding(unit: Unit) -> tuple[str, ...]:
     return (f"-Wa,-I,{NATIVE_HEADERS}", f"-Wa,-I,{unit.source.parent}") if unit.embeds else ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A checked file of a cache: the content, and how long its build took."""
-
-    path: Path
-    data: bytes
-    seconds: float
-
-
-def _kept(place: Path) -> _Kept | None:
-    """The build that belongs at this place of the own cache, from there or from the shared cache; None if there is
-    none, or the file differs from what was built. Raises CacheError if others can change it."""
-    where = place.relative_to(cache_folder()).parts
-    for cache in caches():
-        described, data = cache.read(*where[:-1], _BUILD_FILE), cache.read(*where)
-        if described is None or data is None:
-            continue
-        try:
-            kept = json.loads(described)
-            if kept["sha256"] == hashlib.sha256(data).hexdigest():
-                return _Kept(cache.path.joinpath(*where), data, float(kept["seconds"]))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return None
-
-
-def _needed(place: Path) -> _Kept:
-    """What was just built. Raises BuildError if it has vanished."""
-    kept = _kept(place)
-    if kept is None:
-        raise BuildError(f"{place} vanished or was changed after it was built", "try again")
-    return kept
-
-
 def kept_environments() -> list[Environment]:
     """The environments of the programs in the caches, the latest build first, for machines without a compiler."""
     found: dict[str, Environment] = {}
     kept = []
     for cache in caches():
         for key in cache.names("programs"):
-            if re.fullmatch("[0-9a-f]+", key) and (text := cache.read("programs", key, _BUILD_FILE)) is not None:
-                kept.append((cache.path.joinpath("programs", key, _BUILD_FILE).stat().st_mtime, text))
+            if re.fullmatch("[0-9a-f]+", key) and (text := cache.read("programs", key, BUILD_FILE)) is not None:
+                kept.append((cache.path.joinpath("programs", key, BUILD_FILE).stat().st_mtime, text))
     for _, text in sorted(kept, key=lambda item: -item[0]):
         try:
             environment = Environment.from_document(json.loads(text)["environment"])
@@ -275,117 +236,6 @@ def kept_environments() -> list[Environment]:
             continue
         found.setdefault(environment.key, environment)
     return list(found.values())
-
-
-def _make(
-    command: Sequence[str],
-    place: Path,
-    environment: Environment,
-    started: Started = lambda process: None,
-    inputs: Sequence[_Kept] = (),
-) -> None:
-    """Build in a private folder and rename it into place. Waits if another process of this user makes the same build.
-    `inputs` are the files of the cache among the words of the command."""
-    home = place.parent
-    try:
-        with private_folder(home) as private:
-            if _kept(place) is None:
-                _make_in(private, command, place, environment, started, inputs)
-    finally:
-        shutil.rmtree(home / "damaged", ignore_errors=True)
-
-
-def _make_in(
-    private: Path,
-    command: Sequence[str],
-    place: Path,
-    environment: Environment,
-    started: Started,
-    inputs: Sequence[_Kept],
-) -> None:
-    made = private / place.name
-    start = time.perf_counter()
-    copies = {str(item.path): str(private_copy(item.data, item.path)) for item in inputs}
-    answer = ask(
-        [*(copies.get(word, word) for word in command), "-o", str(made)], limit_s=_COMPILE_LIMIT_S, started=started
-    )
-    kept = {
-        "environment": replace(environment, variables=(), settings=(), by_settings=()).document(),
-        "command": list(command),
-        "warnings": answer.stderr,
-        "seconds": time.perf_counter() - start,
-        "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
-    }
-    (private / _BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
-    keep_others_from_writing(private)
-    _put_in_place(private, place.parent, place.name)
-
-
-@contextmanager
-def private_folder(home: Path) -> Iterator[Path]:
-    """A private folder beside `home` to build in. Waits first if another process of this user builds the same, which
-    may then exist. Leftovers of builds killed on this host are removed, and the folder at the end.
-
-    Raises BuildError if it cannot be made, and for any OSError while it is in use.
-    """
-    private = home.with_name(f".{home.name}-{platform.node()}-{os.getpid()}")
-    try:
-        make_folder(home.parent)
-        check_folder(home.parent)
-        with _alone(home.with_name(f".{home.name}.lock")):
-            _sweep(home)
-            private.mkdir(mode=0o755)
-            yield private
-    except OSError as error:
-        raise BuildError(
-            f"{home.parent.name} cannot be stored in {home.parent}: {error.strerror or error}",
-            "set SEATRIAL_CACHE to a writable folder",
-        ) from error
-    finally:
-        shutil.rmtree(private, ignore_errors=True)
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Hold a lock that is released when its holder ends (flock(2)); wait at most as long as a compiler may take. On
-    file systems without locks, two processes build the same, and one build is kept."""
-    with lock.open("w") as file:
-        until = time.monotonic() + _COMPILE_LIMIT_S
-        while time.monotonic() < until:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(_LOOK_AGAIN_S)
-            except OSError:
-                break
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
-
-
-def _sweep(home: Path) -> None:
-    """Remove leftovers of builds of this program that were killed on this host."""
-    for path in home.parent.glob(f".{home.name}-{platform.node()}-*"):
-        pid = path.name.rpartition("-")[2]
-        if pid == str(os.getpid()) or (pid.isdigit() and not Path(f"/proc/{pid}").exists()):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _put_in_place(private: Path, home: Path, stem: str) -> None:
-    """Rename a build into the cache. A valid build that another process put there meanwhile stays: it may be
-    running."""
-    for _ in range(2):
-        try:
-            private.rename(home)
-            return
-        except OSError:
-            if not home.exists():
-                raise
-        if _kept(home / stem) is not None:
-            return
-        home.rename(private / "damaged")
 
 
 def _describe(program: Path) -> Hello:

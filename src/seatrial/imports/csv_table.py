@@ -42,7 +42,8 @@ class _Row:
     @property
     def experiment(self) -> tuple[str, str, str, str]:
         """What rows of one experiment share."""
-        return tuple(self.cells[name] for name in ("benchmark", "parameters", "environment", "outcome"))  # type: ignore[return-value]
+        cells = self.cells
+        return cells["benchmark"], cells["parameters"], cells["environment"], cells["outcome"]
 
 
 def read(data: bytes) -> ImportedFile:

@@ -106,7 +106,7 @@ class FigureModel(_Closed):
     """A figure that is read from an output."""
 
     name: Annotated[_Name, _described(f"{_FIGURE}.name")]
-    unit: Annotated[Literal[UNITS], _described(f"{_FIGURE}.unit")]  # type: ignore[valid-type]
+    unit: Annotated[Literal[UNITS], _described(f"{_FIGURE}.unit")]  # type: ignore[valid-type]  # of a table
     better: Annotated[Literal["higher", "lower"], _described(f"{_FIGURE}.better")]
     pattern: Annotated[_Text | None, _described(f"{_FIGURE}.pattern")] = None
     json_path: Annotated[_Text | None, _described(f"{_FIGURE}.json", alias="json")] = None

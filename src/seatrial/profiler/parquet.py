@@ -68,7 +68,7 @@ def _write(connection: duckdb.DuckDBPyConnection, columns: Columns, path: Path) 
     private = path.with_name(f".{path.name}.part")
     target = str(private).replace("'", "''")
     try:
-        connection.execute(f"COPY (SELECT {chosen} FROM profile_rows) TO '{target}' (FORMAT parquet)")  # noqa: S608
+        connection.execute(f"COPY (SELECT {chosen} FROM profile_rows) TO '{target}' (FORMAT parquet)")  # noqa: S608 - our names
         private.replace(path)
     finally:
         private.unlink(missing_ok=True)

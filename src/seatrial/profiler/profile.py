@@ -14,6 +14,7 @@ from enum import StrEnum
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.counters import NodeLimits, RankCounters
 from seatrial.profiler.cpu_slices import CpuSlices
+from seatrial.profiler.cpu_use import CpuUse
 from seatrial.profiler.diagnosis.cause import Diagnosis
 from seatrial.profiler.openmp import ParallelPlace, RankOpenMp
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
@@ -161,25 +162,13 @@ NO_WAITS = RankWaits()
 
 
 @dataclass(frozen=True, slots=True)
-class RankCpu:
-    """CPU time of one rank from the end of MPI_Init to the end of MPI; None where the kernel did not report it.
+class RankCpu(CpuUse):
+    """CPU time of one rank from the end of MPI_Init to the end of MPI.
 
-    `delay_s` is the time that its threads, summed, were ready to run without running. `mask` are the CPUs that it may
-    run on, `quota` the CPUs that its control groups allow (None: no quota), `throttled_share` the share of the quota's
-    periods in which it was used up. `slices` are its CPU time over time, `system_s` the
-    part of it in the kernel; None if not known.
+    `mask` are the CPUs that it may run on, `quota` the CPUs that its control groups allow (None: no quota). `slices`
+    are its CPU time over time, `system_s` the part of it in the kernel; None if not known.
     """
 
-    wall_s: float
-    cpu_s: float | None
-    delay_s: float | None
-    voluntary: int | None
-    involuntary: int | None
-    minor_faults: int | None
-    major_faults: int | None
-    most_resident_B: int | None
-    throttled_share: float | None
-    throttled_s: float | None
     mask: tuple[int, ...]
     quota: float | None
     slices: CpuSlices | None = None

@@ -105,7 +105,7 @@ class StoredSamples(Sequence[Sample]):
             return False  # one writer writes equal samples as equal text
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # not hashable, as lists are not
 
     def _read(self) -> list[Sample]:
         """Raises StoreError if the file is not what it was when its lines were checked."""

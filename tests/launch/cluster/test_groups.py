@@ -49,7 +49,7 @@ def test_limits_are_written_in_the_units_of_the_kernel(tmp_path: Path) -> None:
     for name, value in (("cpuset.cpus", "0-3"), ("cpuset.mems", "0")):
         (groups.tops[0] / name).write_text(value)
 
-    class Kernel(type(tmp_path)):  # type: ignore[misc]
+    class Kernel(type(tmp_path)):
         """A folder that has its files from the start."""
 
         def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:

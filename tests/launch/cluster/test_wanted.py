@@ -16,7 +16,7 @@ from seatrial.launch.cluster.wanted import read_link, read_wanted
 
 
 def made(nodes: int | None = None, link: str = "1gbit", cpus: int = 4, **options: object) -> Shape:
-    return shape_of(read_wanted(nodes, link, **options), range(cpus))  # type: ignore[arg-type]
+    return shape_of(read_wanted(nodes, link, **options), range(cpus))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_link_has_a_rate_and_a_delay(text: str, link: Link) -> None:
 )
 def test_what_cannot_be_is_refused_with_what_can(options: dict[str, object], word: str) -> None:
     with pytest.raises(UsageError) as error:
-        made(**{"nodes": 4, **options})  # type: ignore[arg-type]
+        made(**{"nodes": 4, **options})
     assert word in str(error.value)
 
 

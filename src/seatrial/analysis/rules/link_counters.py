@@ -15,33 +15,53 @@ _ORDINARY = frozenset({"rx_dropped"})
 
 def links_had_errors(case: Case) -> Iterator[Finding]:
     """Fires if a link received damaged data, or went down, during a repeat."""
-    grown = _grown(case, {CounterKind.ERROR})
-    if grown:
-        yield Finding(
-            rule="link-errors",
-            severity=Severity.WARNING,
-            devices=_ports(grown),
-            observation=f"During the repeats the links counted errors: {_listed(grown)}",
-            diagnosis="Data arrived damaged or the link failed, and was sent again or lost; which figures that changed "
-            "is not known.",
-            remedy="Look at the counters of both ends (`perfquery`, `ethtool -S`); if they go on growing, exchange the "
-            "cable, then measure again",
-            evidence="counters of sysfs before and after each repeat",
-        )
+    return _of_counters(
+        case,
+        {CounterKind.ERROR},
+        rule="link-errors",
+        severity=Severity.WARNING,
+        counted="the links counted errors",
+        diagnosis="Data arrived damaged or the link failed, and was sent again or lost; which figures that changed is "
+        "not known.",
+        remedy="Look at the counters of both ends (`perfquery`, `ethtool -S`); if they go on growing, exchange the "
+        "cable, then measure again",
+    )
 
 
 def links_were_congested(case: Case) -> Iterator[Finding]:
     """Fires if packets waited, were discarded or were sent again during a repeat: normal under full load."""
-    grown = _grown(case, set(CounterKind) - {CounterKind.ERROR})
+    return _of_counters(
+        case,
+        set(CounterKind) - {CounterKind.ERROR},
+        rule="link-congestion",
+        severity=Severity.INFO,
+        counted="the links counted",
+        diagnosis="Links that are in full use wait. Packets that were discarded or sent again cost time; other jobs on "
+        "the same links can be the cause.",
+        remedy="Compare with repeats on idle links before you compare figures of the network",
+    )
+
+
+def _of_counters(
+    case: Case,
+    kinds: Iterable[CounterKind],
+    *,
+    rule: str,
+    severity: Severity,
+    counted: str,
+    diagnosis: str,
+    remedy: str,
+) -> Iterator[Finding]:
+    """A finding with these words if a counter of these kinds grew."""
+    grown = _grown(case, kinds)
     if grown:
         yield Finding(
-            rule="link-congestion",
-            severity=Severity.INFO,
+            rule=rule,
+            severity=severity,
             devices=_ports(grown),
-            observation=f"During the repeats the links counted: {_listed(grown)}",
-            diagnosis="Links that are in full use wait. Packets that were discarded or sent again cost time; other "
-            "jobs on the same links can be the cause.",
-            remedy="Compare with repeats on idle links before you compare figures of the network",
+            observation=f"During the repeats {counted}: {_listed(grown)}",
+            diagnosis=diagnosis,
+            remedy=remedy,
             evidence="counters of sysfs before and after each repeat",
         )
 

@@ -9,7 +9,7 @@ from math import nan
 
 from seatrial.profiler.cpu_slices import CpuSlices
 from seatrial.profiler.profile import NodeCpu, RankCpu
-from seatrial.profiler.tables.header import CpuUse
+from seatrial.profiler.tables.header import SampledCpu
 from seatrial.profiler.tables.process_table import ProcessTable
 
 
@@ -21,16 +21,7 @@ def rank_cpu(table: ProcessTable, start_s: float | None = None) -> RankCpu | Non
     if use is None or use.wall_s <= 0:
         return None
     return RankCpu(
-        wall_s=use.wall_s,
-        cpu_s=use.cpu_s,
-        delay_s=use.delay_s,
-        voluntary=use.voluntary,
-        involuntary=use.involuntary,
-        minor_faults=use.minor_faults,
-        major_faults=use.major_faults,
-        most_resident_B=use.most_resident_B,
-        throttled_share=use.throttled_share,
-        throttled_s=use.throttled_s,
+        **use.counted(),
         mask=() if right is None else right.mask,
         quota=None if right is None else right.quota,
         slices=None if start_s is None else _slices(table, start_s),
@@ -43,13 +34,13 @@ def _system_s(table: ProcessTable) -> float | None:
     return None if system_ns is None else system_ns / 1e9
 
 
-def _use(table: ProcessTable) -> CpuUse | None:
+def _use(table: ProcessTable) -> SampledCpu | None:
     """Without switches, page faults and throttling if the rank was killed: its samples over time do not have them."""
     samples = () if table.extension is None else table.extension.samples.list
     if table.cpu_use is not None or len(samples) < 2:
         return table.cpu_use
     first, last = samples[0], samples[-1]
-    return CpuUse(
+    return SampledCpu(
         wall_s=(last.at - first.at) / table.ticks_per_s,
         cpu_s=_growth_s(first.cpu_ns, last.cpu_ns),
         delay_s=_growth_s(first.delay_ns, last.delay_ns),

@@ -4,10 +4,12 @@ samples of input, output and CPU time."""
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from enum import IntEnum
 from math import isfinite
 from typing import NamedTuple
 
+from seatrial.profiler.cpu_use import CpuUse
 from seatrial.profiler.profile_io import SystemCall, SystemUse
 
 MAGIC = 0x464F525041534553
@@ -57,25 +59,10 @@ class IoCounters(NamedTuple):
     cancelled_B: int
 
 
-class CpuUse(NamedTuple):
-    """CPU time between two samples of a process, and what its node did meanwhile; None where the kernel did not report
-    it.
+@dataclass(frozen=True, slots=True)
+class SampledCpu(CpuUse):
+    """CPU time between two samples of a process, and what all CPUs of its node did meanwhile."""
 
-    `delay_s` is the time that threads were ready to run, but not running; `throttled_s` the time that the control group
-    with the smallest quota was throttled, and `throttled_share` the share of its periods in which it was. `node_busy_s`
-    and `node_steal_s` are those of all CPUs of the node. `most_resident_B` is since the start.
-    """
-
-    wall_s: float
-    cpu_s: float | None
-    delay_s: float | None
-    voluntary: int | None
-    involuntary: int | None
-    minor_faults: int | None
-    major_faults: int | None
-    most_resident_B: int | None
-    throttled_s: float | None
-    throttled_share: float | None
     node_busy_s: float | None
     node_steal_s: float | None
 
@@ -187,7 +174,7 @@ def io_counters(fields: tuple[int, ...]) -> IoCounters | None:
     return IoCounters(at_ns / 1e9, *counters) if at_ns else None
 
 
-def cpu_use(first: tuple[int, ...], last: tuple[int, ...]) -> CpuUse | None:
+def cpu_use(first: tuple[int, ...], last: tuple[int, ...]) -> SampledCpu | None:
     """The growth of the counters; None if a sample is missing. A counter that shrank counts as unreported."""
     if not first[0] or not last[0]:
         return None
@@ -199,7 +186,7 @@ def cpu_use(first: tuple[int, ...], last: tuple[int, ...]) -> CpuUse | None:
     cpu, delay, voluntary, involuntary, minor, major, _, throttled, throttled_periods, periods, busy, steal = grown
     most_resident_B = last[7] if last[7] != _UNREPORTED else None
     share = throttled_periods / periods if throttled_periods is not None and periods else None
-    return CpuUse(
+    return SampledCpu(
         wall_s=(last[0] - first[0]) / 1e9,
         cpu_s=_seconds(cpu),
         delay_s=_seconds(delay),

@@ -31,11 +31,11 @@ from seatrial.profiler.tables.header import (
     SLOTS,
     VERSION,
     CpuRight,
-    CpuUse,
     DamageError,
     Family,
     Header,
     IoCounters,
+    SampledCpu,
     State,
     cpu_right,
     cpu_use,
@@ -159,7 +159,7 @@ class ProcessTable:
     io_first: IoCounters | None = None
     io_last: IoCounters | None = None
     io_error: int = 0
-    cpu_use: CpuUse | None = None
+    cpu_use: SampledCpu | None = None
     cpu_right: CpuRight | None = None
     system_uses: tuple[SystemUse, ...] | None = None
     initialized_s: float | None = None

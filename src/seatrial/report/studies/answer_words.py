@@ -345,7 +345,7 @@ def _at(settings: object) -> str:
 def _value(name: str, value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return setting_number(name, value)
-    return written(name, value)  # type: ignore[arg-type]
+    return written(name, value)  # type: ignore[arg-type]  # settings have no other values
 
 
 # Lists
