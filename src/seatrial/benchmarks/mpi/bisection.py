@@ -95,8 +95,8 @@ BENCHMARK = Benchmark(
             "half",
             ParameterKind.TEXT,
             _BY_RANK,
-            "nodes of one half of bisection 0, such as n[1-4]+n7, those of a switch for its uplinks; ranks: the first half "
-            "of the ranks",
+            "nodes of one half of bisection 0, such as n[1-4]+n7 (those of a switch: its uplinks); ranks: the first "
+            "half of the ranks",
             words=(_BY_RANK,),
         ),
         Parameter(
