@@ -111,8 +111,8 @@ class ScreenedOutlierJson(OutlierJson):
 
 @shape(PairSampling)
 class PairSamplingJson(TypedDict):
-    """Which of all pairs of ranks were measured: `share` of them, by rounds of a tournament; `tells_ranks`: each rank met
-    enough others to distinguish a slow rank from a slow pair."""
+    """Which of all pairs of ranks were measured: `share` of them, by rounds of a tournament; `tells_ranks`: each rank
+    met enough others to distinguish a slow rank from a slow pair."""
 
     experiment: Annotated[str, GIVEN]
     pairs: Annotated[int, Keywords(minimum=0)]
