@@ -1,8 +1,9 @@
-"""mpi.bisection, mpi.incast and mpi.background: their figures, each for real on each MPI, and planted faults."""
+"""mpi.bisection, mpi.incast, mpi.subset-alltoall, mpi.background: their figures on each MPI, and planted faults."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from engine.harness import make_ready, run_one
@@ -12,7 +13,9 @@ from made_up import facts, made_up_machine
 from seatrial.benchmarks.mpi.background import BENCHMARK as BACKGROUND
 from seatrial.benchmarks.mpi.bisection import BENCHMARK as BISECTION
 from seatrial.benchmarks.mpi.incast import BENCHMARK as INCAST
+from seatrial.benchmarks.mpi.subset_alltoall import BENCHMARK as SUBSETS
 from seatrial.environments.mpi import find_mpis
+from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.outcome import State
@@ -22,10 +25,14 @@ from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 
 MPIS = [mpi.name for mpi in find_mpis()]
-BENCHMARKS = {"bisection": BISECTION, "incast": INCAST, "background": BACKGROUND}
-LEAST_RANKS = {"bisection": 2, "incast": 3, "background": 4}
+BENCHMARKS = {"bisection": BISECTION, "incast": INCAST, "background": BACKGROUND, "subsets": SUBSETS}
+LEAST_RANKS = {"bisection": 2, "incast": 3, "background": 4, "subsets": 2}
 # Ranks that share CPUs with other work take seconds for a window of the default messages.
-SMALL = {"background": {"background_B": "32KiB", "window": "2"}}
+SMALL = {
+    "background": {"background_B": "32KiB", "window": "2"},
+    "incast": {"receiver": "3"},
+    "subsets": {"size_B": "4KiB", "members": "spread"},
+}
 
 
 @pytest.fixture
@@ -59,8 +66,48 @@ def test_the_slowdown_is_the_loaded_time_over_the_quiet_one() -> None:
 def test_the_links_of_all_nodes_bound_the_bisection_of_the_rank_numbers_and_no_other() -> None:
     machine = Machine("m", (Device("nic-0", DeviceKind.NIC, "n0", facts=facts(rate=12.5e9)),))
     samples = [Sample("bandwidth", 0, 1.0, {"bytes": 1e9}, point={"bisection": k}) for k in (0, 1)]
-    limits = [r.limit for r in readings(BISECTION, machine, {"ranks": 8, "nodes": 4}, samples)]
+    limits = [r.limit for r in readings(BISECTION, machine, {"ranks": 8, "nodes": 4, "half": "ranks"}, samples)]
     assert [limit.value for limit in limits if limit is not None] == [50e9, None]
+
+
+def test_the_links_of_a_subset_bound_its_exchange_where_each_rank_has_a_node() -> None:
+    machine = Machine("m", (Device("nic-0", DeviceKind.NIC, "n0", facts=facts(rate=12.5e9)),))
+    samples = [Sample("bandwidth", 0, 1.0, {"bytes": 1e9}, point={"subset": 0})]
+    for nodes, limit in ((8, 50e9), (4, None), (1, None)):
+        (reading,) = readings(SUBSETS, machine, {"ranks": 8, "nodes": nodes, "subset": 4}, samples)
+        assert reading.limit is not None and reading.limit.value == limit
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "reason"),
+    [
+        ("incast", {"receiver": "4"}, "receiver=4: ranks are numbered from 0 to 3"),
+        ("subsets", {"subset": "5"}, "subset=5: there are only 4 ranks"),
+    ],
+)
+def test_what_means_nothing_is_skipped(name: str, settings: dict[str, str], reason: str) -> None:
+    values = {key: [value] for key, value in settings.items()}
+    (point,) = plan_points([BENCHMARKS[name].name], values, made_up_machine(cores=4))
+    assert point.refusal is not None and point.refusal.reason == reason
+
+
+def test_a_list_of_nodes_that_is_not_valid_is_a_wrong_use() -> None:
+    for half in ("n[1-", "n[2-1]", "a b"):
+        with pytest.raises(UsageError, match="half: "):
+            plan_points(["mpi.bisection"], {"half": [half]}, made_up_machine(cores=4))
+    (point,) = plan_points(["mpi.bisection"], {"half": ["n[1-2]+m7"]}, made_up_machine(cores=4))
+    assert "--half n1,n2,m7" in " ".join(BISECTION.program.arguments(point.parameters))
+
+
+@pytest.mark.real
+@pytest.mark.parallel
+def test_nodes_that_have_all_ranks_are_no_half(folder: ResultsFolder, live_machine: Machine) -> None:
+    if not MPIS:
+        pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
+    for half, reason in ((gethostname(), "all ranks run"), ("no-such-node", "no rank runs")):
+        settings = {"ranks": "2", "oversubscribe": "true", "half": half}
+        record = run_one(make_ready(BISECTION, live_machine, folder, mpi=MPIS[0], **settings), live_machine, folder)
+        assert record.outcome.state is State.SKIPPED and record.outcome.reason.startswith(reason), record.outcome
 
 
 @pytest.mark.real
@@ -81,6 +128,9 @@ def test_its_figures_are_there(name: str, mpi: str, folder: ResultsFolder, live_
         assert len(values["bandwidth"]) == 5 and values["worst"][0] <= values["median"][0]
     if name == "incast":
         assert 0 <= values["fairness"][0] <= 1
+        assert {sample.extra["slowest"] for sample in record.samples} <= {0, 1, 2, 4}, "all but the receiver"
+    if name == "subsets":
+        assert len(values["bandwidth"]) == 2 and values["slowest"][0] <= max(values["bandwidth"])
 
 
 FAULTS: dict[str, tuple[Benchmark, Edits, str]] = {
@@ -90,6 +140,9 @@ FAULTS: dict[str, tuple[Benchmark, Edits, str]] = {
                                      "send(sent % window_, bytes_ - (PLANTED ? 1 : 0))")}, "wrong_bytes"),
     "incast, another message": (INCAST, {"incast.cpp": ("Isend(message(slot)", "Isend(message(PLANTED ? 0 : slot)")},
                                 "wrong_bytes"),
+    "subsets, other data": (SUBSETS, {"subset_alltoall.cpp": (
+        "settings_.bytes}, pattern_of(member_, other));",
+        "settings_.bytes}, pattern_of(member_, PLANTED ? 0 : other));")}, "wrong_bytes"),
     "background, a byte less": (BACKGROUND, {"background.cpp": ("MPI_Send(sent_.data(), static_cast<int>(bytes_)",
                                              "MPI_Send(sent_.data(), static_cast<int>(bytes_) - (PLANTED ? 1 : 0)")},
                                "wrong_bytes"),

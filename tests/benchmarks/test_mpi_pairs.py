@@ -16,7 +16,8 @@ from made_up import facts, made_up_machine
 from seatrial.analysis.results import all_results
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.pairs import BENCHMARK as PAIRS
-from seatrial.benchmarks.mpi.pairs import all_rounds, chosen_pairs, pairs_of_round, rounds_by_spread
+from seatrial.benchmarks.mpi.pairs import chosen_pairs
+from seatrial.benchmarks.mpi.tournament import all_rounds, pairs_of_round, rounds_by_spread, sampled_pairs, seats
 from seatrial.engine.ready import Ready
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.limit import Basis
@@ -59,20 +60,37 @@ def plan(machine: Machine, **settings: str) -> Point:
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8, 9, 64, 101])
-def test_in_all_rounds_every_two_meet_once(ranks: int) -> None:
+@pytest.mark.parametrize("seed", [0, 1])
+def test_in_all_rounds_every_two_meet_once(ranks: int, seed: int) -> None:
     assert sorted(rounds_by_spread(ranks)) == list(range(all_rounds(ranks)))
-    params = {"ranks": ranks, "rounds": all_rounds(ranks)}
+    params = {"ranks": ranks, "seed": seed, "rounds": all_rounds(ranks)}
     assert list(chosen_pairs(params)) == list(combinations(range(ranks), 2))
     for number in range(all_rounds(ranks)):
-        played = [rank for pair in pairs_of_round(ranks, number) for rank in pair]
+        played = [rank for pair in pairs_of_round(ranks, seed, number) for rank in pair]
         assert len(played) == len(set(played)) == ranks - ranks % 2
 
 
 def test_some_rounds_hold_partners_near_and_far() -> None:
-    pairs = chosen_pairs({"ranks": 1024, "rounds": 8})
+    pairs = sampled_pairs(1024, seed=1, rounds=8)
     assert set(Counter(rank for pair in pairs for rank in pair).values()) == {8}
     far = sum(b - a > 512 for a, b in pairs)
     assert 0.15 < far / len(pairs) < 0.35  # a quarter of all pairs
+    assert len(set(pairs) & set(sampled_pairs(1024, seed=2, rounds=8))) < 0.05 * len(pairs)
+
+
+def test_one_round_couples_a_switch_with_most_others() -> None:
+    """40 nodes on each of 25 switches, numbered switch after switch: each meets 40 nodes, drawn from all switches."""
+    met = {
+        (switch, other)
+        for pair in sampled_pairs(1000, seed=1, rounds=1)
+        for switch, other in (sorted(rank // 40 for rank in pair),)
+    }
+    assert len(met) > 0.75 * 25 * 26 / 2
+
+
+def test_ten_thousand_ranks_have_a_schedule_too() -> None:
+    assert sorted(seats(10_000, 7)) == list(range(10_000))
+    assert len(sampled_pairs(10_000, seed=7, rounds=4)) == 20_000
 
 
 @pytest.mark.parametrize(
@@ -82,7 +100,8 @@ def test_some_rounds_hold_partners_near_and_far() -> None:
         (2, EIGHT, {"ranks": 8, "rounds": 7, "at_once": 1}),
         (16, {}, {"ranks": 16, "rounds": 15, "at_once": 1}),
         (64, {}, {"ranks": 64, "rounds": 63, "at_once": 32}),
-        (1024, {}, {"ranks": 1024, "rounds": 8, "at_once": 512}),
+        (1024, {}, {"ranks": 1024, "rounds": 8, "at_once": 512, "seed": 1}),
+        (10_000, {}, {"ranks": 10_000, "rounds": 4, "at_once": 5000}),
         (64, {"at_once": "1"}, {"ranks": 64, "rounds": 16, "at_once": 1}),
         (128, {"rounds": "all"}, {"ranks": 128, "rounds": 127, "at_once": 64}),
     ],
@@ -206,3 +225,23 @@ def test_many_pairs_at_once(folder, live_machine) -> None:
     assert record.outcome.is_ok, record.outcome
     pairs = {(sample.point["a"], sample.point["b"]) for sample in record.samples}
     assert pairs == set(combinations(range(5), 2))
+
+
+@pytest.mark.real
+@pytest.mark.parallel
+def test_the_record_states_the_sample_and_the_round_of_each_pair(folder, live_machine, monkeypatch) -> None:
+    if not MPIS:
+        pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
+    monkeypatch.setattr("seatrial.benchmarks.mpi.pairs._SLICE_S", 0.0)
+    settings = {"ranks": "7", "oversubscribe": "true", "rounds": "3", "seed": "9"}
+    record = run_one(make_ready(PAIRS, live_machine, folder, mpi=MPIS[0], **settings), live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    measured: dict[int, set[object]] = {}
+    for sample in record.samples:
+        measured.setdefault(sample.extra["round"], set()).add((sample.point["a"], sample.point["b"]))
+    rounds = rounds_by_spread(7)[:3]
+    assert measured == {number: set(pairs_of_round(7, 9, number)) for number in rounds}
+    assert record.seen["notes"]["sampling"] == {
+        **{"seed": 9, "rounds": 3, "of_rounds": 7, "pairs": 9, "of_pairs": 21},
+        **{"least_partners": 2, "most_partners": 3},
+    }

@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from statistics import median
 
 from seatrial.analysis.experiment_figures import in_time
+from seatrial.analysis.pair_sampling import pair_sampling
 from seatrial.benchmarks.cpu.linebounce import distance
 from seatrial.model.benchmark import Benchmark, Better, Figure
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
 from seatrial.model.outlier import Outlier, Screening
+from seatrial.model.pair_sampling import FEWEST_PARTNERS
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
@@ -32,8 +34,6 @@ FALSE_ALARM_RATE = 0.01
 """Of all pairs and ranks of an experiment together."""
 LEAST_SLOWNESS = 0.1
 """A pair that is slower than its kind by less than this is not reported, even if significant."""
-_FEWEST_PARTNERS = 3
-"""A rank with fewer measured pairs cannot be distinguished from a slow one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def screened_pairs(
     families = [
         family for figure in benchmark.figures for family in _families(figure, repeats, kind_of, is_alone=is_alone)
     ]
-    n = len({pair for family in families for pair in family.slowness})
+    measured = {pair for family in families for pair in family.slowness}
     able = [family for family in families if _is_enough(list(family.slowness.values()))]
     each = false_alarm_rate / max(1, 2 * len(able))
     found: list[Outlier] = []
@@ -100,7 +100,8 @@ def screened_pairs(
             )
     found.sort(key=lambda outlier: (-outlier.sureness, -max(outlier.ratio, 1.0 / outlier.ratio)))
     why_not = _why_not(families, able)
-    return Screening(tuple(found), n, "pairs of ranks", false_alarm_rate, why_not, is_inconclusive=not able)
+    sampling = pair_sampling(measured, experiment.parameters)
+    return Screening(tuple(found), len(measured), "pairs of ranks", false_alarm_rate, why_not, not able, sampling)
 
 
 def _why_not(families: Sequence[PairTimes], able: Sequence[PairTimes]) -> str:
@@ -128,7 +129,7 @@ def _slow_ranks(family: PairTimes, rate: float, least: float) -> dict[int, Outly
     for pair, slowness in family.slowness.items():
         for rank in pair:
             own.setdefault(rank, []).append(slowness)
-    ranks = [rank for rank, pairs in own.items() if len(pairs) >= _FEWEST_PARTNERS]
+    ranks = [rank for rank, pairs in own.items() if len(pairs) >= FEWEST_PARTNERS]
     groups = [[median(repeat) for repeat in zip(*own[rank], strict=True)] for rank in ranks]
     found = {ranks[outlying.index]: outlying for outlying in _slow(groups, rate, least)}
     # Nearly all pairs of the rank must be slow; otherwise the slow pairs are reported.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seatrial.model.pair_sampling import PairSampling
 from seatrial.model.parameter import Value
 
 
@@ -74,7 +75,7 @@ class ScreenResult:
 class Screening:
     """The result of screening the values of one experiment: `n` were tested, of which `outliers` deviate at the
     family-wise `false_alarm_rate`. `why_not` says which values could not be tested, and why; `is_inconclusive`: none
-    could."""
+    could. `sampling` says which of all pairs were measured, if that is known."""
 
     outliers: tuple[Outlier, ...]
     n: int
@@ -82,3 +83,4 @@ class Screening:
     false_alarm_rate: float
     why_not: str = ""
     is_inconclusive: bool = False
+    sampling: PairSampling | None = None

@@ -48,6 +48,18 @@ std::string_view Arguments::choice(std::string_view name, std::string_view fallb
   return text;
 }
 
+std::vector<std::string> Arguments::words(std::string_view name) {
+  std::vector<std::string> words;
+  const auto text = find(name);
+  if (text)
+    for_each_item(*text, [&](std::string_view item) {
+      if (item.empty())
+        refuse(name, *text, "a list of words");
+      words.emplace_back(item);
+    });
+  return words;
+}
+
 std::vector<int> Arguments::cpus(std::string_view name) {
   const auto text = required(name);
   std::vector<int> cpus;

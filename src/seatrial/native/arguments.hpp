@@ -44,6 +44,9 @@ public:
   [[nodiscard]] std::string_view choice(std::string_view name, std::string_view fallback,
                                         std::initializer_list<std::string_view> accepted);
 
+  // The items of a comma-separated list, none of them empty; none if the argument is missing.
+  [[nodiscard]] std::vector<std::string> words(std::string_view name);
+
   // Distinct CPU numbers in the order given: the kernel's list format, `0,2-3`.
   [[nodiscard]] std::vector<int> cpus(std::string_view name);
 

@@ -7,6 +7,7 @@
 
 #include "clock_step.hpp"
 #include "failure.hpp"
+#include "host_name.hpp"
 #include "isa.hpp"
 #include "libraries.hpp"
 
@@ -16,16 +17,6 @@ namespace seatrial {
 [[gnu::weak]] const char* build_key() noexcept {
   return "";
 }
-
-namespace {
-
-std::string host_name() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
-} // namespace
 
 json::Object hello_event(std::string_view name, const std::vector<std::vector<int>>& cpus, int rank,
                          int ranks) {

@@ -1,8 +1,9 @@
 // mpi.bisection: the bandwidth between two halves of the ranks when all exchange at once.
 //
 // Rank i of one half and rank i of the other send each other windows of messages. The first
-// bisection pairs rank i with i + ranks / 2; the others assign ranks to halves at random, with a
-// fixed seed. Samples of all bisections are interleaved. A sample ends with its slowest pair.
+// bisection pairs rank i with i + ranks / 2, or the ranks on the nodes of --half with those on
+// others; the rest assign ranks to halves at random, with a fixed seed. Samples of all bisections
+// are interleaved. A sample ends with its slowest pair.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,8 @@
 
 #include "clock.hpp"
 #include "clock_step.hpp"
+#include "failure.hpp"
+#include "host_name.hpp"
 #include "mpi/exchange.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/mpi.hpp"
@@ -34,33 +37,72 @@ struct Settings {
   std::size_t bytes;
   std::size_t window;
   std::size_t bisections;
-  bool shares; // ranks share CPUs
+  bool shares;                   // ranks share CPUs
+  std::vector<std::string> half; // nodes of one half of the first bisection; empty: by rank
 };
 
 Settings prepare(Arguments& arguments) {
   return {.bytes = arguments.number<std::size_t>("--bytes", 1 << 20, 1, std::size_t{1} << 30),
           .window = arguments.number<std::size_t>("--window", 4, 1, 1 << 16),
           .bisections = arguments.number<std::size_t>("--bisections", 5, 1, 1 << 16),
-          .shares = arguments.flag("--shares", false)};
+          .shares = arguments.flag("--shares", false),
+          .half = arguments.words("--half")};
 }
 
-// The rank's partner; none for the rank left over.
-int partner_in(std::size_t bisection, int rank, int ranks) {
-  std::vector<int> dealt(static_cast<std::size_t>(ranks));
-  std::iota(dealt.begin(), dealt.end(), 0);
+// The ranks of one half, then those of the other.
+struct Deal {
+  std::vector<int> ranks;
+  std::size_t first_half;
+
+  // Pairs of a rank of each half; with halves of different sizes some ranks are left over.
+  [[nodiscard]] std::size_t pairs() const {
+    return std::min(first_half, ranks.size() - first_half);
+  }
+
+  // The partner of a rank; none for one that is left over.
+  [[nodiscard]] int partner_of(int rank) const {
+    const auto place = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+    if (place < pairs())
+      return ranks[place + first_half];
+    if (place >= first_half && place < first_half + pairs())
+      return ranks[place - first_half];
+    return no_rank;
+  }
+};
+
+// Collective. Throws Skip on all ranks if the nodes of `half` have all ranks, or none.
+Deal deal_by_nodes(int ranks, const std::vector<std::string>& half) {
+  const int mine = std::ranges::find(half, host_name()) != half.end() ? 1 : 0;
+  std::vector<int> is_in(static_cast<std::size_t>(ranks));
+  MPI_Allgather(&mine, 1, MPI_INT, is_in.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  Deal dealt{.ranks = {}, .first_half = 0};
+  for (const int wanted : {1, 0})
+    for (int rank = 0; rank < ranks; ++rank)
+      if (is_in[static_cast<std::size_t>(rank)] == wanted)
+        dealt.ranks.push_back(rank);
+  dealt.first_half = static_cast<std::size_t>(std::ranges::count(is_in, 1));
+  if (dealt.pairs() == 0)
+    throw Skip((dealt.first_half == 0 ? "no rank runs" : "all ranks run") +
+               std::string(" on the nodes of `half`: there are no two halves"));
+  return dealt;
+}
+
+Deal dealt_in(std::size_t bisection, int ranks, const std::vector<std::string>& half) {
+  if (bisection == 0 && !half.empty())
+    return deal_by_nodes(ranks, half);
+  Deal dealt{.ranks = std::vector<int>(static_cast<std::size_t>(ranks)),
+             .first_half = static_cast<std::size_t>(ranks / 2)};
+  std::iota(dealt.ranks.begin(), dealt.ranks.end(), 0);
   if (bisection > 0)
-    std::ranges::sort(dealt, {}, [&](int each) {
+    std::ranges::sort(dealt.ranks, {}, [&](int each) {
       return mpi::pattern_word(bisection, static_cast<std::size_t>(each));
     });
-  const auto half = ranks / 2;
-  const auto place = static_cast<int>(std::ranges::find(dealt, rank) - dealt.begin());
-  if (place >= 2 * half)
-    return no_rank;
-  return dealt[static_cast<std::size_t>(place < half ? place + half : place - half)];
+  return dealt;
 }
 
 struct Bisection {
   int partner;
+  std::size_t pairs;
   std::uint64_t windows = 0; // windows per sample
   std::vector<double> elapsed_s;
 };
@@ -108,8 +150,7 @@ private:
 // round.
 void report(mpi::Program& program, const Settings& settings, const std::vector<Bisection>& all) {
   const auto bytes_of = [&](const Bisection& one) {
-    return 2 * static_cast<std::uint64_t>(program.ranks / 2) * one.windows * settings.window *
-           settings.bytes;
+    return 2 * one.pairs * one.windows * settings.window * settings.bytes;
   };
   const auto sample = [&](const char* series, std::size_t which, std::size_t round) {
     return sample_event(series, round, all[which].elapsed_s[round])
@@ -137,8 +178,11 @@ void measure(mpi::Program& program, const Settings& settings) {
   std::vector<Bisection> all;
   for (std::size_t which = 0; which < settings.bisections; ++which) {
     program.at("warm-up of bisection " + std::to_string(which));
-    Bisection one{
-        .partner = partner_in(which, program.rank, program.ranks), .windows = 0, .elapsed_s = {}};
+    const auto dealt = dealt_in(which, program.ranks, settings.half);
+    Bisection one{.partner = dealt.partner_of(program.rank),
+                  .pairs = dealt.pairs(),
+                  .windows = 0,
+                  .elapsed_s = {}};
     halves.run(one.partner, trial_windows);
     one.windows =
         repetitions_lasting(sample_s, mpi::of_first(clock_step_s()), trial_windows,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "clock.hpp"
+#include "failure.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
@@ -30,12 +31,14 @@ struct Settings {
   std::size_t bytes;
   std::size_t window;
   double sample_s;
+  int receiver; // its rank
 };
 
 Settings prepare(Arguments& arguments) {
   return {.bytes = arguments.number<std::size_t>("--bytes", 1 << 18, 1, std::size_t{1} << 30),
           .window = arguments.number<std::size_t>("--window", 2, 1, 1 << 16),
-          .sample_s = arguments.number("--sample", 0.02, 0.001, 3600.0)};
+          .sample_s = arguments.number("--sample", 0.02, 0.001, 3600.0),
+          .receiver = arguments.number("--receiver", 0, 0, mpi::CommonArguments::max_ranks)};
 }
 
 // A sender's pattern: different in each sample, and for each of its messages in flight.
@@ -47,7 +50,7 @@ std::uint64_t pattern_of(std::uint64_t sample, int rank, std::size_t slot) {
 class Sender {
 public:
   Sender(int rank, const Settings& settings)
-      : rank_(rank), bytes_(settings.bytes), window_(settings.window),
+      : rank_(rank), receiver_(settings.receiver), bytes_(settings.bytes), window_(settings.window),
         memory_(settings.bytes * settings.window, false), requests_(window_, MPI_REQUEST_NULL) {}
 
   void run(std::uint64_t sample) {
@@ -55,7 +58,7 @@ public:
       mpi::fill({message(slot), bytes_}, pattern_of(sample, rank_, slot));
     int stopped = 0;
     MPI_Request stop = MPI_REQUEST_NULL;
-    MPI_Irecv(nullptr, 0, MPI_BYTE, 0, stop_tag, MPI_COMM_WORLD, &stop);
+    MPI_Irecv(nullptr, 0, MPI_BYTE, receiver_, stop_tag, MPI_COMM_WORLD, &stop);
     for (std::size_t sent = 0; stopped == 0 || sent < window_; ++sent) {
       send(sent % window_, bytes_);
       if (stopped == 0)
@@ -74,16 +77,23 @@ private:
   // Sends once the previous message in this slot has completed.
   void send(std::size_t slot, std::size_t bytes) {
     MPI_Wait(&requests_[slot], MPI_STATUS_IGNORE);
-    MPI_Isend(message(slot), static_cast<int>(bytes), MPI_BYTE, 0,
+    MPI_Isend(message(slot), static_cast<int>(bytes), MPI_BYTE, receiver_,
               data_tag + static_cast<int>(slot), MPI_COMM_WORLD, &requests_[slot]);
   }
 
   int rank_;
+  int receiver_;
   std::size_t bytes_;
   std::size_t window_;
   Pages memory_;
   std::vector<MPI_Request> requests_;
 };
+
+// The senders are numbered from 0, in the order of their ranks, which skip the receiver.
+int rank_of(std::size_t sender, int receiver) {
+  const auto number = static_cast<int>(sender);
+  return number < receiver ? number : number + 1;
+}
 
 struct Arrived {
   double elapsed_s;
@@ -94,8 +104,8 @@ struct Arrived {
 class Receiver {
 public:
   Receiver(int senders, const Settings& settings)
-      : senders_(static_cast<std::size_t>(senders)), bytes_(settings.bytes),
-        window_(settings.window), sample_s_(settings.sample_s),
+      : senders_(static_cast<std::size_t>(senders)), receiver_(settings.receiver),
+        bytes_(settings.bytes), window_(settings.window), sample_s_(settings.sample_s),
         memory_(settings.bytes * settings.window * senders_, false),
         requests_(senders_ * window_, MPI_REQUEST_NULL), indices_(requests_.size()),
         statuses_(requests_.size()) {}
@@ -114,7 +124,7 @@ public:
       arrived.elapsed_s = seconds(Clock::now() - start);
     }
     for (std::size_t sender = 0; sender < senders_; ++sender)
-      MPI_Send(nullptr, 0, MPI_BYTE, static_cast<int>(sender) + 1, stop_tag, MPI_COMM_WORLD);
+      MPI_Send(nullptr, 0, MPI_BYTE, rank_of(sender, receiver_), stop_tag, MPI_COMM_WORLD);
     while (still_open_ > 0)
       take([](std::size_t) {});
     for (std::size_t place = 0; place < requests_.size(); ++place)
@@ -128,12 +138,12 @@ private:
   std::byte* message(std::size_t place) { return memory_.data() + place * bytes_; }
 
   [[nodiscard]] std::uint64_t pattern_at(std::uint64_t sample, std::size_t place) const {
-    return pattern_of(sample, static_cast<int>(place / window_) + 1, place % window_);
+    return pattern_of(sample, rank_of(place / window_, receiver_), place % window_);
   }
 
   void expect(std::size_t place) {
     MPI_Irecv(message(place), static_cast<int>(bytes_), MPI_BYTE,
-              static_cast<int>(place / window_) + 1, data_tag + static_cast<int>(place % window_),
+              rank_of(place / window_, receiver_), data_tag + static_cast<int>(place % window_),
               MPI_COMM_WORLD, &requests_[place]);
   }
 
@@ -167,6 +177,7 @@ private:
   }
 
   std::size_t senders_;
+  int receiver_;
   std::size_t bytes_;
   std::size_t window_;
   double sample_s_;
@@ -188,18 +199,39 @@ void add_sample(mpi::Program& program, const Settings& settings, std::size_t ind
                         .add("least_bytes", *least * settings.bytes)
                         .add("senders", arrived.messages.size());
   for (const char* series : {"bandwidth", "fairness"})
-    program.add(sample_event(series, index, arrived.elapsed_s)
-                    .add("work", work)
-                    .add("slowest", least - arrived.messages.begin() + 1));
+    program.add(
+        sample_event(series, index, arrived.elapsed_s)
+            .add("work", work)
+            .add("slowest", rank_of(static_cast<std::size_t>(least - arrived.messages.begin()),
+                                    settings.receiver)));
+}
+
+// On rank 0 what arrived at the receiver in each sample; empty on the others.
+std::vector<Arrived> gathered(const std::vector<Arrived>& mine, std::size_t senders) {
+  std::vector<double> numbers;
+  for (const auto& arrived : mine) {
+    numbers.push_back(arrived.elapsed_s);
+    numbers.insert(numbers.end(), arrived.messages.begin(), arrived.messages.end());
+  }
+  std::vector<Arrived> found;
+  for (const auto& of_rank : mpi::gather_lists(numbers))
+    for (auto row = of_rank.begin(); row != of_rank.end();
+         row += static_cast<std::ptrdiff_t>(senders) + 1)
+      found.push_back({.elapsed_s = *row,
+                       .messages = {row + 1, row + 1 + static_cast<std::ptrdiff_t>(senders)}});
+  return found;
 }
 
 void measure(mpi::Program& program, const Settings& settings) {
+  if (settings.receiver >= program.ranks)
+    throw Failure(Exit::usage, "--receiver: no such rank");
   const auto senders = static_cast<std::size_t>(program.ranks - 1);
-  mpi::require_memory(settings.bytes * settings.window * (program.rank == 0 ? senders : 1));
+  const bool receives = program.rank == settings.receiver;
+  mpi::require_memory(settings.bytes * settings.window * (receives ? senders : 1));
   std::vector<Arrived> found;
   std::size_t wrong = 0;
   mpi::Rounds samples(program, min_samples);
-  if (program.rank == 0) {
+  if (receives) {
     Receiver receiver(program.ranks - 1, settings);
     for (std::size_t i = 0; samples.another(i); ++i) {
       program.at("receiving, sample " + std::to_string(i));
@@ -213,9 +245,10 @@ void measure(mpi::Program& program, const Settings& settings) {
       sender.run(i + 1);
     }
   }
-  for (std::size_t i = 0; i < found.size(); ++i)
-    add_sample(program, settings, i, found[i]);
-  program.check("wrong_bytes", static_cast<double>(wrong));
+  const auto all = gathered(found, senders);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    add_sample(program, settings, i, all[i]);
+  program.check("wrong_bytes", mpi::sum(static_cast<double>(wrong)));
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 """mpi.incast: how fast one rank receives when all others send to it at once, and how evenly.
 
-Each sender keeps a window of messages in flight until the time set by the receiver, rank 0, is over. `fairness` is the
+Each sender keeps a window of messages in flight until the time set by the receiver is over. `fairness` is the
 bytes of the slowest sender over the mean of all senders: 1 if all are equal. If ranks share CPUs, it measures the
 operating system's scheduler more than the network.
 """
@@ -29,6 +29,8 @@ def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved_ranks(machine, params)
     if whole(params["ranks"]) < 3:
         raise Skip(f"several senders and a receiver need at least 3 ranks, not {params['ranks']}")
+    if whole(params["receiver"]) >= whole(params["ranks"]):
+        raise Skip(f"receiver={params['receiver']}: ranks are numbered from 0 to {whole(params['ranks']) - 1}")
     return params
 
 
@@ -36,6 +38,7 @@ def _arguments(params: Params) -> list[str]:
     return [
         *("--slice", str(_SLICE_S), "--sample", str(_sample_s(params))),
         *("--bytes", str(params["size_B"]), "--window", str(params["window"])),
+        *("--receiver", str(params["receiver"])),
     ]
 
 
@@ -70,6 +73,7 @@ BENCHMARK = Benchmark(
         OVERSUBSCRIBE,
         Parameter("size_B", ParameterKind.BYTES, 256 << 10, "size of a message", minimum=1),
         Parameter("window", ParameterKind.INTEGER, 2, "messages in flight per sender", minimum=1),
+        Parameter("receiver", ParameterKind.INTEGER, 0, "rank that receives from all others", minimum=0),
     ),
     figures=(
         bandwidth("bytes received", _limit),

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,6 +47,7 @@ struct Kind {
 struct Settings {
   std::vector<Kind> kinds;
   std::vector<int> rounds; // rounds of the tournament to run
+  std::uint64_t seed;      // of its seats
   int at_once;
   bool shares; // ranks share CPUs
 };
@@ -60,6 +62,7 @@ Settings prepare(Arguments& arguments) {
                      .bytes = arguments.number<std::size_t>("--bandwidth", 1 << 20, 1, largest),
                      .visit_s = 1.5e-3}},
           .rounds = arguments.numbers<int>("--rounds", 0, most),
+          .seed = arguments.number<std::uint64_t>("--seed", 1, 0, std::uint64_t{1} << 53),
           .at_once = arguments.number("--at-once", 1, 1, most),
           .shares = arguments.flag("--shares", false)};
 }
@@ -171,8 +174,9 @@ private:
 
 // Runs all visits of one round with one message size, `at_once` at a time.
 void run_round(mpi::Program& program, Player& player, const Settings& settings,
-               const std::vector<std::pair<int, int>>& pairs, std::size_t kind, std::size_t sweep,
+               const mpi::Tournament& tournament, int round, std::size_t kind, std::size_t sweep,
                std::vector<double>& found) {
+  const auto pairs = tournament.pairs(round);
   const auto at_once = static_cast<std::size_t>(settings.at_once);
   const auto& [series, bytes, visit_s] = settings.kinds[kind];
   for (std::size_t first = 0; first < pairs.size(); first += at_once) {
@@ -195,7 +199,7 @@ void run_round(mpi::Program& program, Player& player, const Settings& settings,
                    {static_cast<double>(mine->first), static_cast<double>(mine->second),
                     static_cast<double>(kind), static_cast<double>(sweep),
                     static_cast<double>(visit->trips), static_cast<double>(visit->bursts),
-                    visit->median_s, visit->best_s});
+                    visit->median_s, visit->best_s, static_cast<double>(round)});
     program.at("waiting for other pairs");
     mpi::sleeping_barrier();
   }
@@ -204,7 +208,7 @@ void run_round(mpi::Program& program, Player& player, const Settings& settings,
 // On rank 0: adds a sample for each visit, from the rows that `run_round` appended.
 void report(mpi::Program& program, const Settings& settings,
             const std::vector<std::vector<double>>& all) {
-  constexpr std::size_t columns = 8;
+  constexpr std::size_t columns = 9;
   std::vector<std::array<double, columns>> visits;
   for (const auto& of_rank : all)
     for (auto row = of_rank.begin(); row != of_rank.end(); row += columns)
@@ -219,8 +223,32 @@ void report(mpi::Program& program, const Settings& settings,
                  json::Object().add("a", static_cast<int>(v[0])).add("b", static_cast<int>(v[1])))
             .add("work", json::Object().add("ops", 2 * trips).add("bytes", 2 * trips * kind.bytes))
             .add("best_s", v[7])
-            .add("bursts", static_cast<std::uint64_t>(v[5])));
+            .add("bursts", static_cast<std::uint64_t>(v[5]))
+            .add("round", static_cast<int>(v[8])));
   }
+}
+
+// Which pairs of all that there are this run measures: those of `rounds` of the tournament.
+void note_sampling(mpi::Program& program, const Settings& settings,
+                   const mpi::Tournament& tournament) {
+  const auto ranks = static_cast<std::uint64_t>(program.ranks);
+  std::vector<std::uint64_t> partners(ranks);
+  for (const int round : settings.rounds)
+    for (const auto& [a, b] : tournament.pairs(round)) {
+      ++partners[static_cast<std::size_t>(a)];
+      ++partners[static_cast<std::size_t>(b)];
+    }
+  const auto [least, most] = std::ranges::minmax(partners);
+  program.note(
+      "sampling",
+      json::Object()
+          .add("seed", settings.seed)
+          .add("rounds", settings.rounds.size())
+          .add("of_rounds", tournament.rounds())
+          .add("pairs", std::accumulate(partners.begin(), partners.end(), std::uint64_t{0}) / 2)
+          .add("of_pairs", ranks * (ranks - 1) / 2)
+          .add("least_partners", least)
+          .add("most_partners", most));
 }
 
 void measure(mpi::Program& program, const Settings& settings) {
@@ -237,11 +265,13 @@ void measure(mpi::Program& program, const Settings& settings) {
     program.note("seats", cpu_pair->cpus());
   }
   Player player(program.rank, {sent.data(), received.data()}, std::move(cpu_pair));
-  const mpi::Tournament tournament(program.ranks);
+  const mpi::Tournament tournament(program.ranks, settings.seed);
   for (const int round : settings.rounds)
     if (round >= tournament.rounds())
       throw Failure(Exit::usage,
                     "--rounds: no such round in the tournament: " + std::to_string(round));
+  if (program.rank == 0)
+    note_sampling(program, settings, tournament);
   std::vector<double> found;
   mpi::Rounds sweeps(program, min_sweeps);
   for (std::size_t sweep = 0; sweeps.another(sweep); ++sweep) {
@@ -251,7 +281,7 @@ void measure(mpi::Program& program, const Settings& settings) {
     });
     for (std::size_t kind = 0; kind < settings.kinds.size(); ++kind)
       for (const int round : rounds)
-        run_round(program, player, settings, tournament.pairs(round), kind, sweep, found);
+        run_round(program, player, settings, tournament, round, kind, sweep, found);
   }
   report(program, settings, mpi::gather_lists(found));
   program.check("wrong_bytes", mpi::sum(static_cast<double>(player.wrong())));

@@ -1,9 +1,9 @@
 """mpi.pairs: find slow pairs of ranks, slow ranks and slow nodes.
 
-Each pair of ranks meets in one round of a round-robin tournament (the circle method; native/mpi/tournament.hpp). 1,024
-ranks have 523,776 pairs, so large runs measure only the first `rounds` rounds in the order of `rounds_by_spread`. In
-each round every rank has one partner (one rank is idle if their number is odd), so all ranks are measured equally
-often, with near and distant partners.
+Each pair of ranks meets in one round of a round-robin tournament (`tournament`). 1,024 ranks have 523,776 pairs, so
+large runs measure a sample: `rounds` rounds, in the order of `rounds_by_spread`, with seats shuffled by `seed`. In each
+round every rank has one partner (one rank is idle if their number is odd), so all ranks are measured equally often,
+with near and distant partners. The record states the sample (note `sampling`), and for each measurement its round.
 
 `at_once=1` measures one pair at a time; several pairs at once show the fabric under load. Ranks that are not being
 measured sleep. If ranks share CPUs, the measured two are bound to two CPUs of different cores, the same for every
@@ -13,22 +13,19 @@ pair.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from math import gcd
 from pathlib import Path
 
 from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.tournament import Pair, all_rounds, rounds_by_spread, sampled_pairs
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.role import Role
 from seatrial.model.sample import Sample
-
-Pair = tuple[int, int]
 
 _SLICE_S = 0.25
 _LEAST_SWEEPS = 5
@@ -41,43 +38,15 @@ _ALONE_TO = 16
 _MOST_ALONE = 512
 _MOST_TOGETHER = 4096
 """Pairs that `rounds=auto` takes at most, one at a time and many at once."""
+_LEAST_TOGETHER = 4
+"""Rounds that `rounds=auto` takes at least, many pairs at once: of fewer, a slow rank looks like a slow pair."""
 _MOST_RECORDED = 25_000
 """Pairs whose samples fit in a record."""
 
 
-def all_rounds(ranks: int) -> int:
-    """The rounds in which every two of so many ranks meet once."""
-    return ranks - 1 + ranks % 2
-
-
-@cache
-def rounds_by_spread(ranks: int) -> tuple[int, ...]:
-    """All rounds, such that any first few are spread evenly over them: steps of about the golden section."""
-    count = all_rounds(ranks)
-    step = max(1, round(0.618034 * count))
-    while gcd(step, count) != 1:
-        step += 1
-    return tuple(k * step % count for k in range(count))
-
-
-def pairs_of_round(ranks: int, number: int) -> tuple[Pair, ...]:
-    """The pairs (a, b), a < b, of a round: those whose sum is its number modulo the rounds, and the last player with
-    the one who would meet himself."""
-    count = all_rounds(ranks)
-    found: list[Pair] = []
-    for a in range(ranks):
-        b = (number - a) % count if a < count else a
-        b = count if a == b else b
-        if a < b < ranks:
-            found.append((a, b))
-    return tuple(found)
-
-
 def chosen_pairs(params: Params) -> tuple[Pair, ...]:
     """The pairs that a resolved point measures, ascending."""
-    ranks = whole(params["ranks"])
-    rounds = rounds_by_spread(ranks)[: whole(params["rounds"])]
-    return tuple(sorted(pair for number in rounds for pair in pairs_of_round(ranks, number)))
+    return sampled_pairs(whole(params["ranks"]), whole(params["seed"]), whole(params["rounds"]))
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
@@ -97,8 +66,8 @@ def _prepare(machine: Machine, params: Params) -> Params:
         raise Skip(f"{ranks} ranks form {side_by_side} pairs at once, not {at_once}")
     match params["rounds"]:
         case "auto":
-            most = _MOST_ALONE if at_once == 1 else _MOST_TOGETHER
-            rounds = min(all_rounds(ranks), max(1, most // side_by_side))
+            least, most = (1, _MOST_ALONE) if at_once == 1 else (_LEAST_TOGETHER, _MOST_TOGETHER)
+            rounds = min(all_rounds(ranks), max(least, most // side_by_side))
         case "all":
             rounds = all_rounds(ranks)
         case number:
@@ -121,6 +90,7 @@ def _arguments(params: Params) -> list[str]:
     rounds = rounds_by_spread(whole(params["ranks"]))[: whole(params["rounds"])]
     return [
         *("--slice", str(_SLICE_S), "--rounds", ",".join(map(str, rounds)), "--at-once", str(params["at_once"])),
+        *("--seed", str(params["seed"])),
         *("--latency", str(params["latency_B"]), "--bandwidth", str(params["bandwidth_B"])),
         *("--shares", "1" if params["oversubscribe"] else "0"),
     ]
@@ -176,6 +146,13 @@ BENCHMARK = Benchmark(
             "else all",
             words=("auto", "all"),
             minimum=1,
+        ),
+        Parameter(
+            "seed",
+            ParameterKind.INTEGER,
+            1,
+            "shuffles the ranks in the tournament: with few rounds, another seed measures other pairs",
+            minimum=0,
         ),
         Parameter("latency_B", ParameterKind.BYTES, 8, "message size for the latency", minimum=1),
         Parameter("bandwidth_B", ParameterKind.BYTES, 1 << 20, "message size for the bandwidth", minimum=1),

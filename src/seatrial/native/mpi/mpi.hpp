@@ -11,7 +11,7 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
-#include <unistd.h>
+#include "host_name.hpp"
 
 namespace seatrial::mpi {
 
@@ -79,9 +79,9 @@ template <typename T>
 
 // On rank 0 the host of every rank; empty on the others.
 [[nodiscard]] inline std::vector<std::string> gather_hosts() {
-  constexpr int length = 256;
+  constexpr int length = static_cast<int>(max_host_name);
   char mine[length] = {};
-  gethostname(mine, length - 1);
+  host_name().copy(mine, length - 1);
   const bool is_first = world_rank() == 0;
   std::vector<char> all(is_first ? static_cast<std::size_t>(world_size()) * length : 0);
   MPI_Gather(mine, length, MPI_CHAR, all.data(), length, MPI_CHAR, 0, MPI_COMM_WORLD);

@@ -25,6 +25,7 @@ from seatrial.model.json_shape import (
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.outcome import State
 from seatrial.model.outlier import Outlier
+from seatrial.model.pair_sampling import PairSampling
 from seatrial.model.trial import Trial
 from seatrial.model.units import Unit
 from seatrial.report.documents.compare import OutlierJson, StudyJson
@@ -108,6 +109,23 @@ class ScreenedOutlierJson(OutlierJson):
     experiment: Annotated[str, GIVEN]
 
 
+@shape(PairSampling)
+class PairSamplingJson(TypedDict):
+    """Which of all pairs of ranks were measured: `share` of them, by rounds of a tournament; `tells_ranks`: each rank
+    met enough others to distinguish a slow rank from a slow pair."""
+
+    experiment: Annotated[str, GIVEN]
+    pairs: Annotated[int, Keywords(minimum=0)]
+    of_pairs: _OneOrMore
+    share: Annotated[float, Keywords(minimum=0, maximum=1)]
+    least_partners: Annotated[int, Keywords(minimum=0)]
+    most_partners: Annotated[int, Keywords(minimum=0)]
+    seed: int | None
+    rounds: int | None
+    of_rounds: int | None
+    tells_ranks: bool
+
+
 @shape(Verdict)
 class TrialAnswerJson(TypedDict):
     """What is right, what is wrong and what to do next; counts of experiments."""
@@ -128,6 +146,7 @@ class ResultsJson(TypedDict):
     environments: dict[str, dict[str, object]]
     experiments: list[ExperimentJson]
     outliers: NotRequired[Annotated[list[ScreenedOutlierJson], "present if pairs were screened; empty: none is slow"]]
+    sampling: NotRequired[Annotated[list[PairSamplingJson], "present if pairs of ranks were measured"]]
     study: NotRequired[StudyJson]
     answer: NotRequired[Annotated[TrialAnswerJson, "of the standard trial"]]
 
@@ -136,7 +155,7 @@ def results_document(
     results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]], trial: Trial | None = None
 ) -> ResultsJson:
     """The document of CONTRACT. In addition to the contract: `outliers`, in the form of `compare`, with the id of their
-    experiment; `answer` if this is the standard trial."""
+    experiment; `sampling` of pairs of ranks; `answer` if this is the standard trial."""
     document = ResultsJson(
         schema="seatrial.results/1",
         environments={key: dict(document) for key, document in environments.items()},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.model.outlier import FleetSpread, MeasureAgain, Outlier, Screening, ScreenResult
+from seatrial.model.pair_sampling import PairSampling
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.effect import signed
 from seatrial.report.units import NO_VALUE, count, settings
@@ -78,7 +79,24 @@ def screening_lines(screening: Screening | None) -> list[str]:
         lines = [f"none of {screening.n} {screening.of} is slow"]
     if lines:
         lines[-1] += f"; false alarms in {rate} of cases where all are alike"
-    return [*lines, *([f"no conclusion: {screening.why_not}"] if screening.why_not else [])]
+    lines += [f"no conclusion: {screening.why_not}"] if screening.why_not else []
+    if screening.sampling is not None and screening.sampling.pairs < screening.sampling.of_pairs:
+        lines.append(sampling_words(screening.sampling))
+    return lines
+
+
+def sampling_words(sampling: PairSampling) -> str:
+    """Which pairs of all were measured, and what that can show."""
+    least, most = sampling.least_partners, sampling.most_partners
+    partners = f"{least}" if least == most else f"{least} to {most}"
+    rounds = "" if sampling.rounds is None else f", {sampling.rounds} of {sampling.of_rounds} rounds"
+    seed = "" if sampling.seed is None else f", seed {sampling.seed}"
+    few = "" if sampling.tells_ranks else ": too few to distinguish a slow rank from a slow pair"
+    share = f"{sampling.share * 100:.3g} %"
+    return (
+        f"a sample of {sampling.pairs} of {sampling.of_pairs} pairs ({share}{rounds}{seed}); each rank met {partners} "
+        f"others{few}; a single slow pair is in the sample with a chance of {share}"
+    )
 
 
 def slow_words(one: Outlier) -> str:

@@ -1,0 +1,44 @@
+"""Which of all pairs of ranks a run measured, and what that covers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FEWEST_PARTNERS = 3
+"""A rank or node with fewer measured partners cannot be distinguished from a slow link to one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchCoverage:
+    """The measured pairs of one switch: `inside` between two of its nodes, `across` with nodes of `met` other switches,
+    of `others` that there are."""
+
+    switch: str
+    inside: int
+    across: int
+    met: int
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairSampling:
+    """`pairs` of the `of_pairs` pairs of ranks were measured; a rank met from `least_partners` to `most_partners`
+    others. `seed` and `rounds` of `of_rounds` of the tournament determine which (None: not known)."""
+
+    pairs: int
+    of_pairs: int
+    least_partners: int
+    most_partners: int
+    seed: int | None = None
+    rounds: int | None = None
+    of_rounds: int | None = None
+
+    @property
+    def share(self) -> float:
+        """The share of pairs that were measured, which is the chance that one given slow link was."""
+        return self.pairs / self.of_pairs
+
+    @property
+    def tells_ranks(self) -> bool:
+        """Whether every rank met enough others to distinguish a slow rank from a slow pair."""
+        return self.least_partners >= FEWEST_PARTNERS
