@@ -36,7 +36,13 @@ PLANTED = (
     Planted("threads with uneven shares", "threads-uneven", planted("thread-imbalance"), 1, 2, ("--openmp",)),
     Planted("the same with shares that a schedule evens out", "threads-dynamic", threads=2, options=("--openmp",)),
     Planted("threads with even shares", "threads-even", threads=2, options=("--openmp",)),
-    Planted("a thousand short parallel regions", "threads-short", threads=2, options=("--openmp",)),
+    Planted(
+        "a thousand short parallel regions",
+        "threads-short",
+        threads=2,
+        options=("--openmp",),
+        allowed=planted("kernel-time"),  # to wake threads
+    ),
     Planted("a rank waits for pages of a mapped file", "paging", planted("paging"), 2),
     Planted("a mapped file that is in memory", "mapped", ranks=2, allowed=planted("io")),  # it writes the file first
     Planted("an array is allocated in each step", "allocations", planted("page-faults"), 2),
