@@ -10,7 +10,7 @@ import pytest
 from imports.result_texts import stream
 from made_up import made_up_machine
 
-from seatrial.analysis.index import build, chunk
+from seatrial.analysis.index import build, chunk, index
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.results import all_results
 from seatrial.engine.import_recording import record_repeats
@@ -76,6 +76,16 @@ def test_figures_are_those_of_the_folder_and_additions_are_seen(tmp_path: Path) 
     assert indexed(folder) == read(folder) != []
     put(tmp_path / "r", 3, first=7)
     put(tmp_path / "r", 2, host="n2", threads=4)
+    assert indexed(folder) == read(folder)
+
+
+def test_an_addition_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = put(tmp_path / "r", 7)
+    indexed(folder)
+    monkeypatch.delattr(index, "_made")  # the index cannot be made anew
+    put(tmp_path / "r", 3, first=7)
+    assert indexed(folder) == read(folder)
+    put(tmp_path / "r", 2, first=10)
     assert indexed(folder) == read(folder)
 
 

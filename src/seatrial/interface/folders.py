@@ -54,14 +54,13 @@ def list_folders(folders: Sequence[Path]) -> tuple[FolderSummary, ...]:
 def _summary(folder: ResultsFolder) -> FolderSummary:
     labels = read_labels(folder)
     with opened_index(folder) as connection:
-        row = connection.execute(
+        (row,) = connection.execute(
             "SELECT count(*), count(*) FILTER (outcome = 'ok'), coalesce(sum(n_repeats), 0)::BIGINT, min(first_t0), "
             "max(last_t0) FROM stored.experiments WHERE NOT superseded"
-        ).fetchone()
+        ).fetchall()
         names = connection.execute("SELECT DISTINCT benchmark FROM stored.experiments ORDER BY 1").fetchall()
         hosts = connection.execute("SELECT DISTINCT name FROM stored.machines ORDER BY 1").fetchall()
         damaged = len(damaged_lines(connection))
-    assert row is not None  # noqa: S101 - an aggregate has one row
     return FolderSummary(
         path=str(folder.path),
         name=labels.name,

@@ -217,8 +217,10 @@ class _Tables:
             ).fetchall()
             self.numbers[table] = {(row[1] if len(row) == 2 else row[1:]): row[0] for row in rows}
             self._written[table] = len(rows)
-        row = self._connection.execute("SELECT coalesce(max(number) + 1, 0) FROM stored.records").fetchone()
-        self._next_record = row[0] if row else 0
+        # All rows are fetched: an unfinished result keeps the connection busy (DuckDB 2).
+        ((self._next_record,),) = self._connection.execute(
+            "SELECT coalesce(max(number) + 1, 0) FROM stored.records"
+        ).fetchall()
 
     def add(self, chunk: Chunk) -> None:
         """Insert the rows of a chunk."""
@@ -311,8 +313,10 @@ class _Tables:
 
 def _drop_duplicates(connection: duckdb.DuckDBPyConnection, *, is_new: bool) -> None:
     """Of the records of one repeat the first one counts, as when the folder is read."""
-    row = connection.execute("SELECT count(*) - count(DISTINCT (experiment, repeat)) FROM stored.records").fetchone()
-    if row is None or not row[0]:
+    ((twice,),) = connection.execute(
+        "SELECT count(*) - count(DISTINCT (experiment, repeat)) FROM stored.records"
+    ).fetchall()
+    if not twice:
         return
     if not is_new:
         raise DuplicatesError
@@ -323,7 +327,7 @@ def _drop_duplicates(connection: duckdb.DuckDBPyConnection, *, is_new: bool) -> 
     for table, name in (("records", "number"), ("readings", "record"), ("samples", "record")):
         connection.execute(f"DELETE FROM stored.{table} WHERE {name} IN (SELECT number FROM twice)")  # noqa: S608
     connection.execute("DROP TABLE twice")
-    connection.execute("INSERT INTO stored.damaged VALUES (?)", [f"{row[0]} records of repeats that are there twice"])
+    connection.execute("INSERT INTO stored.damaged VALUES (?)", [f"{twice} records of repeats that are there twice"])
 
 
 def _experiments(folder: ResultsFolder, state: FolderState, damaged: list[str]) -> dict[str, Experiment]:

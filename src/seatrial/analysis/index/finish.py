@@ -260,11 +260,10 @@ class _Records:
 
     def impossible(self, number: int) -> str:
         """Why a figure of a record cannot be true."""
-        row = self._connection.execute(
+        for place in self._connection.execute(
             "SELECT file, start, length FROM stored.records WHERE number = ?", [number]
-        ).fetchone()
-        if row is not None:
-            self._read(*row)
+        ).fetchall():
+            self._read(*place)
         return self._reasons[0] if self._reasons else "a figure exceeds its limit"
 
     def _read(self, file: int, start: int, length: int) -> None:

@@ -118,8 +118,8 @@ def _redefines(connection: duckdb.DuckDBPyConnection, new: Additions) -> bool:
     """Whether new documents change what was read before: a machine that is known better now, or what was missing."""
     if not new.documents:
         return False
-    row = connection.execute("SELECT count(*) FROM stored.damaged").fetchone()
-    return any(kind == "machines" for kind, _ in new.documents) or row is None or row[0] > 0
+    ((damaged,),) = connection.execute("SELECT count(*) FROM stored.damaged").fetchall()
+    return any(kind == "machines" for kind, _ in new.documents) or damaged > 0
 
 
 def _made(folder: ResultsFolder, private: Path) -> None:
