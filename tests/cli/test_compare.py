@@ -21,13 +21,15 @@ from seatrial.environments.gpu import lacking_gpu
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.comparison import Verdict
 from seatrial.model.outcome import Outcome, Stage
+from seatrial.plan.study_file import read_study
 
 NEEDS = {"io.file": "fio", "apps.lammps": "lmp", "apps.hpl": "hpcc", "mpi.": "mpicc", "environment.mpi:": "mpicc.mpich"}
 """What an example's text names -> the program that it needs."""
 SMALLER = {
     "n: 8000": "n: 1000",
     "n: 4000": "n: 1000",
-    "steps: 200": "steps: 20",
+    "cells: 20, steps: 200": "cells: 10, steps: 100",
+    "cells: 16, steps: 200": "cells: 10, steps: 100",
     "bodies: 16384": "bodies: 2048",
     "largest_B: 16MiB": "largest_B: 64KiB",
     "file_B: 64MiB": "file_B: 16MiB",
@@ -235,6 +237,7 @@ def test_examples_run_and_make_a_page(example: Path, tmp_path: Path, monkeypatch
     for word, program in NEEDS.items():
         if word in asked and shutil.which(program) is None:
             pytest.skip(f"needs {program}")
+    assert read_study(example.read_bytes(), example.name).question, "it is also valid as it is"
     for usual, smaller in SMALLER.items():
         asked = asked.replace(usual, smaller)
     study_file = tmp_path / example.name
