@@ -1,12 +1,12 @@
-"""How the measured pairs of ranks cover all pairs, the ranks, and the switches."""
+"""How the measured pairs of ranks cover all pairs and ranks."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
 from seatrial.benchmarks.mpi.tournament import all_rounds
-from seatrial.model.pair_sampling import PairSampling, SwitchCoverage
+from seatrial.model.pair_sampling import PairSampling
 from seatrial.model.parameter import Params
 
 Pair = tuple[int, int]
@@ -22,29 +22,6 @@ def pair_sampling(pairs: Collection[Pair], params: Params) -> PairSampling | Non
     each = [partners[rank] for rank in range(ranks)]
     of_rounds = None if rounds is None else all_rounds(ranks)
     return PairSampling(len(pairs), ranks * (ranks - 1) // 2, min(each), max(each), seed, rounds, of_rounds)
-
-
-def switch_coverage(
-    pairs: Collection[Pair], hosts: Sequence[str], switch_of: Mapping[str, str]
-) -> tuple[SwitchCoverage, ...]:
-    """How the pairs cover each switch, by its name. `hosts` are the nodes of the ranks, `switch_of` the switch of each
-    node; pairs on one node, and nodes whose switch is not known, do not count."""
-    inside: Counter[str] = Counter()
-    across: Counter[str] = Counter()
-    switches = sorted({switch_of[host] for host in hosts if host in switch_of})
-    met: dict[str, set[str]] = {switch: set() for switch in switches}
-    for a, b in pairs:
-        one, other = (switch_of.get(hosts[rank]) for rank in (a, b))
-        if one is None or other is None or hosts[a] == hosts[b]:
-            continue
-        if one == other:
-            inside[one] += 1
-            continue
-        across.update((one, other))
-        met[one].add(other)
-        met[other].add(one)
-    others = len(switches) - 1
-    return tuple(SwitchCoverage(each, inside[each], across[each], len(met[each]), others) for each in switches)
 
 
 def _whole(value: object) -> int | None:

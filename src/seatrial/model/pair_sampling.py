@@ -9,18 +9,6 @@ FEWEST_PARTNERS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchCoverage:
-    """The measured pairs of one switch: `inside` between two of its nodes, `across` with nodes of `met` other switches,
-    of `others` that there are."""
-
-    switch: str
-    inside: int
-    across: int
-    met: int
-    others: int
-
-
-@dataclass(frozen=True, slots=True)
 class PairSampling:
     """`pairs` of the `of_pairs` pairs of ranks were measured; a rank met from `least_partners` to `most_partners`
     others. `seed` and `rounds` of `of_rounds` of the tournament determine which (None: not known)."""

@@ -362,6 +362,11 @@ class Profile:
         return self.mpi_s / self.wall_s if self.wall_s > 0 else 0.0
 
     @property
+    def hosts(self) -> int:
+        """On how many hosts the ranks ran."""
+        return len({one.host for one in self.per_rank})
+
+    @property
     def cpu_spread(self) -> CpuSpread | None:
         """How much of a CPU the ranks had; None if the kernel did not report it."""
         known = [one.cpu for one in self.per_rank if one.cpu is not None and one.cpu.cpu_s is not None]

@@ -113,14 +113,13 @@ def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) 
     made = sum(one.count for one in profile.calls if _MAKES_DATATYPE.fullmatch(one.call))
     if cause is Cause.TRANSFER and made:
         evidence = (*evidence, Evidence(Signal.DATATYPES, made))
-    hosts = len({rank.host for rank in profile.per_rank})
     gaps = noncontiguous_share(profile) if cause is Cause.TRANSFER else 0.0
     if cause is Cause.TRANSFER:
-        evidence = (*evidence, Evidence(Signal.HOSTS, hosts), Evidence(Signal.NONCONTIGUOUS, gaps))
+        evidence = (*evidence, Evidence(Signal.HOSTS, profile.hosts), Evidence(Signal.NONCONTIGUOUS, gaps))
     size = None if cause is Cause.STARTUP or not main.moved_B else round(main.moved_B)
     source = ""
     if cause in (Cause.LATENCY, Cause.TRANSFER) and may_wait(main.call):
-        reference = reference_of(hosts)
+        reference = reference_of(profile.hosts)
         allowed_s = reference.most_s(main.call, main.moved_B, profile.ranks)
         evidence, source = (*evidence, Evidence(Signal.ALLOWED, allowed_s)), reference.source
         if gaps >= _MOSTLY and main.best_s > allowed_s:

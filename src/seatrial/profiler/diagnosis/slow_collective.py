@@ -50,7 +50,10 @@ def slow_collective_of(profile: Profile, main: SizeTotals, time_s: float) -> Dia
     if uses_own_operation(main, profile):
         evidence.append(Evidence(Signal.OPERATIONS, _operations_made(profile)))
     size, share = round(main.moved_B) or None, min(1.0, time_s / profile.wall_s)
-    return Diagnosis(Cause.SLOW_COLLECTIVE, share, Sureness.INFERRED, tuple(evidence), call=main.call, size_B=size)
+    source = reference_of(profile.hosts).source
+    return Diagnosis(
+        Cause.SLOW_COLLECTIVE, share, Sureness.INFERRED, tuple(evidence), call=main.call, size_B=size, source=source
+    )
 
 
 def uses_own_operation(one: SizeTotals, profile: Profile) -> bool:
@@ -73,5 +76,4 @@ def _operations_made(profile: Profile) -> int:
 
 
 def _allowed_s(one: SizeTotals, profile: Profile) -> float:
-    hosts = len({rank.host for rank in profile.per_rank})
-    return reference_of(hosts).most_s(one.call, one.moved_B, profile.ranks)
+    return reference_of(profile.hosts).most_s(one.call, one.moved_B, profile.ranks)

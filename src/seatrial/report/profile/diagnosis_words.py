@@ -8,7 +8,7 @@ from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cau
 from seatrial.report.profile import node_words
 from seatrial.report.profile.outside_words import blocked_words, file_words, io_words
 from seatrial.report.profile.place_words import site_words
-from seatrial.report.profile.rank_words import cpus_words, number_of, rank_words
+from seatrial.report.profile.rank_words import call_words, cpus_words, number_of, rank_words
 from seatrial.report.profile.waiting_words import (
     late_at_collective,
     late_in_call,
@@ -38,14 +38,10 @@ def _small_calls(one: Diagnosis) -> str:
         return ""
     each = show(number_of(one, Signal.SMALL_CALL_BYTES), "B")
     return (
-        f" Rank {_whole_number(one, Signal.SMALL_CALLS_RANK)} made {_many(number_of(one, Signal.SMALL_CALLS))} reads "
-        f"and writes of {each} on average: each takes time in the kernel, and the processes that read such output, as "
-        "mpirun does, need CPUs, too."
+        f" Rank {number_of(one, Signal.SMALL_CALLS_RANK):.0f} made {_many(number_of(one, Signal.SMALL_CALLS))} reads "
+        f"and writes of {each} on average: each takes time in the kernel. If they go through a pipe, as output to "
+        "mpirun does, the process at its other end needs a CPU for them, too."
     )
-
-
-def _whole_number(one: Diagnosis, signal: Signal) -> int:
-    return round(number_of(one, signal))
 
 
 def lost_share(diagnoses: Sequence[Diagnosis]) -> str:
@@ -81,12 +77,6 @@ def _whole(one: Diagnosis, signal: Signal, what: str) -> str:
 
 def _first_upper(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _call(one: Diagnosis) -> str:
-    if one.size_B is None:
-        return one.call
-    return f"{one.call} ({show(one.size_B, 'B', binary=one.size_B % 1024 == 0)})"
 
 
 def _waited(one: Diagnosis, why: str) -> str:
@@ -210,14 +200,14 @@ def _many(number: float) -> str:
 def _message_rate(one: Diagnosis) -> str:
     mean = show(number_of(one, Signal.CALL_MEAN), "s")
     return (
-        f"{_call(one)} is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time: the number of "
-        "calls costs the time, not waiting or data."
+        f"{call_words(one)} is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time: the "
+        "number of calls costs the time, not waiting or data."
     )
 
 
 def _latency(one: Diagnosis) -> str:
     return (
-        f"{_call(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
+        f"{call_words(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
         f"{show(number_of(one, Signal.CALL_MEAN), 's')} on average, mostly independent of the size.{_against(one)}"
     )
 
@@ -248,12 +238,12 @@ def _communicators(one: Diagnosis) -> str:
 
 def _often(one: Diagnosis) -> str:
     calls = _whole(one, Signal.CALLS, "call")
-    return f"{calls} of {_call(one)}, {show(number_of(one, Signal.CALL_MEAN), 's')} each"
+    return f"{calls} of {call_words(one)}, {show(number_of(one, Signal.CALL_MEAN), 's')} each"
 
 
 def _transferred(one: Diagnosis) -> str:
     return (
-        f"{_call(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
+        f"{call_words(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
         f"{show(number_of(one, Signal.CALL_MEAN), 's')} on average, mostly for the transfer of its data."
         f"{_against(one)}"
     )

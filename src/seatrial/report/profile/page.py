@@ -72,8 +72,7 @@ def _name(profile: Profile) -> str:
 
 
 def _about(profile: Profile) -> str:
-    hosts = len({one.host for one in profile.per_rank})
-    where = f"{count(profile.ranks, 'rank')} on {count(hosts, 'host')}"
+    where = f"{count(profile.ranks, 'rank')} on {count(profile.hosts, 'host')}"
     return f"{where}, {show(profile.elapsed_s, 's')}. Times are sums over ranks."
 
 

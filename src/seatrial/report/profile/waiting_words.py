@@ -5,7 +5,7 @@ from __future__ import annotations
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Signal
 from seatrial.report.profile.place_words import site_words
-from seatrial.report.profile.rank_words import number_of, rank_words
+from seatrial.report.profile.rank_words import call_words, number_of, rank_words
 from seatrial.report.units import count, show, show_percent
 
 _MOSTLY = 0.5
@@ -78,11 +78,10 @@ def late_in_call(one: Diagnosis) -> str:
         return show(number_of(one, signal), "s")
 
     calls = count(round(number_of(one, Signal.CALLS)), "call")
-    size = "" if one.size_B is None else f" ({show(one.size_B, 'B', binary=one.size_B % 1024 == 0)})"
     return (
         f"Ranks wait for {rank_words(one)} at collective calls for "
         f"{show_percent(number_of(one, Signal.WAITING_SHARE))} of the time. It does not compute meanwhile: it is in "
-        f"{one.call}{size}{_at(one.late_at, call=False)} for {seconds(Signal.CALL_TIME)} ({calls}, "
+        f"{call_words(one)}{_at(one.late_at, call=False)} for {seconds(Signal.CALL_TIME)} ({calls}, "
         f"{seconds(Signal.CALL_MEAN)} on average and {seconds(Signal.CALL_BEST)} at best). The ranks "
         f"that it exchanges messages with waited at collective calls for all but {seconds(Signal.PARTNERS_FREE)}, so "
         "it did not wait for them: these calls themselves take so long; why is not known."
@@ -107,16 +106,15 @@ def slow_collective(one: Diagnosis) -> str:
     def seconds(signal: Signal) -> str:
         return show(number_of(one, signal), "s")
 
-    size = "" if one.size_B is None else f" ({show(one.size_B, 'B', binary=one.size_B % 1024 == 0)})"
     made = (
         "the program makes reduction operations of its own (MPI_Op_create), whose time is part of such a call"
         if one.value(Signal.OPERATIONS)
         else "why is not known"
     )
     return (
-        f"{one.call}{size} takes {seconds(Signal.CALL_BEST)} at best and {seconds(Signal.CALL_MEAN)} on average, where "
-        f"{seconds(Signal.ALLOWED)} should be enough. In each call, some rank is the last to arrive and waits for "
-        f"nobody, so the call itself takes so long; {made}."
+        f"{call_words(one)} takes {seconds(Signal.CALL_BEST)} at best and {seconds(Signal.CALL_MEAN)} on average; by "
+        f"constants ({one.source}), it takes at most {seconds(Signal.ALLOWED)}. In each call, some rank is the last to "
+        f"arrive and waits for nobody, so the call itself takes so long; {made}."
     )
 
 
