@@ -18,9 +18,6 @@ from cli.built_before import cache_of_parts
 from cli.in_process import seatrial_here
 from published_schemas import check
 
-from seatrial.benchmarks import registry
-from seatrial.engine.durations import Durations
-
 SEATRIAL = [sys.executable, "-m", "seatrial"]
 QUICK = ("run", "cpu.peak", "--set", "cores=one", "--budget", "2s")
 """A run that ends after six short repeats."""
@@ -317,20 +314,6 @@ def test_a_full_disk_is_reported_once_and_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_a_build_that_took_longer_than_the_budget_before_is_not_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (native,) = {one.program.source.stem for one in [registry()["cpu.peak"]] if one.program.source}
-    known = {native: {"build_s": 60.0, "at_s": 1.0}}
-    monkeypatch.setattr(Durations, "of", classmethod(lambda cls, key: cls(key, builds=known)))
-    cache = tmp_path / "cache"
-    done = seatrial_here("run", "cpu.peak", "--budget", "9s", cwd=tmp_path, SEATRIAL_CACHE=str(cache))
-    assert done.returncode == 3 and "Traceback" not in done.stderr
-    assert "building alone takes about 60 s, longer than the budget" in done.stderr
-    assert "`seatrial build cpu.peak` builds it ahead" in done.stderr
-    assert not [path for path in cache.rglob("*") if path.name.startswith(native)]
-
-
 def test_a_trial_of_which_nothing_fits_into_its_budget_says_so_and_measures_nothing(tmp_path: Path) -> None:
     done = seatrial("run", "--budget", "1s", "--format", "json", cwd=tmp_path)
     assert done.returncode == 3 and "Traceback" not in done.stderr

@@ -56,20 +56,15 @@ class Budget:
 
     def prepared(self, chosen: Chosen, preparation: Preparation) -> dict[int, Ready | Refused]:
         """The experiments of what fits, by the `id()` of their points, in the order of importance. Builds may take
-        longer than expected: what no longer fits when it is its turn is skipped. So is, even if
-        the user named it, a program whose build took longer before than what is left of the budget."""
+        longer than expected: what no longer fits when it is its turn is skipped."""
         found: dict[int, Ready | Refused] = {}
         builds = _Builds()
         repeats_s = 0.0
         for item in chosen.fit.fitting:
             build_s = builds.expected_s(item, chosen.costs)
             own_s = sum(chosen.costs.repeats_s(point, item.minimum) for point in item.points)
-            left_s = self.total_s - self.clock.elapsed_s()
-            if build_s > max(0.0, left_s) and builds.are_known(item, chosen.costs):
-                found |= {id(point): chosen.not_built(point, build_s, left_s) for point in item.points}
-                continue
             may_skip = chosen.fit.holds and item.least_s > 0.0
-            if may_skip and build_s + repeats_s + own_s > left_s:
+            if may_skip and self.clock.elapsed_s() + build_s + repeats_s + own_s > self.total_s:
                 found |= {id(point): chosen.refused(point, item) for point in item.points}
                 continue
             repeats_s += own_s
@@ -102,20 +97,9 @@ class Chosen:
 
     def refused(self, point: Point, item: Item) -> Refused:
         """A point that is skipped to keep the budget. If its program is not built, its experiment is known in part."""
-        return self._skipped(point, f"it needs about {_needs(item)}")
-
-    def not_built(self, point: Point, build_s: float, left_s: float) -> Refused:
-        """A point whose build would take longer than what is left of the budget; both in seconds."""
-        return self._skipped(
-            point,
-            f"building its program takes about {duration(build_s)}, and {duration(max(0.0, left_s))} of it are left; "
-            f"`seatrial build {point.benchmark.name}` builds it ahead",
-        )
-
-    def _skipped(self, point: Point, why: str) -> Refused:
         unknown = Experiment(point.benchmark.name, masked_parameters(point.parameters), "", "", self.machine_key)
-        outcome = Outcome.skipped(f"{NO_TIME} of {duration(self.fit.budget_s)}: {why}")
-        return Refused(point, self.costs.experiments.get(id(point), unknown), outcome, is_left_out=True)
+        why = f"{NO_TIME} of {duration(self.fit.budget_s)}: it needs about {_needs(item)}"
+        return Refused(point, self.costs.experiments.get(id(point), unknown), Outcome.skipped(why), is_left_out=True)
 
 
 class _Builds:
@@ -129,10 +113,6 @@ class _Builds:
         """The time for those that are missing for an entry, in seconds."""
         declared_s = sum(self._missing(item, costs).values())
         return declared_s * (self._took_s / self._expected_s if self._expected_s else 1.0)
-
-    def are_known(self, item: Item, costs: Costs) -> bool:
-        """Whether the missing ones were all made before, on this machine."""
-        return all(costs.has_built(build) for build in self._missing(item, costs))
 
     def took(self, item: Item, costs: Costs, seconds: float) -> None:
         """They were made."""

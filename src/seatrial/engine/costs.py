@@ -75,10 +75,6 @@ class Costs:
         """The programs that must be built for a point, and the time for each."""
         return self._missing.of(point)
 
-    def has_built(self, build: Build) -> bool:
-        """Whether the program was built on this machine before, so that the time for it is known."""
-        return self._durations.has_built(build[1].stem)
-
     def repeats_s(self, point: Point, minimum: int) -> float:
         """The time of the repeats that are missing up to the minimum; 0 if it cannot run."""
         if id(point) in self._refused:

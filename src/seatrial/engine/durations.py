@@ -101,10 +101,6 @@ class Durations:
             return known["build_s"]
         return median(one["build_s"] for one in self.builds.values()) if self.builds else BUILD_S
 
-    def has_built(self, program: str) -> bool:
-        """Whether a build of the program was timed."""
-        return program in self.builds
-
     @property
     def start_s(self) -> float:
         """The expected time from the start of a command to its first repeat, without builds, in seconds."""

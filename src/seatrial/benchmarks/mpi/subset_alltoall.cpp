@@ -55,7 +55,7 @@ struct Turn {
 class Subsets {
 public:
   Subsets(mpi::Program& program, const Settings& settings)
-      : program_(program), settings_(settings), count_(program.ranks / settings.members),
+      : settings_(settings), count_(program.ranks / settings.members),
         subset_(subset_of(program.rank)),
         sent_(settings.bytes * static_cast<std::size_t>(settings.members), false),
         received_(settings.bytes * static_cast<std::size_t>(settings.members), false) {
@@ -146,7 +146,6 @@ private:
           mpi::wrong_bytes({block(received_, other), settings_.bytes}, pattern_of(other, member_));
   }
 
-  mpi::Program& program_;
   const Settings& settings_;
   int count_;
   int subset_;
