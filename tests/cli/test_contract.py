@@ -318,7 +318,7 @@ def test_a_trial_of_which_nothing_fits_into_its_budget_says_so_and_measures_noth
     done = seatrial("run", "--budget", "1s", "--format", "json", cwd=tmp_path)
     assert done.returncode == 3 and "Traceback" not in done.stderr
     said = done.stderr.splitlines()
-    assert said[0] == "fits into 1 s: nothing" and "does not fit: cpu.peak" in said[1] and "--budget " in said[1]
+    assert said[0] == "fits into 1 s: nothing" and said[1].startswith("does not fit: ") and "--budget " in said[1]
     experiments = answer(done, "results-1")["experiments"]
     assert isinstance(experiments, list)
     states = {one["outcome"] for one in experiments}
