@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,17 +85,20 @@ def test_a_secret_is_not_in_what_is_kept() -> None:
 @pytest.mark.real
 @pytest.mark.lab
 def test_programs_in_turns_inherit_nothing_of_the_turns(tmp_path: Path) -> None:
-    """No descriptor beside the standard streams, and no ignored signal but those that whoever runs this ignores."""
-    ignored = 0
-    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # Python ignores these two for itself
-        if signal.getsignal(number) is signal.SIG_IGN:
-            ignored |= 1 << (number - 1)
-    own = (
-        "test ! -e /proc/self/fd/3 && test ! -e /proc/self/fd/4 && "
-        f"grep -qix 'SigIgn:[[:space:]]{ignored:016x}' /proc/self/status"
-    )
-    found = seatrial.versus(("sh", "-c", own), ("sh", "-c", f"{own} && true"), results=tmp_path / "r", budget_s=1)
+    """Descriptors and ignored signals are those of a program that Python starts by itself."""
+    state = "ls /proc/self/fd > {0}/fd; grep ^SigIgn: /proc/self/status > {0}/signals; true"
+
+    def started(name: str) -> tuple[str, str]:
+        (tmp_path / name).mkdir()
+        return "sh", "-c", state.format(tmp_path / name)
+
+    def inherited(name: str) -> list[str]:
+        return [(tmp_path / name / what).read_text() for what in ("fd", "signals")]
+
+    subprocess.run([*started("directly")], check=True, stdin=subprocess.DEVNULL)
+    found = seatrial.versus(started("first"), started("second"), results=tmp_path / "r", budget_s=1)
     assert [one.outcome.reason for one in found.experiments] == ["", ""]
+    assert [inherited("first"), inherited("second")] == [inherited("directly")] * 2
     assert any(repeat.turns for figure in found.experiments[0].figures for repeat in figure.repeats)
 
 
