@@ -11,7 +11,7 @@ from typing import Any
 
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.compare import margin_of, verdict_status
-from seatrial.cli.jobs import NO_JOBS, JobOptions, run_jobs, where_of
+from seatrial.cli.jobs import NO_JOBS, JobOptions, run_jobs, unfinished_status, where_of
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.programs import (
     NO_PROGRAM,
@@ -97,11 +97,11 @@ def run_command(
             keep=keep,
             site=site,
         )
-        if sent.note:
-            message(sent.note)
         if sent.result is None:
+            message(sent.note)
             return 0
-        return _print_found(sent.result, results, named=bool(targets), fail_on=fail_on, quiet=quiet, as_json=as_json)
+        status = _print_found(sent.result, results, named=bool(targets), fail_on=fail_on, quiet=quiet, as_json=as_json)
+        return unfinished_status(sent) or status
     progress = TerminalProgress(quiet=quiet, verbose=verbose)
     try:
         measure = partial(versus, *commands, margin=share) if is_versus else partial(run, *targets)
