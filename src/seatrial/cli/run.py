@@ -75,6 +75,7 @@ def run_command(
             "--margin is only for --versus",
             "a study states its margin: compare: {along: AXIS, margin: 1%}; `seatrial compare` takes --margin",
         )
+    where = where_of(site, system, jobs, is_versus=is_versus, again=again, as_json=as_json)
     if is_versus:
         commands = [checked(words_of(text)) for text in (*targets, *(words or ()))]
         values = merged(single_settings(values), program.settings())
@@ -83,7 +84,6 @@ def run_command(
         if fail_on is not None:
             _refuse_without_verdict(targets, settings)
         values = merged(values, of_program)
-    where = where_of(site, system, jobs, is_versus=is_versus, again=again, as_json=as_json)
     if where is not None:
         sent = run_jobs(
             where,

@@ -210,8 +210,8 @@ def refuse_too_much(portions: Sequence[Portion], most: float | None) -> None:
 
 
 def _build(portions: Sequence[Portion], machine: Machine, tell: Callable[[str], None]) -> None:
-    """Build here what can be built here: jobs then do not, and nodes need no compiler."""
-    points = [point for portion in portions for point in portion.points if point.refusal is None]
+    """Build here what can be built here, also what cannot run here: nodes then need no compiler."""
+    points = [point for portion in portions for point in portion.points]
     if (failure := build_helpers(points)) is not None:
         tell(f"the helper programs of ranks could not be built here: {failure.message}; the job tries it")
     for item in build_points(points, Environments(machine), lambda name: tell(f"building the program of {name}")):
