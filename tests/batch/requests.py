@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import SHARED_DATA
 
-from seatrial.batch.job import JobOptions, JobRequest, JobStatus
+from seatrial.batch.job import JobRequest, JobStatus
+from seatrial.model.job_options import JobOptions
 
 SAMPLES = SHARED_DATA / "schedulers"
 

@@ -10,11 +10,12 @@ import pytest
 from batch.requests import REQUEST, sample, states_of
 
 from seatrial.batch.flux import Flux
-from seatrial.batch.job import JobOptions, JobState
+from seatrial.batch.job import JobState
 from seatrial.batch.lsf import Lsf
 from seatrial.batch.pbs import Pbs
 from seatrial.batch.systems import SYSTEMS
 from seatrial.errors import ParseError, UsageError
+from seatrial.model.job_options import JobOptions
 
 PBS, LSF, FLUX = Pbs(), Lsf(), Flux()
 BASH = shutil.which("bash")

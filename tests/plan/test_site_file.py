@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
+from seatrial.model.job_options import JobOptions
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.site import Partition, Site, SiteEnvironment, System
 from seatrial.plan.site_file import read_site, site_of
@@ -63,6 +64,30 @@ def test_a_whole_file() -> None:
     assert [e.name for e in site.environments_at(site.place("tera:login"))] == ["production", "vendor", "plain"]
 
 
+JOBS = """\
+systems:
+  tera:
+    batch: slurm
+    poll: 2min
+    partitions:
+      gpu: {queue: gpus, account: proj1, qos: high, constraint: a100&nvlink, reservation: r1, gpus_per_node: 4,
+            exclusive: false, modules: [openmpi/5.0], extra: ["#SBATCH --mail-type=NONE"], time_limit: 90min,
+            python: /shared/bin/python}
+      cpu:
+"""
+
+
+def test_what_jobs_need() -> None:
+    (tera,) = read_site(JOBS.encode(), "site.yaml").systems
+    gpu, cpu = tera.partitions
+    assert (tera.batch, tera.poll_s) == ("slurm", 120.0)
+    assert gpu.job == JobOptions(
+        *("gpus", "proj1", "high", "a100&nvlink", "r1", 4, False, ("openmpi/5.0",), ("#SBATCH --mail-type=NONE",))
+    )
+    assert (gpu.longest_s, gpu.python) == (5400.0, Path("/shared/bin/python"))
+    assert (cpu.job, cpu.longest_s, cpu.python) == (JobOptions(), None, None)
+
+
 def test_a_home_directory_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     (environment,) = read_site(b"environments: {a: {mpi: ~/mpi, launcher: ~/bin/srun}}", "f").environments
@@ -111,6 +136,17 @@ def test_an_empty_file_is_an_empty_site(text: str) -> None:
             "unknown environment 'onw'",
             "own",
         ),
+        ("systems: {a: {batch: sge, partitions: {b: }}}", 1, "it cannot be 'sge'", "slurm, pbs, lsf"),
+        ("systems: {a: {poll: 10ms, partitions: {b: }}}", 1, "it cannot be '10ms'", "at least 1s"),
+        ("systems: {a: {poll: soon, partitions: {b: }}}", 1, "'soon' is not a duration", "90s"),
+        ("systems: {a: {partitions: {b: {account: 'x y'}}}}", 1, "it cannot be 'x y'", "without spaces"),
+        ("systems: {a: {partitions: {b: {qos: '--uid=0'}}}}", 1, "it cannot be '--uid=0'", "without spaces"),
+        ("systems: {a: {partitions: {b: {modules: ['$(id)']}}}}", 1, "it cannot be '$(id)'", "without spaces"),
+        ('systems: {a: {partitions: {b: {extra: ["x\\ny"]}}}}', 1, "contains a line break", "several lines"),
+        ("systems: {a: {partitions: {b: {exclusive: 1}}}}", 1, "it cannot be 1", "true"),
+        ("systems: {a: {partitions: {b: {gpus_per_node: 0}}}}", 1, "it cannot be 0", "integer >= 1"),
+        ("systems: {a: {partitions: {b: {time_limit: 5s}}}}", 1, "it cannot be '5s'", "at least 60s"),
+        ("systems: {a: {partitions: {b: {python: python3}}}}", 1, "it cannot be 'python3'", "begins with /"),
         ("a: 1\na: 2", 2, "given twice", ""),
         ("- 1", 1, "it cannot be [1]", "environments, systems"),
         ("a: &x 1", 1, "the anchor &x is not accepted", ""),

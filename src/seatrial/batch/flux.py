@@ -44,7 +44,8 @@ class Flux:
     def script(self, request: JobRequest) -> str:
         """A script for flux batch. Flux has no reservations; its queues stand for partitions."""
         its = request.options
-        slots = request.nodes * request.tasks_per_node
+        tasks = request.tasks_per_node or 1
+        slots = request.nodes * tasks
         directives = [
             f"--job-name={request.name}",
             f"--output={request.output}",
@@ -56,7 +57,7 @@ class Flux:
         chosen = {"queue": its.queue, "bank": its.account, "requires": its.constraint}
         directives += [f"--{name}={value}" for name, value in chosen.items() if value is not None]
         if its.gpus_per_node is not None:
-            directives.append(f"-g{math.ceil(its.gpus_per_node / request.tasks_per_node)}")
+            directives.append(f"-g{math.ceil(its.gpus_per_node / tasks)}")
         return job_script("#flux: ", directives + ["--exclusive"] * its.exclusive, request)
 
     def submit(self) -> list[str]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from seatrial.errors import UsageError
+from seatrial.model.job_options import JobOptions
 
 
 class JobState(StrEnum):
@@ -55,23 +56,9 @@ class JobStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class JobOptions:
-    """What a site needs in every job, from its site file. `extra` are lines of the script as they are."""
-
-    queue: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    constraint: str | None = None
-    reservation: str | None = None
-    gpus_per_node: int | None = None
-    exclusive: bool = True
-    modules: tuple[str, ...] = ()
-    extra: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A job to submit: `argv` runs once, on its first node, in `folder`. `time_s` is the limit on its wall time."""
+    """A job to submit: `argv` runs once, on its first node, in `folder`. `time_s` is the limit on its wall time.
+    `tasks_per_node` None: as many as the nodes have CPUs, where the batch system can say so."""
 
     name: str
     argv: tuple[str, ...]
@@ -79,7 +66,7 @@ class JobRequest:
     output: Path
     nodes: int
     time_s: float
-    tasks_per_node: int = 1
+    tasks_per_node: int | None = 1
     cpus_per_task: int = 1
     options: JobOptions = field(default_factory=JobOptions)
 
@@ -97,5 +84,6 @@ class JobRequest:
                 )
         if any("\n" in line or "\r" in line or "\0" in line for line in its.extra):
             raise UsageError("an extra line of the job script contains a line break", "make it several lines")
-        if self.nodes < 1 or self.tasks_per_node < 1 or self.cpus_per_task < 1 or not self.time_s > 0:
+        tasks = 1 if self.tasks_per_node is None else self.tasks_per_node
+        if self.nodes < 1 or tasks < 1 or self.cpus_per_task < 1 or not self.time_s > 0:
             raise UsageError("a job needs at least one node, task and CPU, and a time limit")

@@ -42,12 +42,12 @@ class Lsf:
     def script(self, request: JobRequest) -> str:
         """A script for bsub."""
         its = request.options
-        minutes = math.ceil(request.time_s / 60)
+        minutes, tasks = math.ceil(request.time_s / 60), request.tasks_per_node or 1
         directives = [
             f"-J {request.name}",
             f"-o {request.output}",
-            f"-n {request.nodes * request.tasks_per_node}",
-            f'-R "span[ptile={request.tasks_per_node}]"',
+            f"-n {request.nodes * tasks}",
+            f'-R "span[ptile={tasks}]"',
             f'-R "affinity[core({request.cpus_per_task})]"',
             f"-W {minutes // 60:02}:{minutes % 60:02}",
         ]

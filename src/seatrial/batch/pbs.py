@@ -40,8 +40,8 @@ class Pbs:
     def script(self, request: JobRequest) -> str:
         """A script for qsub of OpenPBS."""
         its = request.options
-        cpus = request.tasks_per_node * request.cpus_per_task
-        select = f"{request.nodes}:ncpus={cpus}:mpiprocs={request.tasks_per_node}"
+        tasks = request.tasks_per_node or 1
+        select = f"{request.nodes}:ncpus={tasks * request.cpus_per_task}:mpiprocs={tasks}"
         select += f":ngpus={its.gpus_per_node}" if its.gpus_per_node is not None else ""
         select += f":{its.constraint}" if its.constraint is not None else ""
         place = "scatter:excl" if its.exclusive else "scatter"

@@ -45,7 +45,7 @@ class Slurm:
     """Slurm 20.11 and later."""
 
     name = "slurm"
-    is_verified = False
+    is_verified = True
     variables: Mapping[str, str] = {"SLURM_TIME_FORMAT": "%s"}
 
     def script(self, request: JobRequest) -> str:
@@ -55,10 +55,11 @@ class Slurm:
             f"--job-name={request.name}",
             f"--output={request.output}",
             f"--nodes={request.nodes}",
-            f"--ntasks-per-node={request.tasks_per_node}",
-            f"--cpus-per-task={request.cpus_per_task}",
             f"--time={clock(request.time_s)}",
         ]
+        if request.tasks_per_node is not None:  # else Slurm makes it the number of CPUs that the job has on a node
+            tasks = f"--ntasks-per-node={request.tasks_per_node}"
+            directives[3:3] = [tasks, f"--cpus-per-task={request.cpus_per_task}"]
         chosen = {
             "partition": its.queue,
             "account": its.account,

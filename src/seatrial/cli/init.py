@@ -36,11 +36,13 @@ _SITE = """\
 #
 # systems:
 #   tera:
+#     batch: slurm                   # jobs are submitted to it: slurm, pbs, lsf or flux
 #     partitions:
 #       compute:
 #         environments: [production] # the preferred one first
 #         launcher: srun
 #         nodes: 64
+#         account: proj1             # also qos, constraint, reservation, modules, time_limit, ...
 """
 
 _BENCHMARK = """\

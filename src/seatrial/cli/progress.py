@@ -13,9 +13,11 @@ from seatrial.cli.output import message
 from seatrial.engine.events import Progress
 from seatrial.engine.fit import Fit
 from seatrial.engine.lock_file import Holder, holders_text
+from seatrial.engine.ready import Ready, Refused
 from seatrial.model.durations import duration
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.secrets import masked_parameters
+from seatrial.model.study_document import KeptStudy
 from seatrial.plan.points import Point
 from seatrial.report.text.results import parameters_text
 
@@ -61,6 +63,9 @@ class TerminalProgress:
             self._bar.show(what, decided, progress.experiments, done)
         else:
             self._now_and_then(f"[{done}] {what}")
+
+    def prepared(self, experiments: Sequence[Ready | Refused], study: KeptStudy | None) -> None:
+        """Show nothing."""
 
     def waits_for(self, holders: Sequence[Holder]) -> None:
         """Report what the run is waiting for."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.compare import margin_of, verdict_status
+from seatrial.cli.jobs import NO_JOBS, JobOptions, run_jobs, where_of
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.programs import (
     NO_PROGRAM,
@@ -52,6 +53,7 @@ def run_command(
     keep: bool,
     site: Path | None,
     system: str | None,
+    jobs: JobOptions = NO_JOBS,
     wait: str | None,
     ignore_lock_of: Sequence[str],
     fail_on: Verdict | None = None,
@@ -81,6 +83,25 @@ def run_command(
         if fail_on is not None:
             _refuse_without_verdict(targets, settings)
         values = merged(values, of_program)
+    where = where_of(site, system, jobs, is_versus=is_versus, again=again, as_json=as_json)
+    if where is not None:
+        sent = run_jobs(
+            where,
+            targets,
+            values,
+            results,
+            jobs,
+            quiet=quiet,
+            budget_s=None if budget is None else parse_seconds(budget),
+            again=again,
+            keep=keep,
+            site=site,
+        )
+        if sent.note:
+            message(sent.note)
+        if sent.result is None:
+            return 0
+        return _print_found(sent.result, results, named=bool(targets), fail_on=fail_on, quiet=quiet, as_json=as_json)
     progress = TerminalProgress(quiet=quiet, verbose=verbose)
     try:
         measure = partial(versus, *commands, margin=share) if is_versus else partial(run, *targets)
@@ -98,11 +119,21 @@ def run_command(
         )
     finally:
         progress.close()
+    if is_versus:
+        if found.problem is not None:
+            message(f"seatrial: {found.problem}")
+        print_comparison(found, as_json=as_json)
+        return _status_of(found, results, named=bool(targets), fail_on=fail_on, quiet=quiet or as_json)
+    return _print_found(found, results, named=bool(targets), fail_on=fail_on, quiet=quiet, as_json=as_json)
+
+
+def _print_found(
+    found: RunResult, results: Path, *, named: bool, fail_on: Verdict | None, quiet: bool, as_json: bool
+) -> int:
+    """Print results; the exit status."""
     if found.problem is not None:
         message(f"seatrial: {found.problem}")
-    if is_versus:
-        print_comparison(found, as_json=as_json)
-    elif as_json:
+    if as_json:
         document = results_document(found.experiments, found.environments, found.trial)
         print_json(document if found.study is None else {**document, "study": study_document(found.study)})
     else:
@@ -110,11 +141,16 @@ def run_command(
         print(_by_environment(found, style) if found.study is None else study_text(found.study, style=style))
         if found.trial is not None:
             print("", *style.wrapped(clean(verdict(found.trial).sentence), "answer: "), sep="\n")
-    if not as_json and not quiet:
+    return _status_of(found, results, named=named, fail_on=fail_on, quiet=quiet or as_json)
+
+
+def _status_of(found: RunResult, results: Path, *, named: bool, fail_on: Verdict | None, quiet: bool) -> int:
+    """Print where the records are, and what is missing; the exit status."""
+    if not quiet:
         message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     for line in nothing_measured(found.experiments):
         message(line)
-    status = exit_status(found.experiments, named=bool(targets)) or compared_status(found.study)
+    status = exit_status(found.experiments, named=named) or compared_status(found.study)
     return status if fail_on is None or status else verdict_status(found.study.compared if found.study else (), fail_on)
 
 

@@ -61,6 +61,21 @@ def run(
     results: ResultsOption = RESULTS,
     site: SiteOption = None,
     system: SystemOption = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="with --system: submit what is missing and return; the same command waits")
+    ] = False,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="with --system: end the jobs of the same command that are not over")
+    ] = False,
+    max_node_hours: Annotated[
+        float | None,
+        typer.Option(
+            "--max-node-hours",
+            metavar="HOURS",
+            help="with --system: submit nothing if the time limits of its jobs add up to more",
+            min=0.0,
+        ),
+    ] = None,
     wait: Annotated[
         str | None,
         typer.Option(
@@ -85,6 +100,7 @@ def run(
 
     `run command -- ./app input` measures a program, `run --versus './a x' './b x'` compares programs.
     """
+    from seatrial.cli.jobs import JobOptions
     from seatrial.cli.programs import ProgramOptions
     from seatrial.cli.run import run_command
     from seatrial.model.comparison import Verdict
@@ -99,6 +115,7 @@ def run(
         keep=keep,
         site=site,
         system=system,
+        jobs=JobOptions(detach, cancel, max_node_hours),
         wait=wait,
         ignore_lock_of=ignore_lock_of or (),
         fail_on=None if fail_on is None else Verdict(fail_on.value),

@@ -8,7 +8,9 @@ from typing import Protocol
 
 from seatrial.engine.fit import Fit
 from seatrial.engine.lock_file import Holder
+from seatrial.engine.ready import Ready, Refused
 from seatrial.model.outcome import Outcome
+from seatrial.model.study_document import KeptStudy
 from seatrial.plan.points import Point
 
 
@@ -27,6 +29,10 @@ class Listener(Protocol):
 
     def fitted(self, found: Fit) -> None:
         """What fits into the budget of the command is known; nothing is built or measured yet."""
+        return None
+
+    def prepared(self, experiments: Sequence[Ready | Refused], study: KeptStudy | None) -> None:
+        """The programs are built, and the facts are stored; nothing is measured yet. `study` as it is stored."""
         return None
 
     def waits_for(self, holders: Sequence[Holder]) -> None:

@@ -220,6 +220,7 @@ class _Trial:
             if kept is not None:
                 document = study_document(kept)
                 folder.put("studies", content_key(document), document)
+            self.listener.prepared(experiments, kept)
             _record_refusals(folder, [item for item in facts if isinstance(item, Refused)])
             measured = run_work(
                 work(prepared),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.job_options import JobOptions
 from seatrial.model.mpi import MpiFamily
+
+POLL_S = 60.0
+"""How often a batch system is asked at most, in seconds, unless the site file says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,9 @@ class Partition:
 
     `launcher` starts ranks on it ("mpirun" or "srun"; None: the launcher of the MPI library). `hosts` are its nodes by
     name, `nodes` their number; () and None if the file does not state them.
+
+    `job` is what its jobs need, `longest_s` their longest wall time in seconds (None: no limit), `python` the
+    interpreter that runs seatrial on its nodes (None: the one that submits).
     """
 
     name: str
@@ -42,14 +49,22 @@ class Partition:
     launcher: str | None = None
     hosts: tuple[str, ...] = ()
     nodes: int | None = None
+    job: JobOptions = field(default_factory=JobOptions)
+    longest_s: float | None = None
+    python: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One machine of the site, with at least one partition."""
+    """One machine of the site, with at least one partition.
+
+    `batch` is the name of its batch system (None: nothing is submitted to it), which is asked at most every `poll_s`.
+    """
 
     name: str
     partitions: tuple[Partition, ...]
+    batch: str | None = None
+    poll_s: float = POLL_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.job_options import BATCH_SYSTEMS, JobOptions
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.secrets import sounds_like_a_secret
-from seatrial.model.site import Partition, Site, SiteEnvironment, System
+from seatrial.model.site import POLL_S, Partition, Site, SiteEnvironment, System
+from seatrial.model.units import parse_seconds
 from seatrial.plan.environment_axes import COMPILER, FLAGS, environment_value
 from seatrial.plan.model_faults import Accepted, validated
 from seatrial.plan.study_yaml import MAX_BYTES, Document, Node, error_at, read_yaml
@@ -22,6 +24,8 @@ _LAUNCHER = re.compile(r"(?:~/|/)?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}")
 _ONLY_COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:#[^\n]*)?")
 _LONGEST_VALUE = 4096
+_SHORTEST_POLL_S = 1.0
+_IN_NO_SCRIPT = re.compile(r"[\s'\"`\\$]")
 
 
 def site_of(path: Path | None) -> Site:
@@ -66,7 +70,12 @@ def read_site(data: bytes, file: str) -> Site:
     environments = tuple(_environments(document))
     known = [environment.name for environment in environments]
     systems = tuple(
-        System(name, tuple(_partitions(document, ("systems", name, "partitions"), known)))
+        System(
+            name,
+            tuple(_partitions(document, ("systems", name, "partitions"), known)),
+            _one_of(document, ("systems", name, "batch"), BATCH_SYSTEMS),
+            _time(document, ("systems", name, "poll"), _SHORTEST_POLL_S) or POLL_S,
+        )
         for name in _names(document, ("systems",))
     )
     listed = document.node(("benchmarks",))
@@ -177,7 +186,69 @@ def _partitions(document: Document, place: Place, known: Iterable[str]) -> Itera
             None if _is_absent(launcher) else _dialect(document, (*at, "launcher")),
             hosts,
             len(hosts) if hosts else count,
+            _job_options(document, at),
+            _time(document, (*at, "time_limit"), 60.0),
+            None if _is_absent(document.node((*at, "python"))) else _path(document, (*at, "python")),
         )
+
+
+def _job_options(document: Document, at: Place) -> JobOptions:
+    def word(key: str) -> str | None:
+        place = (*at, key)
+        return None if _is_absent(document.node(place)) else _script_word(document, place)
+
+    def listed(key: str, read: Callable[[Document, Place], str]) -> tuple[str, ...]:
+        node = document.node((*at, key))
+        return tuple(read(document, (*at, key, k)) for k in range(len(node.items if node is not None else ())))
+
+    gpus, exclusive = document.node((*at, "gpus_per_node")), document.node((*at, "exclusive"))
+    return JobOptions(
+        word("queue"),
+        word("account"),
+        word("qos"),
+        word("constraint"),
+        word("reservation"),
+        gpus.value if gpus is not None and isinstance(gpus.value, int) else None,
+        exclusive is None or exclusive.value is not False,
+        listed("modules", _script_word),
+        listed("extra", _script_line),
+    )
+
+
+def _script_word(document: Document, place: Place) -> str:
+    """A value that cannot change the meaning of a script's line."""
+    text = _text(document, place)
+    if not text.isprintable() or text.startswith("-") or _IN_NO_SCRIPT.search(text):
+        todo = "it is written into job scripts: use a word without spaces and quotes"
+        raise document.refuse(place, f"it cannot be {_shown(document, place)}", todo)
+    return text
+
+
+def _script_line(document: Document, place: Place) -> str:
+    text = _text(document, place)
+    if not text.isprintable():
+        raise document.refuse(place, "an extra line of the job script contains a line break", "make it several lines")
+    return text
+
+
+def _time(document: Document, place: Place, least_s: float) -> float | None:
+    """A time in seconds; None if there is none."""
+    if _is_absent(document.node(place)):
+        return None
+    try:
+        found = parse_seconds(_text(document, place))
+    except UsageError as error:
+        raise document.refuse(place, error.message, error.todo) from None
+    if not least_s <= found < float("inf"):
+        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"at least {least_s:g}s")
+    return found
+
+
+def _one_of(document: Document, place: Place, words: Collection[str]) -> str | None:
+    text = None if _is_absent(document.node(place)) else _text(document, place)
+    if text is not None and text not in words:
+        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"it takes {_accepted(place)}")
+    return text
 
 
 def _dialect(document: Document, place: Place) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from seatrial.model.job_options import BATCH_SYSTEMS
 from seatrial.model.mpi import MpiFamily
 
 MOST_HOSTS = 100_000
@@ -34,15 +35,31 @@ ACCEPTED = {
     "environments.*.variables": "a mapping of environment variables to values, such as {UCX_TLS: rc,sm,self}",
     "environments.*.variables.*": "text, a number, true or false",
     "systems": "a mapping of names to systems, such as `tera: {partitions: {compute: {nodes: 64}}}`",
-    "systems.*": "a mapping with partitions",
+    "systems.*": "a mapping with partitions, and any of batch, poll",
+    "systems.*.batch": f"the batch system that jobs are submitted to: {', '.join(BATCH_SYSTEMS)}",
+    "systems.*.poll": "how often the batch system is asked at most, such as 60s (the default)",
     "systems.*.partitions": "a mapping of names to partitions; the first is the default",
-    "systems.*.partitions.*": "a mapping with any of environments, launcher, hosts, nodes",
+    "systems.*.partitions.*": "a mapping with any of environments, launcher, hosts, nodes, queue, "
+    "account, qos, constraint, reservation, gpus_per_node, exclusive, modules, extra, time_limit, python",
     "systems.*.partitions.*.environments": "a list of environments of this file, the preferred one first",
     "systems.*.partitions.*.environments.*": "the name of an environment of this file",
     "systems.*.partitions.*.launcher": f"{' or '.join(LAUNCHERS)}",
     "systems.*.partitions.*.hosts": "a list of host names",
     "systems.*.partitions.*.hosts.*": "the name of a host, such as n001",
     "systems.*.partitions.*.nodes": "the number of nodes, an integer >= 1",
+    "systems.*.partitions.*.queue": "the batch system's name of the partition or queue (default: the partition's name)",
+    "systems.*.partitions.*.account": "the account that jobs are charged to",
+    "systems.*.partitions.*.qos": "the quality of service of jobs",
+    "systems.*.partitions.*.constraint": "the features that nodes must have, as the batch system writes them",
+    "systems.*.partitions.*.reservation": "the name of a reservation",
+    "systems.*.partitions.*.gpus_per_node": "the number of GPUs that jobs request on each node, an integer >= 1",
+    "systems.*.partitions.*.exclusive": "true (the default): jobs share their nodes with no others; or false",
+    "systems.*.partitions.*.modules": "a list of modules that jobs load",
+    "systems.*.partitions.*.modules.*": "the name of a module, such as openmpi/5.0",
+    "systems.*.partitions.*.extra": "a list of lines that job scripts contain after their first directives",
+    "systems.*.partitions.*.extra.*": "a line of a job script, such as '#SBATCH --mail-type=NONE'",
+    "systems.*.partitions.*.time_limit": "the longest wall time of a job, such as 2h (default: no limit)",
+    "systems.*.partitions.*.python": "the Python that runs seatrial on the nodes: begins with / or ~/",
 }
 """Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
@@ -85,6 +102,19 @@ class PartitionModel(_Closed):
         list[_Name] | None, _described("systems.*.partitions.*.hosts", min_length=1, max_length=MOST_HOSTS)
     ] = None
     nodes: Annotated[StrictInt | None, _described("systems.*.partitions.*.nodes", ge=1)] = None
+    queue: Annotated[_Name | None, _described("systems.*.partitions.*.queue")] = None
+    account: Annotated[_Name | None, _described("systems.*.partitions.*.account")] = None
+    qos: Annotated[_Name | None, _described("systems.*.partitions.*.qos")] = None
+    constraint: Annotated[_Name | None, _described("systems.*.partitions.*.constraint")] = None
+    reservation: Annotated[_Name | None, _described("systems.*.partitions.*.reservation")] = None
+    gpus_per_node: Annotated[StrictInt | None, _described("systems.*.partitions.*.gpus_per_node", ge=1)] = None
+    exclusive: Annotated[StrictBool | None, _described("systems.*.partitions.*.exclusive")] = None
+    modules: Annotated[list[_Name] | None, _described("systems.*.partitions.*.modules", max_length=100)] = None
+    extra: Annotated[list[_Name] | None, _described("systems.*.partitions.*.extra", max_length=100)] = None
+    time_limit: Annotated[_Name | None, _described("systems.*.partitions.*.time_limit")] = None
+    python: Annotated[
+        _Name | None, _described("systems.*.partitions.*.python", json_schema_extra={"pattern": _PATH})
+    ] = None
 
 
 class SystemModel(_Closed):
@@ -93,6 +123,10 @@ class SystemModel(_Closed):
     partitions: Annotated[
         dict[_Name, PartitionModel | None], _described("systems.*.partitions", min_length=1, max_length=1000)
     ]
+    batch: Annotated[
+        _Name | None, _described("systems.*.batch", json_schema_extra={"enum": [*BATCH_SYSTEMS, None]})
+    ] = None
+    poll: Annotated[_Name | None, _described("systems.*.poll")] = None
 
 
 class SiteModel(_Closed):

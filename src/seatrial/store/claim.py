@@ -25,6 +25,7 @@ from typing import Any
 
 from seatrial.errors import StoreError
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.jobs import IN_JOB, is_dead_in_job
 
 _CLAIM_FILE = "claim.json"
 _LARGEST_CLAIM_B = 1 << 20
@@ -115,6 +116,8 @@ def claimed_elsewhere(folder: ResultsFolder, host: str, experiment: str, taken: 
         owner, written_s = _read_owner(path)
         if not owner or all(owner.get(name) == value for name, value in _owner(host).items()):
             continue
+        if is_dead_in_job(folder.path, owner.get("job")):
+            continue
         noted = owner.get("noted")
         limit_s = noted.get("limit_s", _USUAL_LIMIT_S) if isinstance(noted, Mapping) else _USUAL_LIMIT_S
         limit_s = float(limit_s) if isinstance(limit_s, int | float) else _USUAL_LIMIT_S
@@ -127,8 +130,8 @@ def abandoned(folder: ResultsFolder, host: str, experiment: str) -> list[Claim]:
     """The claims on an experiment whose process on this host is dead, in order of repeat; from now on they are claims
     of this process, so that no other one takes them too.
 
-    A claim of another host, or of a container with other process ids, is kept: whether its process is alive cannot be
-    determined here.
+    A claim of another host, or of a container with other process ids, is kept, unless its job is over: whether its
+    process is alive cannot be determined here.
     """
     for path in _entries(folder, experiment):
         if not path.name.isdecimal():
@@ -143,7 +146,8 @@ def abandoned(folder: ResultsFolder, host: str, experiment: str) -> list[Claim]:
 
 def _take_over(path: Path, host: str, experiment: str) -> Claim | None:
     """The claim of a dead process of this host, now ours; None if it is not one, or another process takes it."""
-    if not _is_dead(_read_owner(path)[0], host):
+    results = path.parents[2]
+    if not _is_dead(_read_owner(path)[0], host, results):
         return None
     try:
         descriptor = os.open(path / _CLAIM_FILE, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -158,7 +162,7 @@ def _take_over(path: Path, host: str, experiment: str) -> Claim | None:
             pass  # no locks on this file system: two at the very same moment could both take it
         owner, _ = _read_owner(path)
         ours, theirs = os.fstat(descriptor), (path / _CLAIM_FILE).lstat()
-        if (ours.st_dev, ours.st_ino) != (theirs.st_dev, theirs.st_ino) or not _is_dead(owner, host):
+        if (ours.st_dev, ours.st_ino) != (theirs.st_dev, theirs.st_ino) or not _is_dead(owner, host, results):
             return None
         _write_owner(path, {**_owner(host), "noted": owner["noted"]})
         return Claim(experiment, int(path.name), path, owner["noted"], host)
@@ -253,7 +257,9 @@ def _write_owner(path: Path, owner: Mapping[str, Any]) -> None:
 
 def _owner(host: str) -> dict[str, Any]:
     """The identity of this process; a process id alone may be reused."""
+    job = os.environ.get(IN_JOB)
     return {
+        **({} if job is None else {"job": job}),
         "host": host,
         "machine": _machine(),
         "boot": _boot(),
@@ -263,10 +269,13 @@ def _owner(host: str) -> dict[str, Any]:
     }
 
 
-def _is_dead(owner: Mapping[str, Any], host: str) -> bool:
-    """Whether an owner is certainly dead: a process of this host that is gone, or of an earlier start of this host. Two
-    hosts may have the same name: only the machine id tells an earlier start from another host."""
+def _is_dead(owner: Mapping[str, Any], host: str, results: Path) -> bool:
+    """Whether an owner is certainly dead: a process of this host that is gone, or of an earlier start of this host, or
+    of a job that is over. Two hosts may have the same name: only the machine id tells an earlier start from another
+    host."""
     pid = owner.get("pid")
+    if isinstance(owner.get("noted"), Mapping) and is_dead_in_job(results, owner.get("job")):
+        return True
     if owner.get("host") != host or not isinstance(pid, int) or not isinstance(owner.get("noted"), Mapping):
         return False
     if owner.get("boot") != _boot():

@@ -7,6 +7,7 @@ artefacts/<experiment>/<repeat>/            a running repeat, or the output of a
 .writers                                    empty; locked by processes that write (`store.writers`)
 labels/<time>-<random>.json                 a change of name, tags or notes, written once
 trash/<time>/                               a results folder with what was dropped
+jobs/<id>/                                  a job of a batch system (`store.jobs`)
 """
 
 from __future__ import annotations

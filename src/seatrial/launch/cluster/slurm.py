@@ -16,6 +16,8 @@ from seatrial.processes.detached import start_detached
 from seatrial.processes.tree import is_alive
 
 IDLE = "idle"
+PARTITION = "all"
+"""The partition that has all nodes."""
 _CONF = "slurm.conf"
 _CONFIGURATION = """ClusterName=seatrial
 SlurmctldHost={head}({address})
@@ -41,6 +43,7 @@ KillWait=2
 InactiveLimit=0
 PropagateResourceLimits=NONE
 MailProg=/bin/true
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
 TreeWidth={width}
 """
 _FIRST_LOOK_S = 0.1
@@ -60,7 +63,7 @@ def configuration(shape: Shape, folder: Path, memory_B: int) -> str:
             f"RealMemory={(node.memory_B or memory_B) >> 20} State=UNKNOWN\n"
         )
     names = ",".join(node.name for node in shape.nodes)
-    lines.append(f"PartitionName=all Nodes={names} Default=YES MaxTime=INFINITE State=UP\n")
+    lines.append(f"PartitionName={PARTITION} Nodes={names} Default=YES MaxTime=INFINITE State=UP\n")
     return "".join(lines)
 
 

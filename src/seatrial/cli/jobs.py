@@ -1,0 +1,85 @@
+"""`seatrial run --system`: submits jobs, and shows what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seatrial.cli.output import message
+from seatrial.errors import UsageError
+from seatrial.interface.submitted import Sent, run_in_jobs
+from seatrial.interface.system import Where, where_jobs_go
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """The options of `run` for jobs."""
+
+    detach: bool = False
+    cancel: bool = False
+    max_node_hours: float | None = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether any is."""
+        return self.detach or self.cancel or self.max_node_hours is not None
+
+
+NO_JOBS = JobOptions()
+
+
+def where_of(
+    site: Path | None, system: str | None, options: JobOptions, *, is_versus: bool, again: bool, as_json: bool
+) -> Where | None:
+    """Where this command submits jobs to; None if it measures in this process. Raises UsageError for options that
+    contradict that."""
+    where = where_jobs_go(site, system)
+    if is_versus:
+        if where is not None and system is not None:
+            raise UsageError(
+                "--versus does not submit jobs",
+                "run it inside an allocation (salloc, sbatch), or make it a study of `command`",
+            )
+        where = None
+    if where is None and options.are_given:
+        raise UsageError(
+            "--detach, --cancel and --max-node-hours are for jobs, and this command submits none",
+            "give --system NAME, and `batch: slurm` (or pbs, lsf, flux) for it in the site file",
+        )
+    if options.detach and options.cancel:
+        raise UsageError("--detach and --cancel were both given", "give one of them")
+    if options.cancel and again:
+        raise UsageError("--cancel and --again were both given", "give one of them")
+    if as_json and (options.detach or options.cancel):
+        raise UsageError("--format json is for results, and this command prints none", "leave it out")
+    return where
+
+
+def run_jobs(
+    where: Where,
+    targets: Sequence[str],
+    settings: Mapping[str, Any],
+    results: Path,
+    options: JobOptions,
+    *,
+    quiet: bool,
+    **more: Any,
+) -> Sent:
+    """Submit and wait as `run_in_jobs` does; what happens is printed on stderr."""
+    try:
+        return run_in_jobs(
+            where,
+            targets,
+            settings,
+            results,
+            detach=options.detach,
+            cancel=options.cancel,
+            max_node_hours=options.max_node_hours,
+            tell=(lambda text: None) if quiet else message,
+            **more,
+        )
+    except (KeyboardInterrupt, SystemExit):
+        message("the jobs go on; the same command waits for them again, with --cancel it ends them")
+        raise

@@ -1,0 +1,160 @@
+"""Jobs that were submitted: waits for them, says what they do, and finds how those ended that did not by themselves.
+
+A job's end is seen by its files; the batch system, which is asked rarely, says why one waits, and how one ended that
+left no result.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seatrial.batch.job import JobState, JobStatus
+from seatrial.launch.queue import Queue, QueueError
+from seatrial.store.files import write_once
+from seatrial.store.jobs import JOBS, JobFolder, Phase
+
+_LOOK_S = 1.0
+"""How often the files of jobs are looked at, in seconds."""
+_CANCEL_LIMIT_S = 60.0
+_SURE = 2
+"""Answers of the batch system that a job is gone, before that is believed of one without a mark of its end: files of
+other nodes are seen late."""
+REFUSED, GIVEN_UP = "refused", "given up"
+
+
+@dataclass(slots=True)
+class Following:
+    """Jobs being waited for. `tell` gets lines of text."""
+
+    jobs: Sequence[JobFolder]
+    queue: Queue
+    poll_s: float
+    tell: Callable[[str], None]
+    _seen: dict[str, str] = field(default_factory=dict)
+    _gone: dict[str, int] = field(default_factory=dict)
+    held: dict[str, JobStatus] = field(default_factory=dict)
+    """Jobs that somebody must release, by the id of their folder."""
+
+    def wait(self) -> None:
+        """Until every job is over, or those that are not are held. Raises KeyboardInterrupt, SystemExit: jobs go on."""
+        while left := [job for job in self.jobs if not is_over(job)]:
+            self._report_starts(left)
+            if self._is_time_to_ask(left[0].results):
+                self._ask(left)
+                left = [job for job in left if not is_over(job)]
+                if left and all(job.id in self.held for job in left):
+                    return
+            if left:
+                time.sleep(_LOOK_S)
+        self._report_starts(self.jobs)
+
+    def _is_time_to_ask(self, results: Path) -> bool:
+        """At most once in `poll_s`, whoever asked."""
+        mark = results / JOBS / ".asked"
+        with suppress(OSError):
+            if 0.0 <= time.time() - mark.stat().st_mtime < self.poll_s:
+                return False
+        with suppress(OSError):
+            write_once(results, JOBS, ".asked", data=b"")
+        return True
+
+    def _ask(self, left: Sequence[JobFolder]) -> None:
+        by_id = {job.batch_id: job for job in left if job.batch_id is not None}
+        try:
+            found = self.queue.statuses([batch_id for batch_id in by_id if batch_id is not None])
+        except QueueError as error:
+            self._once("", f"{error.message}; asking again in {self.poll_s:g} s")
+            return
+        self.held = {}
+        for batch_id, status in found.items():
+            self._judge(by_id[batch_id], status)
+
+    def _judge(self, job: JobFolder, status: JobStatus) -> None:
+        """Take in what the batch system says of a job."""
+        phase = job.phase()
+        if phase in (Phase.ENDED, Phase.OVER):
+            return
+        if status.state is JobState.NEVER_STARTS:
+            self.tell(f"job {status.id} can never start: {status.reason}; it is cancelled")
+            with suppress(QueueError):
+                self.queue.cancel([status.id])
+            end(job, status)
+        elif status.state.is_over or status.state is JobState.UNKNOWN:
+            self._gone[job.id] = self._gone.get(job.id, 0) + 1
+            certain = phase is Phase.STOPPED and status.state is not JobState.UNKNOWN
+            if certain or self._gone[job.id] >= _SURE:
+                end(job, status)
+        else:
+            self._gone.pop(job.id, None)
+            if status.state is JobState.HELD:
+                self.held[job.id] = status
+            if status.state is not JobState.RUNNING:
+                why = f": {status.reason}" if status.reason else ""
+                self._once(job.id, f"job {status.id} waits ({status.state}){why}")
+
+    def _report_starts(self, jobs: Sequence[JobFolder]) -> None:
+        for job in jobs:
+            start = job.start()
+            if start is not None:
+                self._once(job.id, f"job {start.batch_id} runs on {start.host}", start.token)
+
+    def _once(self, key: str, text: str, token: str = "") -> None:
+        if self._seen.get(key) != text + token:
+            self._seen[key] = text + token
+            self.tell(text)
+
+
+def is_over(job: JobFolder) -> bool:
+    """Whether a job will not measure any more, as far as its files say."""
+    return job.phase() in (Phase.ENDED, Phase.OVER)
+
+
+def end(job: JobFolder, status: JobStatus) -> None:
+    """Record how a job ended that did not by itself."""
+    state, reason = status.state.value, status.reason
+    if status.state is JobState.UNKNOWN:
+        reason = reason or "the batch system does not know it any more"
+    elif status.state is JobState.ENDED:
+        reason = reason or "it ended before it measured"
+    exit_status = status.exit_status if status.exit_status is not None else job.exit_status()
+    if status.state is JobState.FAILED and exit_status is not None:
+        reason = f"{reason}, exit status {exit_status}" if reason else f"exit status {exit_status}"
+    job.write("over.json", {"state": state, "reason": reason, "time_s": time.time()})
+
+
+def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], None]) -> None:
+    """End jobs that are not over, and wait until they are. Raises QueueError if the batch system cannot be asked."""
+    why = f"by seatrial run --cancel of user {os.environ.get('USER', os.geteuid())}"
+    by_id: dict[str, JobFolder] = {}
+    for job in jobs:
+        batch_id = job.batch_id
+        if batch_id is not None:
+            by_id[batch_id] = job
+        elif job.give_up():
+            job.write("over.json", {"state": JobState.CANCELLED.value, "reason": why, "time_s": time.time()})
+    said = queue.cancel(list(by_id))
+    if said:
+        tell(f"the batch system said: {said}")
+    until = time.monotonic() + _CANCEL_LIMIT_S
+    while left := {batch_id: job for batch_id, job in by_id.items() if not is_over(job)}:
+        for batch_id, status in queue.statuses(list(left)).items():
+            if status.state.is_over or status.state is JobState.UNKNOWN:
+                left[batch_id].write(
+                    "over.json", {"state": JobState.CANCELLED.value, "reason": why, "time_s": time.time()}
+                )
+        if time.monotonic() > until:
+            tell(f"{', '.join(left)}: still ending; the same command says later whether they have")
+            return
+        time.sleep(_LOOK_S)
+
+
+def words_of(statuses: Mapping[str, JobStatus]) -> str:
+    """Held jobs in a sentence."""
+    return "; ".join(
+        f"job {status.id} is held: {status.reason or 'no reason is given'}" for status in statuses.values()
+    )

@@ -1,0 +1,240 @@
+"""Requests of jobs: what a command measures, cut into jobs, with their time limits and scripts."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from seatrial.batch.job import JobRequest
+from seatrial.batch.portable import node_script
+from seatrial.engine.planned import ExpectedTimes, expected_times
+from seatrial.engine.trial import BUDGET_EACH_S
+from seatrial.errors import UsageError
+from seatrial.interface.job import VERSION
+from seatrial.interface.settings import Settings, values_of
+from seatrial.interface.system import CLUSTER, Where
+from seatrial.model.experiment import content_key
+from seatrial.model.job_options import JobOptions
+from seatrial.model.machine import Machine
+from seatrial.model.study import Study
+from seatrial.model.study_document import study_without_secrets
+from seatrial.plan.points import Point, plan_points
+from seatrial.plan.site_file import site_of
+from seatrial.plan.study_points import study_points
+from seatrial.stats.stopping import StoppingRule
+from seatrial.store.jobs import IN_JOB, JOBS, JobFolder
+
+_SPARE = 1.25
+"""A job's time limit is this much more than what its measurements take at most, for repeats slower than expected."""
+_AROUND_S = 120.0
+"""Time in a job for everything but repeats and builds: starting Python, reading the machine."""
+_SETTINGS_PASSED_ON = ("SEATRIAL_CACHE", "SEATRIAL_SHARED_CACHE", "CXX", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What the user asked to measure. `names` are the targets with benchmarks in place of their files, `study` is the
+    one that they name."""
+
+    targets: tuple[str, ...]
+    names: tuple[str, ...]
+    study: Study | None
+    settings: Settings
+    budget_s: float | None
+    again: bool
+    keep: bool
+    site: Path | None
+
+    def key(self, where: Where) -> str:
+        """The same for the same command, also later: its jobs are found by it."""
+        document = {
+            "targets": sorted(self.names) if self.study is None else [],
+            "files": [_digest(target) for target in self.targets if Path(target).is_file()],
+            "settings": {name: [repr(value) for value in values] for name, values in values_of(self.settings).items()},
+            "study": None if self.study is None else repr(study_without_secrets(self.study)),
+            "budget_s": self.budget_s,
+            "again": self.again,
+            "keep": self.keep,
+            "system": where.text,
+        }
+        return content_key(document)
+
+
+def _digest(target: str) -> str:
+    try:
+        return hashlib.sha256(Path(target).read_bytes()).hexdigest()
+    except OSError:
+        return target
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What one job measures. Times are in seconds: `expected_s` with few repeats, `limit_s` its limit."""
+
+    targets: tuple[str, ...]
+    settings: Mapping[str, Any]
+    points: tuple[Point, ...]
+    expected_s: float
+    limit_s: float
+    nodes: int = 1
+
+    @property
+    def node_hours(self) -> float:
+        """What the job takes at most."""
+        return self.nodes * self.limit_s / 3600.0
+
+
+def points_of(command: Command, machine: Machine) -> tuple[Point, ...]:
+    """The points of a command on a machine. Raises UsageError."""
+    if command.study is not None:
+        return study_points(command.study, machine)
+    return plan_points(command.names, values_of(command.settings), machine)
+
+
+def portions_of(command: Command, machine: Machine, longest_s: float | None) -> list[Portion]:
+    """What a command measures, in as few jobs as its partition's time limit allows.
+
+    A study is one job: what it compares is measured in one allocation, in turns. So are a trial, and a command with
+    a budget, which is for all together. Benchmarks go into further jobs when one is full.
+    """
+    points = points_of(command, machine)
+    if not points:
+        raise UsageError("nothing to measure", "name a benchmark or a study")
+    times = expected_times(points, machine)
+    if command.study is not None or command.budget_s is not None or not command.names or longest_s is None:
+        return [_portion(command, command.targets, points, times, longest_s)]
+    by_target = {
+        name: tuple(point for point in points if point.benchmark.name == name) for name in dict.fromkeys(command.names)
+    }
+    files = dict(zip(command.names, command.targets, strict=True))
+    bins: list[list[str]] = []
+    for name in sorted(by_target, key=lambda name: -_most_s(command, by_target[name], times)):
+        for filled in bins:
+            together = tuple(point for other in (*filled, name) for point in by_target[other])
+            if _limit_s(command, together, times) <= longest_s:
+                filled.append(name)
+                break
+        else:
+            bins.append([name])
+    in_order = [[name for name in by_target if name in filled] for filled in bins]
+    return [
+        _portion(
+            command,
+            tuple(files[name] for name in filled),
+            tuple(point for name in filled for point in by_target[name]),
+            times,
+            longest_s,
+        )
+        for filled in in_order
+    ]
+
+
+def _portion(
+    command: Command, targets: Sequence[str], points: tuple[Point, ...], times: ExpectedTimes, longest_s: float | None
+) -> Portion:
+    limit_s = _limit_s(command, points, times)
+    return Portion(
+        tuple(targets),
+        dict(_settings_for(command.settings, points)),
+        points,
+        min(_least_s(command, points, times) + times.build_s, limit_s),
+        limit_s if longest_s is None else min(limit_s, longest_s),
+        max((_nodes(point) for point in points), default=1),
+    )
+
+
+def _nodes(point: Point) -> int:
+    nodes = point.parameters.get("nodes")
+    return nodes if isinstance(nodes, int) and not isinstance(nodes, bool) and nodes > 0 else 1
+
+
+def _settings_for(settings: Settings, points: Sequence[Point]) -> Iterator[tuple[str, Any]]:
+    """The settings that these points have: a job with some of the targets would refuse the others."""
+    names = {parameter.name for point in points for parameter in point.benchmark.parameters}
+    for name, values in values_of(settings).items():
+        if name in names or "." in name:
+            yield name, [list(value) if isinstance(value, tuple) else value for value in values]
+
+
+def _least_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
+    """The time of the fewest repeats, in seconds."""
+    rule = StoppingRule(budget_s=BUDGET_EACH_S)
+    repeats_s = rule.minimum * sum(times.repeat_s[id(point)] for point in points if point.refusal is None)
+    return min(repeats_s, _most_s(command, points, times))
+
+
+def _most_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
+    """The time that repeats take at most, in seconds."""
+    if command.budget_s is not None:
+        return command.budget_s
+    if command.study is not None:
+        return command.study.repeat.budget_s
+    rule = StoppingRule(budget_s=BUDGET_EACH_S)
+    each = (times.repeat_s[id(point)] for point in points if point.refusal is None)
+    return sum(max(rule.minimum * one_s, min(rule.maximum * one_s, rule.budget_s)) for one_s in each)
+
+
+def _limit_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
+    """The time limit of a job, in seconds: whole minutes. Programs that cannot be built here may be built in it."""
+    return 60.0 * math.ceil((_SPARE * _most_s(command, points, times) + 2 * times.build_s + _AROUND_S) / 60.0)
+
+
+def request_document(command: Command, portion: Portion, where: Where, key: str) -> dict[str, Any]:
+    """`request.json` of a job."""
+    site = command.site or Path(site_of(None).file or "/")
+    return {
+        "v": VERSION,
+        "key": key,
+        "targets": [str(Path(one).absolute()) if Path(one).is_file() else one for one in portion.targets],
+        "settings": dict(portion.settings),
+        "budget_s": command.budget_s,
+        "again": command.again,
+        "keep": command.keep,
+        "site": str(site.absolute()) if site.is_file() else None,
+        "system": None if where.place.system.name == CLUSTER else where.text,
+        "where": where.text,
+        "batch": where.batch.name,
+        "nodes": portion.nodes,
+        "limit_s": portion.limit_s,
+        "submitted_by": {"host": platform.node(), "pid": os.getpid(), "time_s": time.time()},
+    }
+
+
+def script_for_node(where: Where, results: Path, job: str) -> str:
+    """`job.sh` of a job: what runs on its first node."""
+    import seatrial
+
+    python = where.place.partition.python or Path(sys.executable)
+    home = Path(seatrial.__file__).parents[1].absolute()
+    folder = results.absolute() / JOBS / job
+    passed = {name: os.environ[name] for name in _SETTINGS_PASSED_ON if name in os.environ}
+    command = [str(python), "-P", "-m", "seatrial.cli.job", str(folder)]
+    return node_script(folder, job, IN_JOB, command, Path.cwd(), {"PYTHONPATH": str(home), **passed})
+
+
+def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
+    """The job as the batch system gets it. Raises UsageError for a path that cannot be in a script."""
+    return JobRequest(
+        name=f"seatrial-{job.id[-6:]}",
+        argv=("/bin/sh", str(job.path / "job.sh")),
+        folder=job.path,
+        output=job.path / "output",
+        nodes=portion.nodes,
+        time_s=portion.limit_s,
+        tasks_per_node=None if where.options.exclusive else 1,
+        options=where.options,
+    )
+
+
+def planned_script(where: Where, results: Path, portion: Portion, options: JobOptions) -> str:
+    """The script that would be submitted for a portion: in place of the folder of its job, a name that says so."""
+    job = JobFolder(results, "JOB")
+    return where.batch.script(replace(batch_request(where, job, portion), options=options))

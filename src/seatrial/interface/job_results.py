@@ -1,0 +1,117 @@
+"""The results of jobs, as if they had been measured here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from seatrial.analysis.results import Asked, machines_of, results_of
+from seatrial.analysis.study_results import study_result
+from seatrial.analysis.trials import trial_of
+from seatrial.errors import StoreError
+from seatrial.interface.job import choice_from, outcome_from
+from seatrial.interface.job_following import GIVEN_UP, REFUSED
+from seatrial.interface.run import RunResult
+from seatrial.model.durations import duration
+from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.experiment import Experiment
+from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.model.secrets import masked_parameters
+from seatrial.model.study_document import study_from_document
+from seatrial.plan.points import Point
+from seatrial.store.contents import Contents, read_contents
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.jobs import JobFolder, Phase
+
+_log = logging.getLogger(__name__)
+TIMED_OUT = "timed out"
+
+
+def results_of_jobs(
+    folder: ResultsFolder, jobs: Sequence[tuple[JobFolder, Sequence[Point]]], *, is_trial: bool
+) -> RunResult:
+    """What these jobs measured, each with the points that it was submitted for; those that it did not come to have the
+    outcome of the job."""
+    contents = read_contents(folder)
+    for line in contents.damaged:
+        _log.warning("ignored: %s", line)
+    asked: dict[str, Asked] = {}
+    choices: dict[str, EnvironmentChoice] = {}
+    study: str | None = None
+    problems: list[str] = []
+    for job, points in jobs:
+        for one, choice in _asked(job, points, contents):
+            asked.setdefault(one.experiment.id, one)
+            choices.setdefault(one.experiment.id, choice)
+        document = _found(job)
+        study = document.get("study") or study
+        if document.get("problem"):
+            problems.append(str(document["problem"]))
+    found = results_of(contents, list(asked.values()))
+    known = {result.id: result for result in found}
+    kept = None if study is None else study_from_document(folder.get("studies", study))
+    result = RunResult(
+        found,
+        contents.environments,
+        choices,
+        study=None if kept is None else study_result(kept, contents, known),
+        problem=StoreError(problems[0]) if problems else None,
+    )
+    machines = machines_of(contents)
+    machine = next((one.experiment.machine for one in found if one.experiment.machine in machines), None)
+    return replace(result, trial=trial_of(machines[machine], found, contents)) if is_trial and machine else result
+
+
+def _found(job: JobFolder) -> dict[str, Any]:
+    """What a job measured, or was going to."""
+    return job.read("result.json") or job.read("planned.json") or {}
+
+
+def _asked(job: JobFolder, points: Sequence[Point], contents: Contents) -> Iterator[tuple[Asked, EnvironmentChoice]]:
+    ending = None if is_complete(job) else ending_of(job)
+    entries = _found(job).get("experiments") or []
+    for entry in entries:
+        try:
+            experiment = Experiment.from_document(entry["experiment"])
+            outcome = None if entry["outcome"] is None else outcome_from(entry["outcome"])
+            choice, is_new = choice_from(entry["choice"]), not entry["reused"] and not job.has("collected")
+        except (KeyError, TypeError, ValueError, StoreError) as error:
+            _log.warning("ignored: an experiment of %s cannot be read: %s", job.path, error)
+            continue
+        if experiment.id in contents.experiments:
+            yield Asked(experiment, measured_now=is_new), choice
+        else:
+            refusal = outcome if outcome is not None and not outcome.is_ok else ending
+            yield Asked(experiment, refusal), choice
+    if not entries:
+        for point in points:
+            unknown = Experiment(point.benchmark.name, masked_parameters(point.parameters), "", "", "")
+            yield Asked(unknown, ending), point.environment
+
+
+def is_complete(job: JobFolder) -> bool:
+    """Whether a job ended by itself with a result."""
+    return job.phase() is Phase.ENDED and job.read("result.json") is not None
+
+
+def ending_of(job: JobFolder) -> Outcome:
+    """The outcome of what a job did not come to measure."""
+    batch_id, over = job.batch_id, job.over()
+    named = f"job {batch_id}" if batch_id else "the job"
+    output = job.last_line()
+    if over is None:
+        status = job.exit_status()
+        if status is None:
+            return Outcome.failed(Stage.LAUNCH, f"{named} has not ended: the same command goes on", output)
+        return Outcome.failed(Stage.LAUNCH, f"{named} ended with exit status {status} before it measured", output)
+    why = f": {over.reason}" if over.reason else ""
+    if over.state == TIMED_OUT:
+        limit_s = (job.read("request.json") or {}).get("limit_s")
+        limit = f" of {duration(limit_s)}" if isinstance(limit_s, int | float) else ""
+        return Outcome(State.TIMED_OUT, f"{named} reached its time limit{limit}{why}", output)
+    if over.state in (REFUSED, GIVEN_UP):
+        return Outcome.failed(Stage.LAUNCH, f"{named} was {over.state}{why}", output)
+    said = over.state if over.state.startswith(("never", "un")) else f"ended: {over.state}"
+    return Outcome.failed(Stage.LAUNCH, f"{named} {said}{why}", output)

@@ -1,0 +1,279 @@
+"""`run --system`: measures in jobs of a batch system, into the same results folder.
+
+The state is what is in the folders of the jobs: no process stays behind. The same command, given later, finds its jobs
+there, takes what they measured, and submits only what is missing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.engine.building import build_helpers, build_points
+from seatrial.engine.environments import Environments
+from seatrial.environments.misspelt import refuse_misspelt
+from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
+from seatrial.interface.declared import with_declared
+from seatrial.interface.job_following import GIVEN_UP, REFUSED, Following, cancel_jobs, is_over, words_of
+from seatrial.interface.job_request import (
+    Command,
+    Portion,
+    batch_request,
+    points_of,
+    portions_of,
+    request_document,
+    script_for_node,
+)
+from seatrial.interface.job_results import is_complete, results_of_jobs
+from seatrial.interface.run import RunResult
+from seatrial.interface.settings import Settings
+from seatrial.interface.site import at_site
+from seatrial.interface.study_file import only_study
+from seatrial.interface.system import CLUSTER, Where
+from seatrial.launch.queue import Queue, QueueError
+from seatrial.machine.live import discover_live
+from seatrial.model.durations import duration
+from seatrial.model.machine import Machine
+from seatrial.model.machine_from_document import machine_from_document
+from seatrial.model.outcome import State
+from seatrial.model.spelling import count
+from seatrial.plan.points import Point
+from seatrial.plan.study_points import refuse_unfit
+from seatrial.store.files import make_folder
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.jobs import JOBS, JobFolder, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of a command: its jobs, and its results if it waited for them. `note` is what to do next."""
+
+    jobs: tuple[JobFolder, ...]
+    result: RunResult | None = None
+    note: str = ""
+
+
+@contextmanager
+def command_at(
+    where: Where,
+    targets: Sequence[str],
+    settings: Settings,
+    *,
+    budget_s: float | None,
+    again: bool,
+    keep: bool,
+    site: Path | None,
+) -> Iterator[Command]:
+    """A command for this place, with the site's environments in force. Raises UsageError."""
+    with at_site(site, None if where.place.system.name == CLUSTER else where.text):
+        names = with_declared(list(targets))
+        study = only_study(names, settings)
+        yield Command(tuple(targets), tuple(names), study, settings, budget_s, again, keep, site)
+
+
+def run_in_jobs(
+    where: Where,
+    targets: Sequence[str],
+    settings: Settings,
+    results: Path,
+    *,
+    budget_s: float | None = None,
+    again: bool = False,
+    keep: bool = False,
+    site: Path | None = None,
+    detach: bool = False,
+    cancel: bool = False,
+    max_node_hours: float | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Sent:
+    """Measure in jobs, or with `detach` only submit what is missing, or with `cancel` end the jobs of this command.
+
+    Raises UsageError before anything is submitted; QueueError, StoreError. KeyboardInterrupt passes through: the jobs
+    go on.
+    """
+    queue = Queue(where.batch, os.environ)
+    options = {"budget_s": budget_s, "again": again, "keep": keep, "site": site}
+    with command_at(where, targets, settings, **options) as command:  # type: ignore[arg-type]
+        key = command.key(where)
+        ResultsFolder.refuse_other(results)
+        if cancel:
+            return _cancelled(ResultsFolder.existing(results), key, queue, tell)
+        folder = ResultsFolder.create(results)
+        machine = machine_of_place(folder, where) or discover_live()
+        _check(command, machine)
+        with _submitting(folder):
+            jobs = _jobs_of(folder, command, key, machine)
+            missing = [] if jobs else portions_of(command, machine, where.place.partition.longest_s)
+            for job, portion in [*_to_submit_again(jobs, command, machine, where), *((None, one) for one in missing)]:
+                jobs = [one for one in jobs if job is None or one.id != job.id]
+                missing = [*missing, portion] if job is not None else missing
+            refuse_too_much(missing, max_node_hours)
+            if missing:
+                _build(missing, machine, tell)
+            jobs += [_submit(folder, command, portion, where, key, queue, tell) for portion in missing]
+        if detach:
+            return Sent(tuple(jobs), note="the same command without --detach waits for them and prints the results")
+        following = Following(jobs, queue, where.place.system.poll_s, tell)
+        following.wait()
+        points = points_of(command, machine)
+        found = results_of_jobs(folder, [(job, _own(job, points)) for job in jobs], is_trial=not command.names)
+        for job in jobs:
+            if is_over(job):
+                job.write("collected", {"time_s": time.time()})
+        return Sent(tuple(jobs), found, words_of(following.held))
+
+
+def _check(command: Command, machine: Machine) -> None:
+    """Raise UsageError for what can be seen to be wrong before anything is submitted."""
+    points = points_of(command, machine)
+    if command.study is not None:
+        refuse_unfit(command.study, points)
+        refuse_misspelt(point.environment for point in points)
+
+
+def _own(job: JobFolder, points: Sequence[Point]) -> list[Point]:
+    """The points that a job was submitted for."""
+    targets = (job.read("request.json") or {}).get("targets", [])
+    own = [point for point in points if point.benchmark.name in targets]
+    return own or list(points)
+
+
+def machine_of_place(folder: ResultsFolder, where: Where) -> Machine | None:
+    """The machine of the nodes of a partition, if an earlier job into this folder has found it."""
+    for job in reversed(JobFolder.all(folder)):
+        if (job.read("request.json") or {}).get("where") != where.text:
+            continue
+        for entry in (job.read("planned.json") or {}).get("experiments", []):
+            identity = entry.get("experiment", {}).get("machine")
+            for key in folder.keys("machines"):
+                with suppress(SeatrialError):
+                    document = folder.get("machines", key)
+                    if identity and document.get("identity") == identity:
+                        return machine_from_document(document)
+            break
+    return None
+
+
+def _jobs_of(folder: ResultsFolder, command: Command, key: str, machine: Machine) -> list[JobFolder]:
+    """The jobs of this command, the latest for each portion. With `--again`, only those whose results were not printed
+    yet."""
+    latest: dict[str, JobFolder] = {}
+    for job in JobFolder.all(folder):
+        request = job.read("request.json") or {}
+        if request.get("key") == key and not (command.again and job.has("collected")):
+            latest[repr((request.get("targets"), request.get("settings")))] = job
+    return list(latest.values())
+
+
+def _to_submit_again(
+    jobs: Sequence[JobFolder], command: Command, machine: Machine, where: Where
+) -> Iterator[tuple[JobFolder, Portion]]:
+    """The jobs that did not do their work, with what is to be submitted for them."""
+    portions: list[Portion] | None = None
+    for job in jobs:
+        if job.phase() is Phase.SUBMITTING and job.give_up():
+            reason = "its submitter ended before it knew whether the job was accepted"
+            job.write("over.json", {"state": GIVEN_UP, "reason": reason, "time_s": time.time()})
+        if not is_over(job) or (is_complete(job) and not _is_to_be_tried_again(job)):
+            continue
+        if portions is None:
+            portions = portions_of(command, machine, where.place.partition.longest_s)
+        targets = (job.read("request.json") or {}).get("targets", [])
+        same = [one for one in portions if [_named(name) for name in one.targets] == targets]
+        if not same:
+            raise UsageError(
+                f"the jobs of this command in {job.results / JOBS} were cut in another way than it would be now",
+                "give another results folder, or remove the old jobs",
+            )
+        yield job, same[0]
+
+
+def _named(target: str) -> str:
+    return str(Path(target).absolute()) if Path(target).is_file() else target
+
+
+def _is_to_be_tried_again(job: JobFolder) -> bool:
+    """Whether results of a job that were printed before are not ok: `run` without a system tries these again too."""
+    bad = {State.FAILED.value, State.TIMED_OUT.value, State.INVALID.value}
+    entries = (job.read("result.json") or {}).get("experiments", [])
+    return job.has("collected") and any((entry.get("outcome") or {}).get("state") in bad for entry in entries)
+
+
+def refuse_too_much(portions: Sequence[Portion], most: float | None) -> None:
+    """Raise UsageError for more node-hours than allowed."""
+    needed = sum(portion.node_hours for portion in portions)
+    if most is not None and needed > most:
+        raise UsageError(
+            f"the time limits of the jobs are {needed:.3g} node-hours, more than --max-node-hours {most:g}",
+            "nothing was submitted; allow more, or measure less: --budget TIME, fewer benchmarks or values",
+        )
+
+
+def _build(portions: Sequence[Portion], machine: Machine, tell: Callable[[str], None]) -> None:
+    """Build here what can be built here: jobs then do not, and nodes need no compiler."""
+    points = [point for portion in portions for point in portion.points if point.refusal is None]
+    if (failure := build_helpers(points)) is not None:
+        tell(f"the helper programs of ranks could not be built here: {failure.message}; the job tries it")
+    for item in build_points(points, Environments(machine), lambda name: tell(f"building the program of {name}")):
+        if isinstance(item.result, BuildError):
+            tell(f"{', '.join(item.benchmarks)}: not built here: {item.result.message}; the job tries it")
+
+
+def _submit(
+    folder: ResultsFolder,
+    command: Command,
+    portion: Portion,
+    where: Where,
+    key: str,
+    queue: Queue,
+    tell: Callable[[str], None],
+) -> JobFolder:
+    """Submit a job. If the batch system refuses it, that is its outcome."""
+    job = JobFolder.create(
+        folder, request_document(command, portion, where, key), lambda job: script_for_node(where, folder.path, job)
+    )
+    script = where.batch.script(batch_request(where, job, portion))
+    job.write_text("script", script)
+    try:
+        batch_id = queue.submit(script)
+    except QueueError as error:
+        job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
+        tell(str(error))
+        return job
+    job.write("submitted.json", {"id": batch_id, "time_s": time.time()})
+    what = ", ".join(dict.fromkeys(point.benchmark.name for point in portion.points[:200]))
+    tell(
+        f"submitted job {batch_id} to {where.text}: {what if len(what) < 80 else count(len(portion.points), 'point')}; "
+        f"about {duration(portion.expected_s)}, at most {duration(portion.limit_s)}"
+    )
+    return job
+
+
+def _cancelled(folder: ResultsFolder, key: str, queue: Queue, tell: Callable[[str], None]) -> Sent:
+    jobs = [job for job in JobFolder.all(folder) if (job.read("request.json") or {}).get("key") == key]
+    left = [job for job in jobs if not is_over(job)]
+    if not left:
+        return Sent((), note="no job of this command is left to cancel")
+    cancel_jobs(left, queue, tell)
+    return Sent(tuple(left), note=f"{count(len(left), 'job')} cancelled; finished repeats are kept")
+
+
+@contextmanager
+def _submitting(folder: ResultsFolder) -> Iterator[None]:
+    """One process at a time submits jobs for a results folder, where its file system has locks."""
+    try:
+        make_folder(folder.path, JOBS)
+        descriptor = os.open(folder.path / JOBS / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StoreError(f"{folder.path / JOBS} cannot be written: {error.strerror}") from error
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,71 @@
+"""Where `--system` runs: on the nodes of a batch system, by jobs, or in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from seatrial.batch.system import BatchSystem
+from seatrial.batch.systems import SYSTEMS
+from seatrial.launch.cluster.home import FOLDER
+from seatrial.launch.cluster.slurm import PARTITION, variables
+from seatrial.model.job_options import JobOptions
+from seatrial.model.site import Partition, Place, Site, System
+from seatrial.plan.site_file import site_of
+from seatrial.store.jobs import IN_JOB
+
+CLUSTER = "cluster"
+"""The name of our own cluster as a system, inside `seatrial cluster exec`."""
+_CLUSTER_POLL_S = 1.0
+_IN_ALLOCATION = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_ENCLOSING_ID")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A partition that jobs are submitted to, and its batch system. `text` names it as `--system` does."""
+
+    place: Place
+    batch: BatchSystem
+    text: str
+
+    @property
+    def options(self) -> JobOptions:
+        """What its jobs need; the queue is named like the partition unless the site file names another."""
+        its = self.place.partition
+        return replace(its.job, queue=its.job.queue or its.name)
+
+
+def where_jobs_go(site: Path | None, system: str | None, environment: Mapping[str, str] | None = None) -> Where | None:
+    """Where a command with this site file and `--system` submits jobs to; None if it runs in this process: without a
+    system that has a batch system, and inside an allocation or job.
+
+    Inside `seatrial cluster exec` the cluster is the default. Raises UsageError as `site_of` and `Site.place`.
+    """
+    environment = os.environ if environment is None else environment
+    if IN_JOB in environment or any(name in environment for name in _IN_ALLOCATION):
+        return None
+    if system is None or system.partition(":")[0] == CLUSTER:
+        own = _own_cluster(environment)
+        if own is not None:
+            return own if system is None else _where(Site(systems=(own.place.system,)), system)
+        if system is None:
+            return None
+    return _where(site_of(site), system)
+
+
+def _where(site: Site, text: str) -> Where | None:
+    place = site.place(text)
+    if place.system.batch is None:
+        return None
+    return Where(place, SYSTEMS[place.system.batch], f"{place.system.name}:{place.partition.name}")
+
+
+def _own_cluster(environment: Mapping[str, str]) -> Where | None:
+    """The cluster that this process is on a node of; None if it is on none."""
+    folder = environment.get(FOLDER)
+    if not folder or any(environment.get(name) != value for name, value in variables(Path(folder)).items()):
+        return None
+    system = System(CLUSTER, (Partition(PARTITION),), "slurm", _CLUSTER_POLL_S)
+    return Where(Place(system, system.partitions[0]), SYSTEMS["slurm"], f"{CLUSTER}:{PARTITION}")

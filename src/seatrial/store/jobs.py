@@ -1,0 +1,239 @@
+"""The folders of submitted jobs: `jobs/<id>/` in the results folder. What became of a job is what its files say.
+
+request.json   what it is to measure, for the program that runs in it
+script         what the batch system got
+job.sh         what runs on the first node; it makes the marks `taken`, `started` and `ended`
+submitted.json the batch system's id of it
+taken          a link that the job makes when it starts, to its id; to `void` if it was given up before that
+started        host, process and time of its latest start
+ended          the exit status of what it ran, and when
+planned.json   the experiments that it found to measure
+result.json    what it measured, when it has ended by itself
+over.json      how the batch system says that it ended, if it did not end by itself
+collected      its results were printed
+output         what it printed
+
+Every file but `output` is complete or missing. The folder may come from somebody else: links are not followed, and
+only jobs in folders of this user are cancelled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from seatrial.errors import StoreError
+from seatrial.model.strict_json import parse_json
+from seatrial.store.files import make_folder, opened_folder, read_file, write_once
+from seatrial.store.folder import ResultsFolder
+
+JOBS = "jobs"
+IN_JOB = "SEATRIAL_JOB"
+"""The variable that tells a process in a job its folder and start: `<id>/<start>`."""
+VOID = "void"
+
+_ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{6}")
+_BATCH_ID = re.compile(r"[A-Za-z0-9ƒ][A-Za-z0-9ƒ._\[\]+-]{0,299}")
+_MOST_B = 64 << 20
+_MOST_MARK_B = 1 << 16
+_OWN_ENDS = frozenset(range(126))
+"""Exit statuses that what runs in a job chooses itself; above, a shell or a signal ended it."""
+
+
+class Phase(StrEnum):
+    """What the files of a job say."""
+
+    SUBMITTING = "submitting"
+    """It may have been submitted, or not: its submitter ended before it knew."""
+    WAITING = "waiting"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """What ran in it was ended by a signal; the batch system says why, and whether it will run again."""
+    ENDED = "ended"
+    """It ended by itself, and its result is there."""
+    OVER = "over"
+    """It ended in another way, or never started: `over.json` says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The latest start of a job: the batch system's id of it, the host, the time in seconds since 1970."""
+
+    batch_id: str
+    host: str
+    time_s: float
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """How a job ended that did not end by itself. `state` is the word of `batch.job.JobState`, or `refused` if it was
+    not accepted; `reason` is what the batch system said."""
+
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """The folder of one job, in a results folder."""
+
+    results: Path
+    id: str
+
+    @classmethod
+    def create(cls, folder: ResultsFolder, request: Mapping[str, Any], job_script: Callable[[str], str]) -> JobFolder:
+        """A new job with this request; its id -> the script that it is to run. Raises StoreError."""
+        made = cls(folder.path, f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(3)}")
+        try:
+            make_folder(folder.path, JOBS, made.id)
+            write_once(folder.path, JOBS, made.id, "job.sh", data=job_script(made.id).encode())
+        except OSError as error:
+            raise StoreError(f"{made.path} cannot be written: {error.strerror or error}") from error
+        made.write("request.json", request)
+        return made
+
+    @classmethod
+    def all(cls, folder: ResultsFolder) -> list[JobFolder]:
+        """The jobs of this user in a results folder, in the order of their ids, which is that of time. One without its
+        request was being made when its maker ended, and was not submitted. Raises StoreError."""
+        try:
+            with opened_folder(folder.path, JOBS) as above, os.scandir(above) as entries:
+                names = [
+                    entry.name
+                    for entry in entries
+                    if _ID.fullmatch(entry.name)
+                    and entry.is_dir(follow_symlinks=False)
+                    and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+                ]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(f"{folder.path / JOBS} cannot be read: {error.strerror or error}") from error
+        found = (cls(folder.path, name) for name in sorted(names))
+        return [job for job in found if job.read("request.json") is not None]
+
+    @property
+    def path(self) -> Path:
+        """The absolute path."""
+        return self.results.absolute() / JOBS / self.id
+
+    def write(self, name: str, document: Mapping[str, Any]) -> None:
+        """Write a document of the job. Raises StoreError."""
+        self.write_text(name, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file of the job. Raises StoreError."""
+        try:
+            write_once(self.results, JOBS, self.id, name, data=text.encode())
+        except OSError as error:
+            raise StoreError(f"{self.path / name} cannot be written: {error.strerror or error}") from error
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A document of the job; None if it is missing or damaged."""
+        try:
+            found = parse_json(read_file(self.results, JOBS, self.id, name, most=_MOST_B))
+        except (StoreError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def has(self, name: str) -> bool:
+        """Whether a file of the job exists."""
+        return os.path.lexists(self.path / name)
+
+    @property
+    def batch_id(self) -> str | None:
+        """The batch system's id of it, from whoever submitted it or from the job itself; None if unknown."""
+        found = (self.read("submitted.json") or {}).get("id")
+        if not isinstance(found, str):
+            start = self.start()
+            found = None if start is None else start.batch_id
+        return found if found is not None and _BATCH_ID.fullmatch(found) else None
+
+    def start(self) -> Start | None:
+        """Its latest start."""
+        mark = self._mark("started")
+        try:
+            return Start(mark["job"], mark["host"], float(mark["time"]), mark["start"])
+        except (KeyError, ValueError):
+            return None
+
+    def exit_status(self) -> int | None:
+        """The exit status of what ran in it; None if it has not ended since its latest start."""
+        status = self._mark("ended").get("status", "")
+        return int(status) if re.fullmatch(r"\d{1,3}", status, re.ASCII) else None
+
+    def over(self) -> Over | None:
+        """How it ended, if not by itself."""
+        found = self.read("over.json")
+        return None if found is None else Over(str(found.get("state", "unknown")), str(found.get("reason", "")))
+
+    def phase(self) -> Phase:
+        """What its files say."""
+        if self.has("over.json"):
+            return Phase.OVER
+        status = self.exit_status()
+        if status is not None:
+            return Phase.ENDED if status in _OWN_ENDS else Phase.STOPPED
+        if self.has("started"):
+            return Phase.RUNNING
+        return Phase.WAITING if self.has("submitted.json") else Phase.SUBMITTING
+
+    def give_up(self) -> bool:
+        """Prevent a job that has not started from measuring when it does; False if it has started."""
+        try:
+            (self.path / "taken").symlink_to(VOID)
+        except FileExistsError:
+            return self._taken_by() == VOID
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be written: {error.strerror or error}") from error
+        return True
+
+    def _taken_by(self) -> str:
+        try:
+            return str((self.path / "taken").readlink())
+        except OSError:
+            return ""
+
+    def last_line(self) -> str:
+        """The last line that it printed, "" if none."""
+        with suppress(OSError), opened_folder(self.results, JOBS, self.id) as folder:
+            descriptor = os.open("output", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            with os.fdopen(descriptor, "rb") as file:
+                file.seek(max(0, os.fstat(descriptor).st_size - _MOST_MARK_B))
+                lines = file.read(_MOST_MARK_B).decode("utf-8", "replace").strip().splitlines()
+                return lines[-1][:400] if lines else ""
+        return ""
+
+    def _mark(self, name: str) -> dict[str, str]:
+        """The values of a mark: lines `name=value`. {} if it is missing."""
+        try:
+            data = read_file(self.results, JOBS, self.id, name, most=_MOST_MARK_B)
+        except StoreError:
+            return {}
+        pairs = (line.partition("=") for line in data.decode("utf-8", "replace").splitlines())
+        return {key: value for key, equals, value in pairs if equals}
+
+
+def is_dead_in_job(results: Path, job: object) -> bool:
+    """Whether a process that ran in a job, as `IN_JOB` names it, is gone, whichever host it ran on: its job is over or
+    has ended, or has started again since."""
+    if not isinstance(job, str):
+        return False
+    name, _, token = job.partition("/")
+    if not _ID.fullmatch(name):
+        return False
+    folder = JobFolder(results, name)
+    if folder.has("over.json") or folder.exit_status() is not None:
+        return True
+    start = folder.start()
+    return start is not None and start.token != token
