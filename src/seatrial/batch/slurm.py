@@ -28,7 +28,7 @@ _STATES = {
 
 _HELD = re.compile(r"JobHeld(?:User|Admin)\Z|user env retrieval failed|launch failed requeued held", re.IGNORECASE)
 _NEVER = re.compile(
-    r"DependencyNeverSatisfied|BadConstraints|Partition(?:Node|Time)Limit|Invalid(?:Account|QOS)|AccountNotAllowed"
+    r"DependencyNeverSatisfied|BadConstraints|Partition(?:Config|(?:Node|Time)Limit)|Invalid(?:Account|QOS)|AccountNotAllowed"
     r"|QOSNotAllowed|(?:Assoc|QOS)Max\w+PerJob\w*|\w*MinNotSatisfied|QOSJobLimit\Z",
     re.IGNORECASE,
 )

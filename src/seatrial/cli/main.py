@@ -20,6 +20,7 @@ from seatrial.cli.options import (
     FromOption,
     LiveOption,
     MarginOption,
+    MaxNodeHoursOption,
     OutputOption,
     PictureFormat,
     QueryFormat,
@@ -157,13 +158,27 @@ def plan(
     ] = None,
     site: SiteOption = None,
     system: SystemOption = None,
-    verbose: Annotated[bool, verbose_option("every experiment of a study, with its time")] = False,
+    results: ResultsOption = RESULTS,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="TIME", help="with --system: the budget of the run")
+    ] = None,
+    max_node_hours: MaxNodeHoursOption = None,
+    verbose: Annotated[bool, verbose_option("every experiment of a study; each job's script")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Show what a study or the trial runs, and for how long."""
+    """Show what a study or the trial runs, and for how long; with --system, in which jobs."""
     from seatrial.cli.plan import plan_command
 
-    plan_command(study, as_json=output_format is Format.JSON, site=site, system=system, verbose=verbose)
+    plan_command(
+        study,
+        as_json=output_format is Format.JSON,
+        site=site,
+        system=system,
+        results=results,
+        budget=budget,
+        max_node_hours=max_node_hours,
+        verbose=verbose,
+    )
 
 
 @app.command("import", rich_help_panel="Results")

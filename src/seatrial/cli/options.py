@@ -128,6 +128,16 @@ SystemOption = Annotated[
     typer.Option("--system", metavar="NAME[:PARTITION]", help="system and partition to run on, from the site file"),
 ]
 
+MaxNodeHoursOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-node-hours",
+        metavar="HOURS",
+        help="with --system: submit nothing if the time limits of its jobs add up to more",
+        min=0.0,
+    ),
+]
+
 MarginOption = Annotated[
     str | None,
     typer.Option(

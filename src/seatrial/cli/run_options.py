@@ -15,6 +15,7 @@ from seatrial.cli.options import (
     FormatOption,
     InputOption,
     MarginOption,
+    MaxNodeHoursOption,
     PrepareOption,
     ResultsOption,
     SetOption,
@@ -67,15 +68,7 @@ def run(
     cancel: Annotated[
         bool, typer.Option("--cancel", help="with --system: end the jobs of the same command that are not over")
     ] = False,
-    max_node_hours: Annotated[
-        float | None,
-        typer.Option(
-            "--max-node-hours",
-            metavar="HOURS",
-            help="with --system: submit nothing if the time limits of its jobs add up to more",
-            min=0.0,
-        ),
-    ] = None,
+    max_node_hours: MaxNodeHoursOption = None,
     wait: Annotated[
         str | None,
         typer.Option(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +51,6 @@ class Following:
                     return
             if left:
                 time.sleep(_LOOK_S)
-        self._report_starts(self.jobs)
 
     def _is_time_to_ask(self, results: Path) -> bool:
         """At most once in `poll_s`, whoever asked."""
@@ -99,7 +98,7 @@ class Following:
 
     def _report_starts(self, jobs: Sequence[JobFolder]) -> None:
         for job in jobs:
-            start = job.start()
+            start = job.start() if job.phase() is Phase.RUNNING else None
             if start is not None:
                 self._once(job.id, f"job {start.batch_id} runs on {start.host}", start.token)
 
@@ -151,10 +150,3 @@ def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], N
             tell(f"{', '.join(left)}: still ending; the same command says later whether they have")
             return
         time.sleep(_LOOK_S)
-
-
-def words_of(statuses: Mapping[str, JobStatus]) -> str:
-    """Held jobs in a sentence."""
-    return "; ".join(
-        f"job {status.id} is held: {status.reason or 'no reason is given'}" for status in statuses.values()
-    )

@@ -22,7 +22,6 @@ from seatrial.interface.job import VERSION
 from seatrial.interface.settings import Settings, values_of
 from seatrial.interface.system import CLUSTER, Where
 from seatrial.model.experiment import content_key
-from seatrial.model.job_options import JobOptions
 from seatrial.model.machine import Machine
 from seatrial.model.study import Study
 from seatrial.model.study_document import study_without_secrets
@@ -137,6 +136,21 @@ def portions_of(command: Command, machine: Machine, longest_s: float | None) -> 
     ]
 
 
+def portion_again(command: Command, job: JobFolder, machine: Machine, longest_s: float | None) -> Portion:
+    """What a job was submitted for, to submit it again. Raises UsageError."""
+    before = (job.read("request.json") or {}).get("targets", [])
+    pairs = zip(command.targets, command.names, strict=True)
+    own = [(target, name) for target, name in pairs if named_from_anywhere(target) in before]
+    part = replace(command, targets=tuple(target for target, _ in own), names=tuple(name for _, name in own))
+    points = points_of(part, machine)
+    return _portion(part, part.targets, points, expected_times(points, machine), longest_s)
+
+
+def named_from_anywhere(target: str) -> str:
+    """A target as a request has it: a file by its absolute path."""
+    return str(Path(target).absolute()) if Path(target).is_file() else target
+
+
 def _portion(
     command: Command, targets: Sequence[str], points: tuple[Point, ...], times: ExpectedTimes, longest_s: float | None
 ) -> Portion:
@@ -193,7 +207,7 @@ def request_document(command: Command, portion: Portion, where: Where, key: str)
     return {
         "v": VERSION,
         "key": key,
-        "targets": [str(Path(one).absolute()) if Path(one).is_file() else one for one in portion.targets],
+        "targets": [named_from_anywhere(target) for target in portion.targets],
         "settings": dict(portion.settings),
         "budget_s": command.budget_s,
         "again": command.again,
@@ -234,7 +248,6 @@ def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
     )
 
 
-def planned_script(where: Where, results: Path, portion: Portion, options: JobOptions) -> str:
-    """The script that would be submitted for a portion: in place of the folder of its job, a name that says so."""
-    job = JobFolder(results, "JOB")
-    return where.batch.script(replace(batch_request(where, job, portion), options=options))
+def planned_script(where: Where, results: Path, portion: Portion) -> str:
+    """The script that would be submitted for a portion, with the word JOB in place of the job's id."""
+    return where.batch.script(batch_request(where, JobFolder(results, "JOB"), portion))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,10 +30,14 @@ TIMED_OUT = "timed out"
 
 
 def results_of_jobs(
-    folder: ResultsFolder, jobs: Sequence[tuple[JobFolder, Sequence[Point]]], *, is_trial: bool
+    folder: ResultsFolder,
+    jobs: Sequence[tuple[JobFolder, Sequence[Point]]],
+    waiting: Mapping[str, str],
+    *,
+    is_trial: bool,
 ) -> RunResult:
     """What these jobs measured, each with the points that it was submitted for; those that it did not come to have the
-    outcome of the job."""
+    outcome of the job. `waiting` says, by the id of a job's folder, why it has not ended."""
     contents = read_contents(folder)
     for line in contents.damaged:
         _log.warning("ignored: %s", line)
@@ -42,7 +46,7 @@ def results_of_jobs(
     study: str | None = None
     problems: list[str] = []
     for job, points in jobs:
-        for one, choice in _asked(job, points, contents):
+        for one, choice in _asked(job, points, contents, waiting):
             asked.setdefault(one.experiment.id, one)
             choices.setdefault(one.experiment.id, choice)
         document = _found(job)
@@ -69,8 +73,10 @@ def _found(job: JobFolder) -> dict[str, Any]:
     return job.read("result.json") or job.read("planned.json") or {}
 
 
-def _asked(job: JobFolder, points: Sequence[Point], contents: Contents) -> Iterator[tuple[Asked, EnvironmentChoice]]:
-    ending = None if is_complete(job) else ending_of(job)
+def _asked(
+    job: JobFolder, points: Sequence[Point], contents: Contents, waiting: Mapping[str, str]
+) -> Iterator[tuple[Asked, EnvironmentChoice]]:
+    ending = None if is_complete(job) else ending_of(job, waiting.get(job.id))
     entries = _found(job).get("experiments") or []
     for entry in entries:
         try:
@@ -96,15 +102,15 @@ def is_complete(job: JobFolder) -> bool:
     return job.phase() is Phase.ENDED and job.read("result.json") is not None
 
 
-def ending_of(job: JobFolder) -> Outcome:
-    """The outcome of what a job did not come to measure."""
+def ending_of(job: JobFolder, waits: str | None = None) -> Outcome:
+    """The outcome of what a job did not come to measure; `waits` says why it has not ended."""
     batch_id, over = job.batch_id, job.over()
     named = f"job {batch_id}" if batch_id else "the job"
     output = job.last_line()
     if over is None:
         status = job.exit_status()
         if status is None:
-            return Outcome.failed(Stage.LAUNCH, f"{named} has not ended: the same command goes on", output)
+            return Outcome.failed(Stage.LAUNCH, f"{named} {waits or 'has not ended'}", output)
         return Outcome.failed(Stage.LAUNCH, f"{named} ended with exit status {status} before it measured", output)
     why = f": {over.reason}" if over.reason else ""
     if over.state == TIMED_OUT:

@@ -24,21 +24,26 @@ from seatrial.stats.stopping import StoppingRule
 
 
 def plan(
-    study: Path | None = None, *, site: Path | None = None, system: str | None = None
+    study: Path | None = None,
+    *,
+    site: Path | None = None,
+    system: str | None = None,
+    machine: Machine | None = None,
 ) -> PlannedStudy | PlannedTrial:
-    """The experiments of a study file on this machine; without one, of the standard trial. Raises UsageError for an
-    invalid study."""
+    """The experiments of a study file on a machine (default: this one); without one, of the standard trial. Raises
+    UsageError for an invalid study."""
     with at_site(site, system):
+        machine = machine or discover_live()
         if study is None:
             with_declared()
-            return planned_trial(discover_live())
+            return planned_trial(machine)
         (target,) = with_declared([str(study)])
         if target != str(study):
             raise UsageError(
                 f"{study} declares the benchmark {target}, and plan takes a study",
                 f"measure it: seatrial run {study}; or plan a study with `benchmarks: {{{target}: {{}}}}`",
             )
-        return planned_study(read_study_file(study), discover_live())
+        return planned_study(read_study_file(study), machine)
 
 
 def planned_trial(machine: Machine) -> PlannedTrial:

@@ -19,12 +19,13 @@ from seatrial.engine.environments import Environments
 from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
 from seatrial.interface.declared import with_declared
-from seatrial.interface.job_following import GIVEN_UP, REFUSED, Following, cancel_jobs, is_over, words_of
+from seatrial.interface.job_following import GIVEN_UP, REFUSED, Following, cancel_jobs, is_over
 from seatrial.interface.job_request import (
     Command,
     Portion,
     batch_request,
     points_of,
+    portion_again,
     portions_of,
     request_document,
     script_for_node,
@@ -107,25 +108,31 @@ def run_in_jobs(
         machine = machine_of_place(folder, where) or discover_live()
         _check(command, machine)
         with _submitting(folder):
-            jobs = _jobs_of(folder, command, key, machine)
-            missing = [] if jobs else portions_of(command, machine, where.place.partition.longest_s)
-            for job, portion in [*_to_submit_again(jobs, command, machine, where), *((None, one) for one in missing)]:
-                jobs = [one for one in jobs if job is None or one.id != job.id]
-                missing = [*missing, portion] if job is not None else missing
+            jobs = _jobs_of(folder, command, key)
+            undone = [job for job in jobs if not _is_open(job) and not _is_done(job)]
+            longest_s = where.place.partition.longest_s
+            missing = [portion_again(command, job, machine, longest_s) for job in undone]
+            missing = missing if jobs else portions_of(command, machine, longest_s)
+            jobs = [job for job in jobs if job not in undone]
             refuse_too_much(missing, max_node_hours)
             if missing:
                 _build(missing, machine, tell)
             jobs += [_submit(folder, command, portion, where, key, queue, tell) for portion in missing]
         if detach:
-            return Sent(tuple(jobs), note="the same command without --detach waits for them and prints the results")
+            left = [job for job in jobs if not is_over(job)]
+            none = "nothing is missing: without --detach the same command prints the results"
+            some = f"{count(len(left), 'job')} left; without --detach the same command waits and prints the results"
+            return Sent(tuple(jobs), note=some if left else none)
         following = Following(jobs, queue, where.place.system.poll_s, tell)
         following.wait()
         points = points_of(command, machine)
-        found = results_of_jobs(folder, [(job, _own(job, points)) for job in jobs], is_trial=not command.names)
+        held = {job: f"is held: {status.reason or 'no reason is given'}" for job, status in following.held.items()}
+        found = results_of_jobs(folder, [(job, _own(job, points)) for job in jobs], held, is_trial=not command.names)
         for job in jobs:
             if is_over(job):
                 job.write("collected", {"time_s": time.time()})
-        return Sent(tuple(jobs), found, words_of(following.held))
+        note = "release it in the batch system, or end it with --cancel; the same command goes on" if held else ""
+        return Sent(tuple(jobs), found, note)
 
 
 def _check(command: Command, machine: Machine) -> None:
@@ -159,49 +166,32 @@ def machine_of_place(folder: ResultsFolder, where: Where) -> Machine | None:
     return None
 
 
-def _jobs_of(folder: ResultsFolder, command: Command, key: str, machine: Machine) -> list[JobFolder]:
-    """The jobs of this command, the latest for each portion. With `--again`, only those whose results were not printed
-    yet."""
+def _jobs_of(folder: ResultsFolder, command: Command, key: str) -> list[JobFolder]:
+    """The jobs of this command, the latest for each part of it. With `--again`, only those whose results were not
+    printed yet."""
     latest: dict[str, JobFolder] = {}
     for job in JobFolder.all(folder):
         request = job.read("request.json") or {}
         if request.get("key") == key and not (command.again and job.has("collected")):
-            latest[repr((request.get("targets"), request.get("settings")))] = job
+            latest[repr(request.get("targets"))] = job
     return list(latest.values())
 
 
-def _to_submit_again(
-    jobs: Sequence[JobFolder], command: Command, machine: Machine, where: Where
-) -> Iterator[tuple[JobFolder, Portion]]:
-    """The jobs that did not do their work, with what is to be submitted for them."""
-    portions: list[Portion] | None = None
-    for job in jobs:
-        if job.phase() is Phase.SUBMITTING and job.give_up():
-            reason = "its submitter ended before it knew whether the job was accepted"
-            job.write("over.json", {"state": GIVEN_UP, "reason": reason, "time_s": time.time()})
-        if not is_over(job) or (is_complete(job) and not _is_to_be_tried_again(job)):
-            continue
-        if portions is None:
-            portions = portions_of(command, machine, where.place.partition.longest_s)
-        targets = (job.read("request.json") or {}).get("targets", [])
-        same = [one for one in portions if [_named(name) for name in one.targets] == targets]
-        if not same:
-            raise UsageError(
-                f"the jobs of this command in {job.results / JOBS} were cut in another way than it would be now",
-                "give another results folder, or remove the old jobs",
-            )
-        yield job, same[0]
+def _is_open(job: JobFolder) -> bool:
+    """Whether a job may still measure. One that has no id and has not started is given up: nobody could find it."""
+    if job.phase() is Phase.SUBMITTING and job.give_up():
+        reason = "its submitter ended before it knew whether the job was accepted"
+        job.write("over.json", {"state": GIVEN_UP, "reason": reason, "time_s": time.time()})
+    return not is_over(job)
 
 
-def _named(target: str) -> str:
-    return str(Path(target).absolute()) if Path(target).is_file() else target
-
-
-def _is_to_be_tried_again(job: JobFolder) -> bool:
-    """Whether results of a job that were printed before are not ok: `run` without a system tries these again too."""
+def _is_done(job: JobFolder) -> bool:
+    """Whether a job did its work. If its results were printed and not all are ok, they are tried again, as `run`
+    without a system does."""
     bad = {State.FAILED.value, State.TIMED_OUT.value, State.INVALID.value}
     entries = (job.read("result.json") or {}).get("experiments", [])
-    return job.has("collected") and any((entry.get("outcome") or {}).get("state") in bad for entry in entries)
+    has_bad = any((entry.get("outcome") or {}).get("state") in bad for entry in entries)
+    return is_complete(job) and not (has_bad and job.has("collected"))
 
 
 def refuse_too_much(portions: Sequence[Portion], most: float | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.json_shape import (
@@ -20,6 +20,7 @@ from seatrial.model.json_shape import (
     when,
 )
 from seatrial.model.study import Axis, BestOf, Scaling
+from seatrial.plan.planned_jobs import PlannedJob, PlannedJobs
 from seatrial.plan.planned_study import LinkedProgram, PlannedExperiment, PlannedStudy
 from seatrial.plan.planned_trial import PlannedTrial
 from seatrial.plan.study_points import SameSides
@@ -77,6 +78,18 @@ class PlannedJson(TypedDict):
     ]
     reason: NotRequired[Annotated[str | None, From("refusal.reason")]]
     estimate_s: Annotated[NonNegative, GIVEN, "time of its repeats up to the first planned look; 0 if it cannot run"]
+
+
+@shape(PlannedJob)
+class JobJson(TypedDict):
+    """One job of a batch system."""
+
+    benchmarks: list[str]
+    nodes: Annotated[int, Keywords(minimum=1)]
+    expected_s: Annotated[NonNegative, "its time with few repeats"]
+    limit_s: Annotated[Positive, "its time limit"]
+    node_hours: NonNegative
+    script: Annotated[str, "what is submitted, with JOB in place of the job's id"]
 
 
 @shape(PlannedStudy)
@@ -158,6 +171,10 @@ class PlanJson(TypedDict):
     best_of: NotRequired[Annotated[SweepJson | None, From("study.best_of")]]
     probes: NotRequired[Annotated[list[Literal["mpi", "io", "power"]], From("study.probes")]]
 
+    system: NotRequired[Annotated[str, "where its jobs are submitted to: NAME:PARTITION"]]
+    jobs: NotRequired[list[JobJson]]
+    node_hours: NotRequired[Annotated[NonNegative, "the time limits of all jobs, times their nodes"]]
+
 
 _OF_STUDIES = (
     *("study", "question", "axes", "combinations", "repeats", "least_s", "budget_s"),
@@ -166,12 +183,16 @@ _OF_STUDIES = (
 """Keys that the plan of a trial does not have."""
 
 
-def plan_document(plan: PlannedStudy | PlannedTrial) -> PlanJson:
+def plan_document(plan: PlannedStudy | PlannedTrial, jobs: PlannedJobs | None = None) -> PlanJson:
     """The document of CONTRACT. In addition to the contract: the study with its axes, the experiments that cannot run
-    and why, the groups that are compared, and the time of six repeats of each."""
+    and why, the groups that are compared, the time of six repeats of each, and the jobs of a batch system."""
+    of_jobs: dict[str, Any] = dict.fromkeys(("system", "jobs", "node_hours"), ABSENT)
+    if jobs is not None:
+        own = [filled(JobJson, job) for job in jobs.jobs]
+        of_jobs = {"system": jobs.system, "jobs": own, "node_hours": jobs.node_hours}
     if isinstance(plan, PlannedTrial):
         planned = [filled(PlannedJson, one, estimate_s=plan.estimate_of(one)) for one in plan.experiments]
         absent = dict.fromkeys(_OF_STUDIES, ABSENT)
-        return filled(PlanJson, plan, experiments=planned, **absent)
+        return filled(PlanJson, plan, experiments=planned, **absent, **of_jobs)
     experiments = [filled(PlannedJson, one, estimate_s=plan.first_look * one.repeat_s) for one in plan.experiments]
-    return filled(PlanJson, plan, experiments=experiments)
+    return filled(PlanJson, plan, experiments=experiments, **of_jobs)
