@@ -6,6 +6,7 @@ import fcntl
 import gc
 import json
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Mapping
@@ -36,6 +37,8 @@ _MACHINE_LOCK = "SEATRIAL_TEST_MACHINE_LOCK"
 """The file by which the workers agree who has the machine."""
 _TURNS = "SEATRIAL_TEST_TURNS"
 """The file in which the workers name the tests that run one after the other: id -> marker."""
+_HOST = "SEATRIAL_HOST"
+"""Names the host whose lock a measurement holds."""
 _IN_TURN = ("parallel", "devices", "lab")
 """Markers: the tests of each run one after the other."""
 
@@ -45,7 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     that lie there, over which tests would be collected."""
     for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "CXX"):
         os.environ.pop(name, None)
-    if not hasattr(config, "workerinput"):  # workers inherit what follows
+    if hasattr(config, "workerinput"):  # each is a host of its own: else they would wait for each other's measurements
+        os.environ[_HOST] = f"{os.environ.get(_HOST) or platform.node()}-{config.workerinput['workerid']}"
+    else:  # workers inherit what follows
         config.stash[_CACHE] = Path(tempfile.mkdtemp(prefix="seatrial-cache-"))
         os.environ["SEATRIAL_CACHE"] = os.environ.get(_KEPT) or str(config.stash[_CACHE])
         Path(os.environ["SEATRIAL_CACHE"]).mkdir(parents=True, exist_ok=True)

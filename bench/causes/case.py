@@ -20,7 +20,8 @@ class Load(StrEnum):
 
 
 class Verdict(StrEnum):
-    """NAMED: the planted cause comes first. SILENT: no cause, or "not known". CLEAN: a control without a cause."""
+    """NAMED: the planted cause comes first. SILENT: no cause, "not known", or only some of the causes that belong
+    together. CLEAN: a control without a cause."""
 
     NAMED = "named"
     SILENT = "silent"
@@ -33,7 +34,8 @@ BOTH = frozenset(Load)
 QUIET_ONLY = frozenset({Load.QUIET})
 NO_CAUSE = frozenset({"not-known", "computation", "no-cpu"})
 """What may be said of a planted cause without naming any."""
-TRUE_WHEN_LOADED = frozenset({"other-processes"})
+TRUE_WHEN_LOADED = frozenset({"other-processes", "steal"})
+"""Steal: a hypervisor may not run all CPUs of a guest at once that its spinners keep busy."""
 
 
 class Skip(Exception):
@@ -108,7 +110,8 @@ class Case:
         is_right = main in self.right if self.right else True
         if is_right and self.together <= set(causes) and has_words:
             return Verdict.NAMED
-        return Verdict.SILENT if main is None or main in NO_CAUSE else Verdict.WRONG
+        is_part = bool(self.together) and self.together >= set(causes)
+        return Verdict.SILENT if main is None or main in NO_CAUSE or is_part else Verdict.WRONG
 
 
 def planted(*causes: str) -> frozenset[str]:

@@ -122,17 +122,18 @@ def _refused(planned: Sequence[PlannedExperiment], style: Style) -> list[str]:
     reasons: dict[tuple[str, str], list[PlannedExperiment]] = {}
     for experiment in planned:
         if experiment.refusal is not None:
-            key = (experiment.refusal.state.value, " ".join((experiment.refusal.reason or "").split()))
+            lines = (line.strip() for line in (experiment.refusal.reason or "").splitlines())
+            key = (experiment.refusal.state.value, "; ".join(line for line in lines if line))
             reasons.setdefault(key, []).append(experiment)
     if not reasons:
         return []
-    lines = [style.paint("Cannot run here", "warning")]
+    text = [style.paint("Cannot run here", "warning")]
     for (state, reason), experiments in list(reasons.items())[:_MOST_LINES]:
         names = ", ".join(dict.fromkeys(experiment.experiment.benchmark for experiment in experiments))
-        lines += _wrapped(style, f"{state}: {count(len(experiments), 'experiment')} of {names}: {reason}")
+        text += _wrapped(style, f"{state}: {count(len(experiments), 'experiment')} of {names}: {reason}")
     if len(reasons) > _MOST_LINES:
-        lines.append(f"  {len(reasons) - _MOST_LINES} more reasons (--format json lists all)")
-    return lines
+        text.append(f"  {len(reasons) - _MOST_LINES} more reasons (--format json lists all)")
+    return text
 
 
 def _linked(plan: PlannedStudy, style: Style) -> list[str]:

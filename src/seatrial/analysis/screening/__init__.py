@@ -1,0 +1,1 @@
+"""Screens of clusters: the odd node, device, link or switch, and the facts on which nodes differ."""

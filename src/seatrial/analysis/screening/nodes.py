@@ -1,0 +1,134 @@
+"""The odd ones among nodes or devices in one figure, classes of nodes, and the distribution over all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from seatrial.model.fact import FactValue
+from seatrial.model.screen import FALSE_ALARM_RATE, FigureOverNodes, Item, ItemFigure, NodeClasses, Odd, OddKind
+from seatrial.stats.far_values import FarValue, far_values, two_classes
+
+Namer = Callable[[Item], tuple[OddKind, str, str]]
+"""Item -> kind, name and remedy."""
+
+_MOST_MEMBERS = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of the false alarm rate that one figure may spend, and the difference that counts as none."""
+
+    rate: float
+    margin: float
+
+
+def screen_figure(
+    figure: ItemFigure, facts: Mapping[str, Mapping[str, FactValue]], share: Share, namer: Namer
+) -> tuple[list[Odd], list[NodeClasses], str]:
+    """The odd items of a figure, its two classes if there are any, and why it was not screened ("": it was).
+
+    Of two classes each is screened for itself, so that neither looks odd, and odd ones of both are found.
+    """
+    logs = [math.log(value) for value in (median(own) for own in figure.values)]
+    minority = two_classes(logs, share.margin)
+    parts: list[list[int]] = [list(range(len(figure.items)))]
+    classes: list[NodeClasses] = []
+    if minority:
+        inside = set(minority)
+        others = [k for k in parts[0] if k not in inside]
+        parts = [others, list(minority)]
+        classes.append(_classes(figure, minority, others, logs, facts))
+    odd: list[Odd] = []
+    why = ""
+    for part in parts:
+        far, why = far_values([figure.values[k] for k in part], share.rate / len(parts), share.margin)
+        odd += [_odd(figure, part, one, share, namer, len(parts)) for one in far]
+    return odd, classes, "" if minority else why
+
+
+def _odd(figure: ItemFigure, part: Sequence[int], far: FarValue, share: Share, namer: Namer, parts: int) -> Odd:
+    place = part[far.index]
+    item = figure.items[place]
+    kind, what, remedy = namer(item)
+    value = median(figure.values[place])
+    # `p` is adjusted for the values of this figure; the share of the rate adjusts it for all figures.
+    p = min(1.0, far.p * FALSE_ALARM_RATE / share.rate * parts)
+    return Odd(
+        kind=kind,
+        what=what,
+        nodes=(item.node,),
+        benchmark=figure.benchmark,
+        figure=figure.figure,
+        unit=figure.unit,
+        value=value,
+        usual=value / far.ratio,
+        ratio=far.ratio,
+        distance=far.distance,
+        sureness=1.0 - p,
+        false_alarm_rate=FALSE_ALARM_RATE,
+        remedy=remedy,
+        n=len(part),
+        parameters=figure.parameters,
+    )
+
+
+def _classes(
+    figure: ItemFigure,
+    minority: Sequence[int],
+    others: Sequence[int],
+    logs: Sequence[float],
+    facts: Mapping[str, Mapping[str, FactValue]],
+) -> NodeClasses:
+    ratio = math.exp(median(logs[k] for k in minority) - median(logs[k] for k in others))
+    small = list(dict.fromkeys(figure.items[k].node for k in minority))
+    large = list(dict.fromkeys(figure.items[k].node for k in others))
+    return NodeClasses(
+        figure.benchmark,
+        figure.figure,
+        tuple(small),
+        len(figure.items),
+        ratio,
+        tuple(separating_facts(small, large, facts)),
+        figure.parameters,
+    )
+
+
+def separating_facts(
+    small: Sequence[str], large: Sequence[str], facts: Mapping[str, Mapping[str, FactValue]]
+) -> list[str]:
+    """The facts whose values tell the two groups apart: no value is in both (up to one of twenty nodes may deviate)."""
+    found = []
+    for name in sorted({name for node in (*small, *large) for name in facts.get(node, {})}):
+        sides = []
+        for side in (small, large):
+            counts: dict[FactValue | None, int] = {}
+            for node in side:
+                value = facts.get(node, {}).get(name)
+                counts[value] = counts.get(value, 0) + 1
+            sides.append((max(counts, key=lambda value: counts[value]), max(counts.values()) / len(side)))
+        (value, share), (other, of_others) = sides
+        if value != other and min(share, of_others) >= _MOST_MEMBERS:
+            found.append(name)
+    return found
+
+
+def over_nodes(kind: OddKind, figure: ItemFigure) -> FigureOverNodes:
+    """The distribution of a figure over its items."""
+    medians = [median(own) for own in figure.values]
+    ordered, centre = sorted(medians), median(medians)
+    low, high = (ordered[round(share * (len(ordered) - 1))] / centre for share in (0.05, 0.95))
+    return FigureOverNodes(
+        kind,
+        figure.benchmark,
+        figure.figure,
+        figure.unit,
+        figure.better,
+        figure.items,
+        tuple(medians),
+        centre,
+        (low, high),
+        figure.parameters,
+    )

@@ -1,0 +1,189 @@
+"""A screen of a cluster: what was measured on each node and between nodes, and the odd ones among them.
+
+Figures are in SI units. A ratio is the value of the odd one over the usual value of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from seatrial.model.benchmark import Better
+from seatrial.model.fact import FactValue
+from seatrial.model.parameter import Value
+from seatrial.model.units import Unit
+
+FALSE_ALARM_RATE = 0.01
+"""The probability that a screen names anything at all if nothing is odd: of all nodes, links and figures together."""
+
+MARGIN = 0.05
+"""Nodes that differ from the others by less than this are not named, however sure the difference is."""
+
+
+class OddKind(StrEnum):
+    """What is odd."""
+
+    NODE = "node"
+    DEVICE = "device"
+    LINK = "link"
+    SWITCH = "switch"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What one value of a figure belongs to: a node, or a device of it ("gpu 3")."""
+
+    node: str
+    device: str = ""
+
+    @property
+    def name(self) -> str:
+        """As reports name it."""
+        return f"{self.device} of {self.node}" if self.device else self.node
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFigure:
+    """One figure over nodes, or devices of nodes: `values` has the repeats of each item, all positive."""
+
+    benchmark: str
+    figure: str
+    unit: Unit
+    better: Better
+    items: tuple[Item, ...]
+    values: tuple[Sequence[float], ...]
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PairFigure:
+    """One figure of pairs of nodes: `values` has the repeats of each pair, all of the same length and positive."""
+
+    benchmark: str
+    figure: str
+    unit: Unit
+    better: Better
+    pairs: tuple[tuple[str, str], ...]
+    values: tuple[Sequence[float], ...]
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HalfFigure:
+    """The bandwidth between the nodes of a switch and all others, when all of them exchange at once."""
+
+    benchmark: str
+    figure: str
+    unit: Unit
+    switches: tuple[str, ...]
+    values: tuple[Sequence[float], ...]
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenInput:
+    """All that a screen uses. `switch_of` has the leaf switch of each node whose switch is known.
+
+    `oversubscription` is the designed ratio of the bandwidth of a switch's nodes to that of its uplinks, if known.
+    """
+
+    nodes: tuple[str, ...]
+    figures: tuple[ItemFigure, ...] = ()
+    pairs: tuple[PairFigure, ...] = ()
+    halves: tuple[HalfFigure, ...] = ()
+    facts: Mapping[str, Mapping[str, FactValue]] = field(default_factory=dict)
+    switch_of: Mapping[str, str] = field(default_factory=dict)
+    oversubscription: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """One that is unlike the others. `what` names it, `nodes` are those that it concerns.
+
+    `usual` is the median of the others, `distance` how many times their own spread it is away (None: they do not
+    spread, or no statistics were needed). `sureness` is one minus the p-value, adjusted for everything that was
+    screened; for a fact that was read it is 1, and `false_alarm_rate` 0.
+    """
+
+    kind: OddKind
+    what: str
+    nodes: tuple[str, ...]
+    benchmark: str
+    figure: str
+    unit: Unit
+    value: float
+    usual: float
+    ratio: float
+    distance: float | None
+    sureness: float
+    false_alarm_rate: float
+    remedy: str
+    n: int
+    why: str = ""
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOfFact:
+    """A value of a fact, and the nodes that have it; `value` is None for nodes that do not state the fact."""
+
+    value: FactValue | None
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FactThatDiffers:
+    """A fact on which nodes differ, its most frequent value first. `odd` are nodes with a rare value."""
+
+    fact: str
+    values: tuple[ValueOfFact, ...]
+    odd: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClasses:
+    """Two classes of nodes in a figure, instead of odd ones: `minority` at `ratio` of the others.
+
+    `differ_in` are the facts that all of one class share and none of the other has.
+    """
+
+    benchmark: str
+    figure: str
+    minority: tuple[str, ...]
+    n: int
+    ratio: float
+    differ_in: tuple[str, ...] = ()
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FigureOverNodes:
+    """How a figure is distributed: `medians` of each of `items`, and the range of the middle 90 % over the median."""
+
+    kind: OddKind
+    benchmark: str
+    figure: str
+    unit: Unit
+    better: Better
+    items: tuple[Item, ...]
+    medians: tuple[float, ...]
+    median: float
+    spread: tuple[float, float]
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The answer of a screen, most certain first. `not_screened` says what could not be, and why."""
+
+    nodes: tuple[str, ...]
+    switch_of: Mapping[str, str]
+    odd: tuple[Odd, ...]
+    facts_that_differ: tuple[FactThatDiffers, ...]
+    classes: tuple[NodeClasses, ...]
+    figures: tuple[FigureOverNodes, ...]
+    pairs: tuple[PairFigure, ...]
+    not_screened: tuple[str, ...]
+    false_alarm_rate: float
+    margin: float

@@ -1,0 +1,267 @@
+"""Which of several values that should be equal is far from the others: from three values to many thousands.
+
+The question depends on how many there are:
+
+- **Up to nine**, their true distribution cannot be seen, only the noise of their repeats. Then equal ones are taken to
+  differ by up to the margin, and a value is far if its repeats lie beyond the margin from the centre of the others,
+  surely: Student's t with the noise pooled over all.
+- **Ten to 1,999**, `seatrial.stats.outliers`, which tests distance, ranks and gaps, with heavy tails.
+- **From 2,000 on**, the tails are fitted: excesses over a threshold have nearly a generalised Pareto distribution
+  (Pickands, Annals of Statistics 3, 1975; Davison & Smith, JRSS B 52, 1990). The highest twentieth of them is censored,
+  so that odd ones do not shape the tail from which they are to stand out; the shape is taken at its upper confidence
+  bound.
+
+All is computed on logarithms. The error rates are simulated in bench/screening_simulation.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, median
+
+from seatrial.stats.interval import median_interval
+from seatrial.stats.outliers import screen, screen_groups
+from seatrial.stats.student import student_tail
+
+FEWEST = 3
+"""Of two that differ, either may be the odd one."""
+FEW = 10
+MANY = 2000
+
+_TAIL = 0.1
+"""The share of values on each side whose excesses are fitted."""
+_CENSORED = 0.05
+"""The share of the largest excesses whose size is not used."""
+_SHAPES = 241
+_QUOTIENTS = 300
+_SHAPE_BOUND = 0.998
+"""One-sided confidence bound of the shape of the tail."""
+_LEAST_SPREAD = 1e-3
+_MOST_ODD = 0.02
+"""Of many, more than this share is no oddity but another class."""
+
+
+@dataclass(frozen=True, slots=True)
+class FarValue:
+    """A value far from the others. `ratio` is over the median of the others; `distance` in units of their spread (1.48
+    median absolute deviations); `p` is adjusted for the number of values."""
+
+    index: int
+    ratio: float
+    distance: float | None
+    p: float
+
+
+def far_values(groups: Sequence[Sequence[float]], rate: float, margin: float) -> tuple[list[FarValue], str]:
+    """The far ones of groups of repeats, at the family-wise error `rate`, and why there was no test ("": there was).
+
+    Raises ValueError for an empty group, or a value that is not positive and finite.
+    """
+    n = len(groups)
+    if n < FEWEST:
+        return [], f"{n} cannot be compared: of fewer than {FEWEST}, none is the odd one"
+    if n < FEW:
+        logs = [_logs(group) for group in groups]
+        if any(len(group) < 2 for group in logs):
+            return [], f"{n} with one repeat each: fewer than {FEW} need repeats, which show the noise"
+        found = _few(logs, rate, margin)
+    elif n < MANY:
+        outlying = (
+            screen_groups(groups, rate)
+            if any(len(group) > 1 for group in groups)
+            else screen([group[0] for group in groups], rate)
+        )
+        found = [(one.index, one.p_adjusted) for one in outlying]
+        logs = [_logs(group) for group in groups]
+    else:
+        return _many(groups, rate, margin), ""
+    return _beyond_margin([median(group) for group in logs], found, margin), ""
+
+
+def two_classes(middles: Sequence[float], margin: float) -> tuple[int, ...]:
+    """The positions of the smaller of two classes of logarithms, each without the other's values between its own.
+
+    Between the classes is a gap of at least the margin, which is wider than the middle 80 % of either class. Each
+    class has at least three values and a twentieth of all. Empty if there is no such gap.
+    """
+    import numpy as np
+
+    n = len(middles)
+    least = max(3, math.ceil(0.05 * n))
+    if n < 2 * least:
+        return ()
+    order = np.argsort(middles, kind="stable")
+    values = np.asarray(middles, dtype=np.float64)[order]
+    gaps = np.diff(values)[least - 1 : n - least]
+    cut = int(np.argmax(gaps)) + least
+    gap = float(values[cut] - values[cut - 1])
+    for side in (values[:cut], values[cut:]):
+        low, high = np.quantile(side, (0.1, 0.9))
+        if gap <= high - low:
+            return ()
+    if gap <= math.log1p(margin):
+        return ()
+    chosen = order[:cut] if 2 * cut <= n else order[cut:]
+    return tuple(sorted(int(k) for k in chosen))
+
+
+def _logs(group: Sequence[float]) -> list[float]:
+    if not group or not all(0.0 < value < math.inf for value in group):
+        raise ValueError("screened values must be positive and finite, and each needs a repeat")
+    return [math.log(value) for value in group]
+
+
+def _spread(values: Sequence[float]) -> float:
+    centre = median(values)
+    return 1.4826 * median(abs(value - centre) for value in values)
+
+
+def _beyond_margin(middles: Sequence[float], found: Sequence[tuple[int, float]], margin: float) -> list[FarValue]:
+    """Those whose ratio is beyond the margin, compared with all that are not far."""
+    named = {index for index, _ in found}
+    others = [value for index, value in enumerate(middles) if index not in named]
+    centre, spread = median(others), _spread(others)
+    far = []
+    for index, p in found:
+        shift = middles[index] - centre
+        if abs(shift) > math.log1p(margin):
+            far.append(FarValue(index, math.exp(shift), abs(shift) / spread if spread > 0 else None, p))
+    return far
+
+
+def _few(logs: Sequence[Sequence[float]], rate: float, margin: float) -> list[tuple[int, float]]:
+    """Far ones of a few: by the noise of their repeats, beyond the margin, one after another, the farthest first.
+
+    At most a third are far, else it is unclear which are the usual ones.
+    """
+    n = len(logs)
+    middles = [median(group) for group in logs]
+    residuals = [abs(value - middle) for group, middle in zip(logs, middles, strict=True) for value in group]
+    squares = sum(residual * residual for residual in residuals)
+    degrees = sum(len(group) - 1 for group in logs)
+    noise = max(math.sqrt(squares / degrees), _LEAST_SPREAD)
+    found: list[tuple[int, float]] = []
+    usual = list(range(n))
+    for _ in range(max(1, n // 3)):
+        farthest, p = -1, 1.0
+        most = 0.0
+        for k in usual:
+            centre = median(middles[other] for other in usual if other != k)
+            if abs(middles[k] - centre) > most:
+                most, farthest = abs(middles[k] - centre), k
+        if farthest < 0:
+            break
+        rest = [other for other in usual if other != farthest]
+        centre = median(middles[other] for other in rest)
+        repeats = sum(len(logs[other]) for other in rest)
+        # A median varies by about pi/2 more than a mean.
+        error = noise * math.sqrt(math.pi / 2 * (1 / len(logs[farthest]) + 1 / repeats))
+        beyond = most - math.log1p(margin)
+        p = min(1.0, 2 * n * student_tail(beyond / error, degrees)) if beyond > 0 else 1.0
+        next_farthest = max(abs(middles[other] - centre) for other in rest)
+        if p > rate or not _is_apart(logs[farthest], centre, margin) or most < 2 * next_farthest:
+            # A second far one hides the first only if both are; so those that are left are tried together.
+            if p <= rate and _is_apart(logs[farthest], centre, margin) and len(found) + 2 <= n // 3:
+                usual = rest
+                found.append((farthest, p))
+                continue
+            break
+        found.append((farthest, p))
+        usual = rest
+    return _confirmed(found, middles, usual)
+
+
+def _confirmed(
+    found: list[tuple[int, float]], middles: Sequence[float], usual: Sequence[int]
+) -> list[tuple[int, float]]:
+    """Those that are at least twice as far as any usual one."""
+    centre = median(middles[k] for k in usual)
+    widest = max(abs(middles[k] - centre) for k in usual)
+    return [(k, p) for k, p in found if abs(middles[k] - centre) >= 2 * widest]
+
+
+def _is_apart(repeats: Sequence[float], centre: float, margin: float) -> bool:
+    """Whether the repeats themselves are beyond half the margin on one side: the 95 % interval of their median, and all
+    of them if they are too few for one. Noise on two levels moves some medians, but not all repeats."""
+    low, high = median_interval(repeats) or (min(repeats), max(repeats))
+    least = 0.5 * math.log1p(margin)
+    return low - centre > least or centre - high > least
+
+
+def _many(groups: Sequence[Sequence[float]], rate: float, margin: float) -> list[FarValue]:
+    """Far ones of many, by the fitted tails of both sides."""
+    import numpy as np
+
+    n = len(groups)
+    sizes = {len(group) for group in groups}
+    if 0 in sizes:
+        raise ValueError("screened values must be positive and finite, and each needs a repeat")
+    if len(sizes) == 1:
+        table = np.asarray(groups, dtype=np.float64)
+        if not (np.isfinite(table).all() and (table > 0).all()):
+            raise ValueError("screened values must be positive and finite, and each needs a repeat")
+        middles = np.median(np.log(table), axis=1)
+    else:
+        middles = np.asarray([median(_logs(group)) for group in groups], dtype=np.float64)
+    centre = float(np.median(middles))
+    shifts = middles - centre
+    spread = max(1.4826 * float(np.median(np.abs(shifts))), _LEAST_SPREAD)
+    far: list[FarValue] = []
+    for sign in (1.0, -1.0):
+        side = sign * shifts
+        threshold = float(np.quantile(side, 1.0 - _TAIL))
+        excesses = np.sort(side[side > threshold] - threshold)
+        if len(excesses) < 10:
+            continue
+        shape, scale = tail_fit(excesses.tolist(), spread)
+        candidates = np.flatnonzero(side > max(math.log1p(margin), threshold))
+        share = len(excesses) / n
+        for k in candidates[np.argsort(-side[candidates])].tolist():
+            p = min(1.0, 2.0 * n * share * pareto_tail(float(side[k]) - threshold, shape, scale))
+            if p > rate:
+                break  # all others are nearer
+            if len(groups[k]) > 1 and not _is_apart(_logs(groups[k]), centre, margin):
+                continue
+            far.append(FarValue(k, math.exp(sign * float(side[k])), float(side[k]) / spread, p))
+    return [] if len(far) > _MOST_ODD * n else sorted(far, key=lambda one: one.index)
+
+
+def pareto_tail(excess: float, shape: float, scale: float) -> float:
+    """P(X > excess) of the generalised Pareto distribution with shape >= 0."""
+    if shape < 1e-9:
+        return math.exp(-excess / scale)
+    return float((1.0 + shape * excess / scale) ** (-1.0 / shape))
+
+
+def tail_fit(excesses: Sequence[float], spread: float) -> tuple[float, float]:
+    """Shape and scale of the generalised Pareto distribution of ascending excesses over a threshold.
+
+    Likelihood with the largest twentieth censored, so that odd ones count only as "large". The shape is its upper
+    confidence bound by the likelihood ratio, and at least 0: no tail is taken to be lighter than exponential.
+    """
+    import numpy as np
+
+    every = np.asarray(excesses, dtype=np.float64)
+    cut = max(2, math.ceil(len(every) * (1.0 - _CENSORED)))
+    known, cap, censored = every[:cut], float(every[cut - 1]), len(every) - cut
+    unit = max(float(np.median(known)), 1e-3 * spread)
+    shapes = np.linspace(0.0, 1.5, _SHAPES)
+    # The likelihood depends on the values only through two sums, which the quotient of shape and scale determines.
+    quotients = np.geomspace(1e-4, 20.0, _QUOTIENTS) / unit
+    logs = np.log1p(quotients[:, None] * np.append(known, cap)[None, :])
+    sums, of_cap = logs[:, :-1].sum(axis=1), logs[:, -1]
+    inverse = 1.0 / shapes[1:, None]
+    likelihoods = (
+        -cut * np.log(shapes[1:, None] / quotients[None, :])
+        - (1.0 + inverse) * sums[None, :]
+        - censored * inverse * of_cap[None, :]
+    )
+    chosen = likelihoods.argmax(axis=1)
+    exponential = float(known.sum() + censored * cap) / cut
+    best = np.append(-cut * math.log(exponential) - cut, likelihoods.max(axis=1))
+    bound = 0.5 * NormalDist().inv_cdf(_SHAPE_BOUND) ** 2
+    place = int(np.flatnonzero(best >= best.max() - bound)[-1])
+    shape = float(shapes[place])
+    return shape, exponential if place == 0 else shape / float(quotients[chosen[place - 1]])

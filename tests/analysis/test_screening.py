@@ -1,0 +1,126 @@
+"""Screens of made-up clusters: each planted fault is named, and nothing else."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from analysis.made_up_fleets import Planted, fleet
+
+from seatrial.analysis.screening.facts import facts_that_differ
+from seatrial.analysis.screening.screen import screen_cluster
+from seatrial.model.screen import FALSE_ALARM_RATE, Item, ScreenInput
+
+SHAPES = ((4, 4), (4, 2), (8, 8), (8, 4), (8, 2), (16, 4))
+FAULTS = (
+    ("a CPU quota of 80 %", Planted(quota={"n2": 0.8}), ("node", "n2")),
+    ("a link at half rate", Planted(link={"n2": 0.5}), ("link", "n2 - s1")),
+    ("a slow pair", Planted(pair={("n1", "n3"): 0.5}), ("link", "n1 - n3")),
+    ("less memory", Planted(facts={"n2": {"memory": 16 << 30}}), ("node", "n2")),
+)
+
+
+def named(given: ScreenInput) -> set[tuple[str, str]]:
+    return {(one.kind.value, one.what) for one in screen_cluster(given).odd}
+
+
+@pytest.mark.parametrize(("n", "of_switch"), SHAPES)
+def test_nothing_is_named_where_nothing_is_odd(n: int, of_switch: int) -> None:
+    source = random.Random(n)
+    assert [named(fleet(source, n, of_switch)) for _ in range(5)] == [set()] * 5
+
+
+@pytest.mark.parametrize(("n", "of_switch"), SHAPES)
+@pytest.mark.parametrize(("planted", "expected"), [fault[1:] for fault in FAULTS], ids=[fault[0] for fault in FAULTS])
+def test_each_planted_fault_is_named_and_nothing_else(
+    n: int, of_switch: int, planted: Planted, expected: tuple[str, str]
+) -> None:
+    assert named(fleet(random.Random(1), n, of_switch, planted)) == {expected}
+
+
+@pytest.mark.parametrize(
+    ("n", "of_switch", "expected"),
+    [(4, 2, "s1 or s2"), (8, 4, "s1 or s2"), (8, 2, "s1"), (16, 4, "s1"), (8, 8, None)],
+)
+def test_a_slow_uplink_is_named_where_other_uplinks_show_it(n: int, of_switch: int, expected: str | None) -> None:
+    found = named(fleet(random.Random(2), n, of_switch, Planted(uplink={"s1": 0.25})))
+    assert found == ({("switch", expected)} if expected else set())
+
+
+def test_an_uplink_as_slow_as_designed_is_not_odd() -> None:
+    given = fleet(random.Random(2), 8, 4, Planted(uplink={"s1": 0.25, "s2": 0.25}))
+    assert named(given) == {("switch", "s1 or s2")}
+    assert named(replace(given, oversubscription=4.0)) == {("switch", "s1 or s2")}  # one pair at a time is not shared
+
+
+def test_two_faults_at_once() -> None:
+    planted = Planted(quota={"n2": 0.8}, link={"n3": 0.5})
+    assert named(fleet(random.Random(3), 8, 4, planted)) == {("node", "n2"), ("link", "n3 - s1")}
+
+
+def test_an_odd_one_says_by_how_much_how_surely_and_what_to_do() -> None:
+    (odd, *_) = screen_cluster(fleet(random.Random(4), 8, 8, Planted(quota={"n5": 0.8}))).odd
+    assert (odd.what, odd.benchmark, odd.figure, odd.nodes) == ("n5", "cpu.peak", "fma", ("n5",))
+    assert odd.ratio == pytest.approx(0.8, abs=0.03) and odd.usual == pytest.approx(1e11, rel=0.03)
+    assert 0.99 < odd.sureness <= 1 and odd.false_alarm_rate == FALSE_ALARM_RATE
+    assert odd.remedy.startswith("scontrol update nodename=n5 state=drain reason=")
+
+
+def test_a_link_as_slow_as_its_node_is_the_node() -> None:
+    found = screen_cluster(fleet(random.Random(5), 8, 8, Planted(quota={"n2": 0.8}, link={"n2": 0.8}))).odd
+    assert {one.what for one in found} == {"n2"} and any("its link is slow" in one.why for one in found)
+
+
+def test_two_models_of_nodes_are_classes_and_not_odd() -> None:
+    half = {f"n{k}": 0.8 for k in range(1, 9)}
+    planted = Planted(quota=half, facts={node: {"CPU model": "older"} for node in half})
+    given = fleet(random.Random(6), 16, 4, planted)
+    found = screen_cluster(given)
+    assert found.odd == ()
+    (classes,) = [one for one in found.classes if one.figure == "fma"]
+    assert set(classes.minority) == set(half) and classes.ratio == pytest.approx(0.8, abs=0.02)
+    assert classes.differ_in == ("CPU model",)
+
+
+def test_an_odd_one_within_a_class_is_found() -> None:
+    half = {f"n{k}": 0.8 for k in range(1, 13)}
+    found = named(fleet(random.Random(7), 24, 24, Planted(quota={**half, "n3": 0.5, "n20": 0.8})))
+    assert ("node", "n3") in found
+
+
+def test_a_device_is_named_with_its_node() -> None:
+    given = fleet(random.Random(8), 8, 8)
+    items = tuple(Item(f"n{k // 4 + 1}", f"GPU {k % 4}") for k in range(32))
+    source = random.Random(9)
+    values = tuple([(0.7 if k == 6 else 1.0) * source.gauss(1e13, 1e11) for _ in range(6)] for k in range(32))
+    gpus = replace(given.figures[0], benchmark="gpu.max-flops", figure="fma", items=items, values=values)
+    assert named(replace(given, figures=(gpus,))) == {("device", "GPU 2 of n2")}
+
+
+def test_facts_that_differ_name_who_is_rare() -> None:
+    facts = {f"n{k}": {"kernel": "6.1" if k else "5.10", "microcode": "0x1" if k % 2 else "0x2"} for k in range(8)}
+    kernel, microcode = facts_that_differ(facts)
+    assert kernel.fact == "kernel" and kernel.odd == ("n0",) and kernel.values[0].value == "6.1"
+    assert microcode.fact == "microcode" and microcode.odd == ()  # half of them
+
+
+def test_memory_that_differs_by_what_firmware_keeps_is_equal() -> None:
+    assert facts_that_differ({f"n{k}": {"memory": (64 << 30) + k * 4096} for k in range(4)}) == ()
+
+
+def test_a_fact_that_a_node_does_not_state_differs() -> None:
+    (found,) = facts_that_differ({"a": {"driver": "550"}, "b": {"driver": "550"}, "c": {}})
+    assert found.odd == ("c",) and found.values[1].value is None
+
+
+def test_a_pcie_link_that_is_narrower_is_the_device() -> None:
+    facts = {f"n{k}": {"gpu-1 link rate": 8e9 if k == 2 else 16e9} for k in range(5)}
+    (odd,) = screen_cluster(ScreenInput(tuple(facts), facts=facts)).odd
+    assert (odd.kind, odd.what, odd.ratio, odd.sureness) == ("device", "gpu-1 of n2", 0.5, 1.0)
+
+
+def test_two_nodes_cannot_be_told_apart() -> None:
+    found = screen_cluster(fleet(random.Random(10), 2, 2, Planted(quota={"n2": 0.8})))
+    assert found.odd == () and any("of fewer than 3, none is the odd one" in text for text in found.not_screened)
+    assert any("which end is slow cannot be said" in text for text in found.not_screened)
