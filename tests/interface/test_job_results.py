@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from analysis.made_up_folders import PARAMETERS, MadeUpFolder, noisy
+from published_schemas import check
 
 from seatrial.batch.systems import SYSTEMS
 from seatrial.benchmarks import benchmark_named
@@ -21,6 +22,7 @@ from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.site import Partition, Place, System
 from seatrial.plan.points import Point
+from seatrial.report.documents.jobs import jobs_document
 from seatrial.store.jobs import JobFolder
 
 RATES = noisy(5e9, 12)
@@ -97,7 +99,7 @@ def test_a_job_that_never_ran_has_the_points_that_were_planned(tmp_path: Path) -
 
 def test_an_experiment_of_two_jobs_is_printed_once(tmp_path: Path) -> None:
     made = MadeUpFolder(tmp_path / "r")
-    measured, missing = experiments(made)
+    measured, _ = experiments(made)
     jobs = [a_job(made), a_job(made, time_s=9e9)]
     for job in jobs:
         write(job, "result.json", entry(measured, Outcome.ok()))
@@ -129,6 +131,18 @@ def test_damaged_results_of_a_job_are_ignored(tmp_path: Path, content: str) -> N
     (job.path / "ended").write_text("status=0\n")
     assert isinstance(found_by(job)["experiments"], list)
     assert not results_of_jobs(made.folder, [(job, [])], {}, is_trial=False).experiments
+
+
+def test_jobs_as_json(tmp_path: Path) -> None:
+    made = MadeUpFolder(tmp_path / "r")
+    waiting, over = a_job(made), a_job(made)
+    over.write("over.json", {"state": "node failed", "reason": "NODE_FAIL"})
+    (over.path / "started").write_text("job=12\nhost=n7\ntime=100\nstart=x\n")
+    document = jobs_document("tera:compute", [waiting, over])
+    check(document, "jobs-1")
+    first, second = document["jobs"]
+    assert (first["batch_id"], first["phase"], first["host"], first["ending"]) == ("12", "waiting", None, None)
+    assert (second["phase"], second["host"], second["ending"]) == ("over", "n7", "node failed")
 
 
 def test_outcomes_and_choices_are_read_as_written() -> None:

@@ -270,8 +270,11 @@ def test_a_job_is_measured_once_whoever_is_killed(cluster: Up, tmp_path: Path) -
 def test_a_job_is_cancelled_and_the_same_command_would_submit_another(cluster: Up, tmp_path: Path) -> None:
     results = tmp_path / "results"
     command = [sys.executable, "-m", "seatrial", *_MEASURE, "90s", "--results", str(results)]
-    done = cluster.on(*command, "--detach")
-    assert done.returncode == 0 and "submitted job" in done.stderr and not done.stdout
+    done = cluster.on(*command, "--detach", "--format", "json")
+    assert done.returncode == 0 and "submitted job" in done.stderr, done.stderr
+    document = json.loads(done.stdout)
+    check(document, "jobs-1")
+    assert [job["phase"] in ("waiting", "running") for job in document["jobs"]] == [True]
     done = cluster.on(*command, "--cancel")
     assert done.returncode == 0 and "1 job cancelled" in done.stderr
     (first,) = results.glob("jobs/2*")
