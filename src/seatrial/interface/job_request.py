@@ -165,6 +165,11 @@ def _portion(
     )
 
 
+def _is_of_several_nodes(point: Point) -> bool:
+    """Whether a point needs an allocation to be resolved: its time is not known here."""
+    return _nodes(point) > 1
+
+
 def _nodes(point: Point) -> int:
     nodes = point.parameters.get("nodes")
     return nodes if isinstance(nodes, int) and not isinstance(nodes, bool) and nodes > 0 else 1
@@ -181,7 +186,11 @@ def _settings_for(settings: Settings, points: Sequence[Point]) -> Iterator[tuple
 def _least_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
     """The time of the fewest repeats, in seconds."""
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
-    repeats_s = rule.minimum * sum(times.repeat_s[id(point)] for point in points if point.refusal is None)
+    repeats_s = sum(
+        rule.budget_s if _is_of_several_nodes(point) else rule.minimum * times.repeat_s[id(point)]
+        for point in points
+        if point.refusal is None or _is_of_several_nodes(point)
+    )
     return min(repeats_s, _most_s(command, points, times))
 
 
@@ -192,8 +201,14 @@ def _most_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> 
     if command.study is not None:
         return command.study.repeat.budget_s
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
-    each = (times.repeat_s[id(point)] for point in points if point.refusal is None)
-    return sum(max(rule.minimum * one_s, min(rule.maximum * one_s, rule.budget_s)) for one_s in each)
+    most_s = 0.0
+    for point in points:
+        if _is_of_several_nodes(point):
+            most_s += rule.budget_s
+        elif point.refusal is None:
+            one_s = times.repeat_s[id(point)]
+            most_s += max(rule.minimum * one_s, min(rule.maximum * one_s, rule.budget_s))
+    return most_s
 
 
 def _limit_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
@@ -218,7 +233,8 @@ def request_document(command: Command, portion: Portion, where: Where, key: str)
         "batch": where.batch.name,
         "nodes": portion.nodes,
         "limit_s": portion.limit_s,
-        "submitted_by": {"host": platform.node(), "pid": os.getpid(), "time_s": time.time()},
+        "submitted_by": {"host": platform.node(), "pid": os.getpid()},
+        "time_s": time.time(),
     }
 
 

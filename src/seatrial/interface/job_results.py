@@ -77,17 +77,19 @@ def _asked(
     job: JobFolder, points: Sequence[Point], contents: Contents, waiting: Mapping[str, str]
 ) -> Iterator[tuple[Asked, EnvironmentChoice]]:
     ending = None if is_complete(job) else ending_of(job, waiting.get(job.id))
+    since_s = float("inf") if job.has("collected") else job.submitted_s
     entries = _found(job).get("experiments") or []
     for entry in entries:
         try:
             experiment = Experiment.from_document(entry["experiment"])
             outcome = None if entry["outcome"] is None else outcome_from(entry["outcome"])
-            choice, is_new = choice_from(entry["choice"]), not entry["reused"] and not job.has("collected")
+            choice = choice_from(entry["choice"])
         except (KeyError, TypeError, ValueError, StoreError) as error:
             _log.warning("ignored: an experiment of %s cannot be read: %s", job.path, error)
             continue
         if experiment.id in contents.experiments:
-            yield Asked(experiment, measured_now=is_new), choice
+            newest_s = max(record.t0 for record in contents.records[experiment.id])
+            yield Asked(experiment, measured_now=newest_s >= since_s), choice
         else:
             refusal = outcome if outcome is not None and not outcome.is_ok else ending
             yield Asked(experiment, refusal), choice
