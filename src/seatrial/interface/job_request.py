@@ -20,7 +20,7 @@ from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.errors import UsageError
 from seatrial.interface.job import VERSION
 from seatrial.interface.settings import Settings, values_of
-from seatrial.interface.system import CLUSTER, Where
+from seatrial.interface.system import Where
 from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
 from seatrial.model.study import Study
@@ -228,7 +228,7 @@ def request_document(command: Command, portion: Portion, where: Where, key: str)
         "again": command.again,
         "keep": command.keep,
         "site": str(site.absolute()) if site.is_file() else None,
-        "system": None if where.place.system.name == CLUSTER else where.text,
+        "system": where.in_site_file,
         "where": where.text,
         "batch": where.batch.name,
         "nodes": portion.nodes,
