@@ -251,7 +251,14 @@ def script_for_node(where: Where, results: Path, job: str) -> str:
 
 
 def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
-    """The job as the batch system gets it. Raises UsageError for a path that cannot be in a script."""
+    """The job as the batch system gets it. Raises UsageError for a path that cannot be in a script, and if the site
+    file must say how many CPUs a node has."""
+    cpus = where.place.partition.cpus_per_node
+    if cpus is None and not (where.batch.requests_whole_nodes and where.options.exclusive):
+        raise UsageError(
+            f"{where.text}: how many CPUs a job requests on a node is not known",
+            "set cpus_per_node of the partition in the site file; only Slurm with exclusive nodes gives all by itself",
+        )
     return JobRequest(
         name=f"seatrial-{job.id[-6:]}",
         argv=("/bin/sh", str(job.path / "job.sh")),
@@ -259,7 +266,7 @@ def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
         output=job.path / "output",
         nodes=portion.nodes,
         time_s=portion.limit_s,
-        tasks_per_node=None if where.options.exclusive else 1,
+        tasks_per_node=cpus,
         options=where.options,
     )
 

@@ -24,6 +24,7 @@ from seatrial.interface.job_request import (
     Command,
     Portion,
     batch_request,
+    planned_script,
     points_of,
     portion_again,
     portions_of,
@@ -117,6 +118,8 @@ def run_in_jobs(
             missing = missing if jobs else portions_of(command, machine, longest_s)
             jobs = [job for job in jobs if job not in undone]
             refuse_too_much(missing, max_node_hours)
+            for portion in missing:
+                planned_script(where, folder.path, portion)  # refuses what cannot be in a script
             if missing:
                 _build(missing, machine, tell)
             jobs += [_submit(folder, command, portion, where, key, queue, tell) for portion in missing]
