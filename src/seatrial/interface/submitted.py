@@ -243,8 +243,9 @@ def _submit(
     try:
         batch_id = queue.submit(script)
     except QueueError as error:
-        job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
         tell(str(error))
+        if job.give_up():  # a command that did not end may have submitted it
+            job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
         return job
     job.write("submitted.json", {"id": batch_id, "time_s": time.time()})
     what = ", ".join(dict.fromkeys(point.benchmark.name for point in portion.points[:200]))
