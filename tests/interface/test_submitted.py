@@ -85,9 +85,7 @@ def test_a_refusal_is_the_outcome_and_the_next_command_tries_again(send: Any) ->
     sent, queue = send(refuse)
     (one,) = sent.result.experiments
     assert one.outcome.state is State.FAILED and "Invalid account" in one.outcome.reason and sent.unfinished
-    assert (queue.folders[0] / "taken").readlink() == Path("void"), (
-        "it measures nothing, if it was accepted"
-    )
+    assert (queue.folders[0] / "taken").readlink() == Path("void"), "it measures nothing, if it was accepted"
     sent, queue = send(accept)
     assert len(queue.folders) == 1 and not sent.unfinished
 
