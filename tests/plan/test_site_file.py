@@ -71,8 +71,8 @@ systems:
     poll: 2min
     partitions:
       gpu: {queue: gpus, account: proj1, qos: high, constraint: a100&nvlink, reservation: r1, gpus_per_node: 4,
-            cpus_per_node: 64, exclusive: false, modules: [openmpi/5.0], extra: ["#SBATCH --mail-type=NONE"], time_limit: 90min,
-            python: /shared/bin/python}
+            cpus_per_node: 64, exclusive: false, modules: [openmpi/5.0], extra: ["#SBATCH --mail-type=NONE"],
+            time_limit: 90min, python: /shared/bin/python}
       cpu:
 """
 
