@@ -157,10 +157,10 @@ def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], N
     why = f"by seatrial run --cancel of user {os.environ.get('USER', os.geteuid())}"
     by_id: dict[str, JobFolder] = {}
     for job in jobs:
-        batch_id = job.batch_id
+        never_starts, batch_id = job.give_up(), job.batch_id
         if batch_id is not None:
             by_id[batch_id] = job
-        elif job.give_up():
+        elif never_starts:
             job.write("over.json", {"state": JobState.CANCELLED.value, "reason": why, "time_s": time.time()})
     said = queue.cancel(list(by_id))
     if said:
