@@ -130,6 +130,11 @@ def test_the_script_has_what_the_site_needs(machine: Machine, tmp_path: Path) ->
         f"exec /bin/sh {tmp_path}/jobs/J/job.sh",
     ]
     assert "ntasks" not in "".join(script)
+    with_cpus = replace(place, place=replace(place.place, partition=replace(place.place.partition, cpus_per_node=64)))
+    assert batch_request(with_cpus, JobFolder(tmp_path, "J"), portion).tasks_per_node == 64
+    for other in (where(exclusive=False), replace(place, batch=SYSTEMS["pbs"])):
+        with pytest.raises(UsageError, match="how many CPUs"):
+            batch_request(other, JobFolder(tmp_path, "J"), portion)
     with pytest.raises(UsageError, match="cannot be in a job script"):
         batch_request(place, JobFolder(tmp_path / "a b", "J"), portion)
 

@@ -164,5 +164,5 @@ def test_where_much_is_undecided_and_nothing_is_decided_the_answer_has_the_estim
     sides = [compared(*first, names=SIDES), compared(*second, names=(SIDES[0], "x"))]
     answer = answer_of_comparisons([dataclasses.replace(one, along="environment.mpi") for one in sides])
     assert answer.undecided == 6 and len(answer.stretches) > 3
-    said = answer_sentence(answer).replace("\N{NO-BREAK SPACE}", " ")
-    assert said == "mpich −3.0 to +3.0 % against openmpi; x −3.0 to +3.0 % against openmpi; 6 of 6 undecided"
+    said = answer_sentence(answer).replace("\N{NO-BREAK SPACE}", " ").replace("\N{MINUS SIGN}", "-")
+    assert said == "mpich -3.0 to +3.0 % against openmpi; x -3.0 to +3.0 % against openmpi; 6 of 6 undecided"

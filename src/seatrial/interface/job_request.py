@@ -20,7 +20,7 @@ from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.errors import UsageError
 from seatrial.interface.job import VERSION
 from seatrial.interface.settings import Settings, values_of
-from seatrial.interface.system import CLUSTER, Where
+from seatrial.interface.system import Where
 from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
 from seatrial.model.study import Study
@@ -230,7 +230,7 @@ def request_document(command: Command, portion: Portion, where: Where, key: str)
         "again": command.again,
         "keep": command.keep,
         "site": str(site.absolute()) if site.is_file() else None,
-        "system": None if where.place.system.name == CLUSTER else where.text,
+        "system": where.in_site_file,
         "where": where.text,
         "batch": where.batch.name,
         "node": where.node,
@@ -254,7 +254,14 @@ def script_for_node(where: Where, results: Path, job: str) -> str:
 
 
 def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
-    """The job as the batch system gets it. Raises UsageError for a path that cannot be in a script."""
+    """The job as the batch system gets it. Raises UsageError for a path that cannot be in a script, and if the site
+    file must say how many CPUs a node has."""
+    cpus = where.place.partition.cpus_per_node
+    if cpus is None and not (where.batch.requests_whole_nodes and where.options.exclusive):
+        raise UsageError(
+            f"{where.text}: how many CPUs a job requests on a node is not known",
+            "set cpus_per_node of the partition in the site file; only Slurm with exclusive nodes gives all by itself",
+        )
     return JobRequest(
         name=f"seatrial-{job.id[-6:]}",
         argv=("/bin/sh", str(job.path / "job.sh")),
@@ -262,7 +269,7 @@ def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
         output=job.path / "output",
         nodes=portion.nodes,
         time_s=portion.limit_s,
-        tasks_per_node=None if where.options.exclusive else 1,
+        tasks_per_node=cpus,
         options=where.options,
     )
 

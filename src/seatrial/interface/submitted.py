@@ -24,6 +24,7 @@ from seatrial.interface.job_request import (
     Command,
     Portion,
     batch_request,
+    planned_script,
     points_of,
     portion_again,
     portions_of,
@@ -35,7 +36,7 @@ from seatrial.interface.run import RunResult
 from seatrial.interface.settings import Settings
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
-from seatrial.interface.system import CLUSTER, Where
+from seatrial.interface.system import Where
 from seatrial.launch.queue import Queue, QueueError
 from seatrial.machine.live import discover_live
 from seatrial.model.durations import duration
@@ -73,7 +74,7 @@ def command_at(
     site: Path | None,
 ) -> Iterator[Command]:
     """A command for this place, with the site's environments in force. Raises UsageError."""
-    with at_site(site, None if where.place.system.name == CLUSTER else where.text):
+    with at_site(site, where.in_site_file):
         names = with_declared(list(targets))
         study = only_study(names, settings)
         yield Command(tuple(targets), tuple(names), study, settings, budget_s, again, keep, site)
@@ -117,6 +118,8 @@ def run_in_jobs(
             missing = missing if jobs else portions_of(command, machine, longest_s)
             jobs = [job for job in jobs if job not in undone]
             refuse_too_much(missing, max_node_hours)
+            for portion in missing:
+                planned_script(where, folder.path, portion)  # refuses what cannot be in a script
             if missing:
                 _build(missing, machine, tell)
             jobs += [_submit(folder, command, portion, where, key, queue, tell) for portion in missing]
