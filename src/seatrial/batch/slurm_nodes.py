@@ -49,7 +49,8 @@ def read_topology(output: str) -> dict[str, str]:
         if pairs.get("Level") != "0" or "SwitchName" not in pairs:
             continue
         try:
-            found |= {node: pairs["SwitchName"] for node in expand_hosts(pairs.get("Nodes", ""))}
+            nodes: dict[str, str] = dict.fromkeys(expand_hosts(pairs.get("Nodes", "")), pairs["SwitchName"])
         except ValueError as error:
             raise ParseError("scontrol show topology", number, line, str(error)) from None
+        found |= nodes
     return found
