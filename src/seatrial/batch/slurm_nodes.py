@@ -49,8 +49,9 @@ def read_topology(output: str) -> dict[str, str]:
         if pairs.get("Level") != "0" or "SwitchName" not in pairs:
             continue
         try:
-            nodes: dict[str, str] = dict.fromkeys(expand_hosts(pairs.get("Nodes", "")), pairs["SwitchName"])
+            nodes = expand_hosts(pairs.get("Nodes", ""))
         except ValueError as error:
             raise ParseError("scontrol show topology", number, line, str(error)) from None
-        found |= nodes
+        for node in nodes:
+            found[node] = pairs["SwitchName"]
     return found
