@@ -22,6 +22,7 @@ from seatrial.report.documents.jobs import JobsJson
 from seatrial.report.documents.list import ListJson
 from seatrial.report.documents.plan import PlanJson
 from seatrial.report.documents.results import ResultsJson
+from seatrial.report.documents.screen import ScreenJson
 from seatrial.report.profile.document import ProfileJson
 
 _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
@@ -39,6 +40,7 @@ DOCUMENTS: dict[str, type] = {
     "plan-1": PlanJson,
     "profile-1": ProfileJson,
     "results-1": ResultsJson,
+    "screen-1": ScreenJson,
 }
 """Name -> the shape of the document."""
 
