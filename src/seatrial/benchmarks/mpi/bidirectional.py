@@ -18,7 +18,8 @@ from seatrial.benchmarks.mpi.bandwidth import (
 )
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.placement import pair_cpus
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE
+from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.parameter import Params
 

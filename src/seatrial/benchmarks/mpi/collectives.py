@@ -28,8 +28,9 @@ from seatrial.benchmarks.mpi.collective_family import (
     size_parameter,
 )
 from seatrial.benchmarks.mpi.links import links_of_node
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, RANKS, rank_cpus
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, OVERSUBSCRIBE, RANKS, rank_cpus
 from seatrial.benchmarks.mpi.sizes import ELEMENT_B
+from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark import Benchmark, Native, Skip
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine

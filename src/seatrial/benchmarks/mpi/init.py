@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit

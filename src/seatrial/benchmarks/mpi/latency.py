@@ -16,8 +16,9 @@ from statistics import median
 from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, NODES, OVERSUBSCRIBE, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.benchmarks.nodes import NODES
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
 from seatrial.model.limit import Basis, Limit

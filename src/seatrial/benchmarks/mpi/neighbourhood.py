@@ -24,8 +24,9 @@ from seatrial.benchmarks.mpi.collective_family import (
     resolved_largest,
     size_parameter,
 )
-from seatrial.benchmarks.mpi.ranks import BUFFERS, NODES, OVERSUBSCRIBE, RANKS, rank_cpus
+from seatrial.benchmarks.mpi.ranks import BUFFERS, OVERSUBSCRIBE, RANKS, rank_cpus
 from seatrial.benchmarks.mpi.sizes import sizes_of
+from seatrial.benchmarks.nodes import NODES
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.limit import Limit

@@ -14,8 +14,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole

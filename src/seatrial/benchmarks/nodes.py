@@ -1,0 +1,72 @@
+"""The nodes of a program with MPI ranks: how many there are, and the CPUs of its ranks on each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from seatrial.model.benchmark import Skip
+from seatrial.model.layout import NODES as NODES_NAME
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, Value, whole
+
+NODES = Parameter(
+    NODES_NAME,
+    ParameterKind.INTEGER,
+    "all",
+    "nodes that the ranks run on, with equally many on each; all: those of the allocation (without one, this node), or "
+    "as many as divide the number of ranks",
+    words=("all",),
+    minimum=1,
+)
+
+
+def node_count(machine: Machine, nodes: Value, ranks: int | None = None) -> int:
+    """The number of nodes; `ranks` is that of all ranks together, None if it follows from the nodes.
+
+    Raises Skip if there are fewer nodes, or if the ranks do not fill them evenly.
+    """
+    allocation = machine.allocation
+    there = 1 if allocation is None else len(allocation.nodes)
+    if nodes == "all":
+        return there if ranks is None else max(n for n in range(1, min(there, ranks) + 1) if ranks % n == 0)
+    count = whole(nodes)
+    if allocation is None and count > 1:
+        raise Skip("ranks on several nodes need a batch system's allocation; this is one node")
+    if allocation is not None and count > there and not allocation.is_assumed:
+        raise Skip(f"nodes={count}: {allocation.shortage}")
+    if ranks is not None and ranks % count:
+        raise Skip(f"nodes={count}: {ranks} ranks do not fill {count} nodes evenly")
+    return count
+
+
+def machines_of(machine: Machine, nodes: int) -> tuple[Machine, ...]:
+    """The machines of that many nodes, this one first."""
+    allocation = machine.allocation
+    if allocation is None or nodes == 1:
+        return (machine,) * nodes
+    if allocation.is_assumed:
+        return (machine,) * nodes
+    return (machine, *(node.machine for node in allocation.nodes[1:nodes]))
+
+
+def cpus_of_nodes(machine: Machine, nodes: int) -> int:
+    """The number of CPUs of that many nodes, each with as many as the one with the fewest."""
+    return nodes * min(len(one.allowed_cpus) for one in machines_of(machine, nodes))
+
+
+def on_each_node(
+    machine: Machine, nodes: Value, count: int, cpus: Callable[[Machine, int], tuple[int, ...]]
+) -> tuple[int, ...]:
+    """The CPUs of `count` threads or ranks in all: the ones that `cpus` finds for its share of them on each node."""
+    machines = machines_of(machine, whole(nodes))
+    return tuple(cpu for one in machines for cpu in cpus(one, count // len(machines)))
+
+
+def hosts_of(machine: Machine, params: Params) -> tuple[str, ...]:
+    """The names of the nodes of resolved parameters; empty if all ranks are on this node."""
+    nodes = params.get(NODES_NAME, 1)
+    if machine.allocation is None or not isinstance(nodes, int) or nodes == 1:
+        return ()
+    if machine.allocation.is_assumed:
+        return tuple(f"node{number}" for number in range(1, nodes + 1))
+    return machine.allocation.names[:nodes]
