@@ -10,6 +10,7 @@ from made_up import facts, made_up_machine
 from seatrial.engine.ranks import rank_layout
 from seatrial.model.allocation import Allocation, LeftOut, Node
 from seatrial.model.machine import Machine
+from seatrial.model.sample import Sample
 from seatrial.model.unlike_nodes import unlike
 from seatrial.plan.points import Point, plan_points
 
@@ -96,3 +97,25 @@ def test_what_distinguishes_nodes() -> None:
     assert unlike(made_up_machine(l3_bytes=1 << 20), made_up_machine()) == (
         "other caches: level 3, size 1048576 instead of level 3, size 33554432",
     )
+
+
+def sample(series: str, **values: float) -> Sample:
+    point = {name: int(values.pop(name)) for name in ("a", "b", "size_B") if name in values}
+    return Sample(series, 0, 1.0, work=values, point=point)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "samples", "least"),
+    [
+        ("mpi.latency", [sample("one_way", ops=6, size_B=100)], [600, 600]),
+        ("mpi.bandwidth", [sample("bandwidth", bytes=1000, ops=10)] * 2, [2000, 2000]),
+        ("mpi.multi-pair", [sample("bandwidth", bytes=800, ops=8), sample("slowest_pair", bytes=1)], [800, 800]),
+        ("mpi.allreduce", [sample("time_max", ops=5, size_B=100), sample("time_mean", ops=5, size_B=100)], [500, 500]),
+        ("mpi.alltoall", [sample("time_max", ops=1, size_B=10)], [160, 160]),
+        ("mpi.pairs", [sample("latency", a=0, b=1, bytes=7), sample("latency", a=3, b=4, bytes=50)], [50, 50]),
+    ],
+)
+def test_what_nodes_exchange_at_least(benchmark: str, samples: list[Sample], least: list[float]) -> None:
+    point = plan(with_nodes(2), benchmark)
+    assert point.benchmark.between_nodes is not None
+    assert point.benchmark.between_nodes(point.parameters, samples) == pytest.approx(least)

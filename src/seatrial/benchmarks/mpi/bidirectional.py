@@ -16,6 +16,7 @@ from seatrial.benchmarks.mpi.bandwidth import (
     estimate_s,
     prepared_pair,
 )
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.placement import pair_cpus
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE
@@ -39,4 +40,5 @@ BENCHMARK = Benchmark(
     prepare=prepared_pair,
     ranks="mpi",
     estimate_s=lambda params: 2 * estimate_s(params),
+    between_nodes=exchanged_in_pairs,
 )

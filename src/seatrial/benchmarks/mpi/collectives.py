@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from seatrial.benchmarks.mpi.between_nodes import exchanged_together
 from seatrial.benchmarks.mpi.collective_family import (
     CALL,
     LARGEST,
@@ -276,6 +277,7 @@ def _benchmark(operation: _Operation) -> Benchmark:
         ranks="mpi",
         trial=({},) if operation.trial or operation.name == "barrier" else (),
         estimate_s=partial(_estimate_s, operation),
+        between_nodes=None if operation.moved is None else exchanged_together(operation.moved),
     )
 
 

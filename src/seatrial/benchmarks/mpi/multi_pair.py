@@ -16,6 +16,7 @@ from seatrial.benchmarks.mpi.bandwidth import (
     estimate_s,
     prepared,
 )
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, bytes_per_second
 from seatrial.benchmarks.mpi.placement import pair_cpus
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE
@@ -106,4 +107,5 @@ BENCHMARK = Benchmark(
     prepare=_prepare,
     ranks="mpi",
     estimate_s=estimate_s,
+    between_nodes=exchanged_in_pairs,
 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
@@ -87,6 +88,7 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
         prepare=_prepare,
         ranks="mpi",
         estimate_s=lambda params: 1.5,
+        between_nodes=exchanged_in_pairs,
     )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_tournament
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
@@ -183,4 +184,5 @@ BENCHMARK = Benchmark(
     prepare=_prepare,
     ranks="mpi",
     estimate_s=_estimate_s,
+    between_nodes=exchanged_in_tournament,
 )
