@@ -8,6 +8,7 @@ import pytest
 from made_up import facts, made_up_machine
 
 from seatrial.engine.ranks import rank_layout
+from seatrial.errors import UsageError
 from seatrial.model.allocation import Allocation, LeftOut, Node
 from seatrial.model.machine import Machine
 from seatrial.model.sample import Sample
@@ -119,3 +120,31 @@ def test_what_nodes_exchange_at_least(benchmark: str, samples: list[Sample], lea
     point = plan(with_nodes(2), benchmark)
     assert point.benchmark.between_nodes is not None
     assert point.benchmark.between_nodes(point.parameters, samples) == pytest.approx(least)
+
+
+@pytest.mark.parametrize(
+    ("settings", "ranks", "nodes"),
+    [
+        ({"ranks_per_node": "1"}, 3, 3),
+        ({"ranks_per_node": "2", "nodes": "2"}, 4, 2),
+        ({"ranks_per_node": "2", "ranks": "2"}, 2, 1),
+    ],
+)
+def test_ranks_per_node(settings: dict[str, str], ranks: int, nodes: int) -> None:
+    for benchmark in ("mpi.allreduce", "apps.lammps"):
+        found = plan(with_nodes(3), benchmark, **settings).parameters
+        assert (found["ranks"], found["nodes"], found["ranks_per_node"]) == (ranks, nodes, ranks // nodes)
+    assert "ranks_per_node" not in plan(with_nodes(3), "mpi.allreduce").parameters
+
+
+def test_ranks_per_node_that_contradict() -> None:
+    with pytest.raises(UsageError, match="contradict"):
+        plan(with_nodes(3), "mpi.allreduce", ranks="4", nodes="2", ranks_per_node="1")
+
+
+def test_applications_fill_the_nodes() -> None:
+    point = plan(with_nodes(2), "apps.lammps", threads="2", package="omp")
+    assert (point.parameters["ranks"], point.parameters["nodes"], point.hosts) == (4, 2, ("n1", "n2"))
+    assert point.cpus == (0, 1, 2, 3, 1, 2, 3, 4)
+    hpl = plan(with_nodes(2), "apps.hpl", ranks="all", n="1000").parameters
+    assert (hpl["ranks"], hpl["threads"], hpl["nodes"]) == (8, 1, 2)

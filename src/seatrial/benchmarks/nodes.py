@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from seatrial.errors import UsageError
 from seatrial.model.benchmark import Skip
 from seatrial.model.layout import NODES as NODES_NAME
+from seatrial.model.layout import RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, Value, whole
 
@@ -18,6 +20,34 @@ NODES = Parameter(
     words=("all",),
     minimum=1,
 )
+
+
+RANKS_PER_NODE = Parameter(
+    "ranks_per_node",
+    ParameterKind.INTEGER,
+    "auto",
+    "ranks on each node; auto: as `ranks` and `nodes` say. Only the given one is recorded",
+    words=("auto",),
+    minimum=1,
+)
+
+
+def with_ranks_per_node(machine: Machine, params: Params) -> Params:
+    """The parameters with the `ranks` and `nodes` that follow from `ranks_per_node`, where it is given; without it
+    otherwise. Raises Skip if there are fewer nodes, UsageError if the three contradict each other."""
+    each = params.get(RANKS_PER_NODE.name, "auto")
+    if each == "auto":
+        return {name: value for name, value in params.items() if name != RANKS_PER_NODE.name}
+    per_node, ranks, nodes = whole(each), params[RANKS], params[NODES_NAME]
+    if ranks == "all":
+        count = node_count(machine, nodes)
+        return {**params, RANKS: count * per_node, NODES_NAME: count}
+    if whole(ranks) % per_node or nodes not in ("all", whole(ranks) // per_node):
+        given = "" if nodes == "all" else f", nodes={nodes}"
+        raise UsageError(
+            f"ranks={ranks}{given} and ranks_per_node={each} contradict each other", "set only two of them"
+        )
+    return {**params, NODES_NAME: whole(ranks) // per_node}
 
 
 def node_count(machine: Machine, nodes: Value, ranks: int | None = None) -> int:

@@ -21,7 +21,7 @@ from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.tournament import Pair, all_rounds, rounds_by_spread, sampled_pairs
-from seatrial.benchmarks.nodes import NODES
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
@@ -130,6 +130,7 @@ BENCHMARK = Benchmark(
     parameters=(
         RANKS,
         NODES,
+        RANKS_PER_NODE,
         OVERSUBSCRIBE,
         Parameter(
             "rounds",

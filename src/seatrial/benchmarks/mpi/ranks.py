@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from seatrial.benchmarks.nodes import cpus_of_nodes, node_count, on_each_node
+from seatrial.benchmarks.nodes import cpus_of_nodes, node_count, on_each_node, with_ranks_per_node
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Skip
@@ -57,6 +57,7 @@ def resolved_ranks(machine: Machine, params: Params) -> Params:
     refuse_unknown(params)
     if params.get("buffers", "host") != "host":
         raise Skip(f"buffers={params['buffers']}: the programs of seatrial use host memory only")
+    params = with_ranks_per_node(machine, params)
     ranks = params["ranks"]
     nodes = node_count(machine, params["nodes"], None if ranks == "all" else whole(ranks))
     params = {**params, "nodes": nodes}
