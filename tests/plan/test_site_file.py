@@ -71,8 +71,8 @@ systems:
     poll: 2min
     partitions:
       gpu: {queue: gpus, account: proj1, qos: high, constraint: a100&nvlink, reservation: r1, gpus_per_node: 4,
-            exclusive: false, modules: [openmpi/5.0], extra: ["#SBATCH --mail-type=NONE"], time_limit: 90min,
-            python: /shared/bin/python}
+            cpus_per_node: 64, exclusive: false, modules: [openmpi/5.0], extra: ["#SBATCH --mail-type=NONE"],
+            time_limit: 90min, python: /shared/bin/python}
       cpu:
 """
 
@@ -84,7 +84,7 @@ def test_what_jobs_need() -> None:
     assert gpu.job == JobOptions(
         *("gpus", "proj1", "high", "a100&nvlink", "r1", 4, False, ("openmpi/5.0",), ("#SBATCH --mail-type=NONE",))
     )
-    assert (gpu.longest_s, gpu.python) == (5400.0, Path("/shared/bin/python"))
+    assert (gpu.longest_s, gpu.python, gpu.cpus_per_node) == (5400.0, Path("/shared/bin/python"), 64)
     assert (cpu.job, cpu.longest_s, cpu.python) == (JobOptions(), None, None)
 
 

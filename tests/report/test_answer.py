@@ -154,3 +154,15 @@ def test_sides_that_were_measured_apart_are_told_what_to_do():
 def test_of_many_comparisons_the_answer_is_still_one_line():
     answer = answer_of_comparisons([many(6000)])
     assert answer.asked == 6000 and len(answer_sentence(answer)) < 1000
+
+
+def test_where_much_is_undecided_and_nothing_is_decided_the_answer_has_the_estimates():
+    """Wide intervals, an estimate at the margin and too few repeats are stretches of their own, on two candidates."""
+    ratios = {"copy": (1.03, 0.03), "scale": (1.02, 0.03), "add": (0.97, 0.04)}
+    first = [comparison(name, ratio, half=half, names=SIDES) for name, (ratio, half) in ratios.items()]
+    second = [comparison(name, 2 - ratio, half=half, names=(SIDES[0], "x")) for name, (ratio, half) in ratios.items()]
+    sides = [compared(*first, names=SIDES), compared(*second, names=(SIDES[0], "x"))]
+    answer = answer_of_comparisons([dataclasses.replace(one, along="environment.mpi") for one in sides])
+    assert answer.undecided == 6 and len(answer.stretches) > 3
+    said = answer_sentence(answer).replace("\N{NO-BREAK SPACE}", " ").replace("\N{MINUS SIGN}", "-")
+    assert said == "mpich -3.0 to +3.0 % against openmpi; x -3.0 to +3.0 % against openmpi; 6 of 6 undecided"

@@ -38,6 +38,7 @@ class Flux:
     """Flux Framework, flux-core 0.48 and later."""
 
     name = "flux"
+    requests_whole_nodes = False
     is_verified = False
     variables: Mapping[str, str] = {"FLUX_F58_FORCE_ASCII": "1"}
 

@@ -36,6 +36,7 @@ class Lsf:
     """IBM Spectrum LSF."""
 
     name = "lsf"
+    requests_whole_nodes = False
     is_verified = False
     variables: Mapping[str, str] = {"BJOBS_FORMAT": "", "LSB_BJOBS_FORMAT": ""}
 

@@ -34,6 +34,7 @@ class Pbs:
     """OpenPBS and Torque."""
 
     name = "pbs"
+    requests_whole_nodes = False
     is_verified = False
     variables: Mapping[str, str] = {}
 

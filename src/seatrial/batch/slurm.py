@@ -45,6 +45,7 @@ class Slurm:
     """Slurm 20.11 and later."""
 
     name = "slurm"
+    requests_whole_nodes = True
     is_verified = True
     variables: Mapping[str, str] = {"SLURM_TIME_FORMAT": "%s"}
 

@@ -16,6 +16,8 @@ class BatchSystem(Protocol):
     name: str
     is_verified: bool
     """Whether it was run on the real one; if not, it is tested on recorded outputs only."""
+    requests_whole_nodes: bool
+    """Whether an exclusive job without a number of tasks gets all CPUs of its nodes."""
     variables: Mapping[str, str]
     """Environment variables for its commands."""
 

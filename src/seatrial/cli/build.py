@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.cli.chosen import choice_text
+from seatrial.cli.options import RESULTS
 from seatrial.cli.output import message
 from seatrial.engine.building import BuiltAhead
 from seatrial.environments.build import Built, Environment
 from seatrial.errors import BuildError
 from seatrial.interface.build import NotBuilt, build
+from seatrial.interface.plan_jobs import known_machine
+from seatrial.interface.system import where_jobs_go
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.mpi import Mpi
 from seatrial.plan.points import parse_settings
@@ -35,7 +38,24 @@ def build_command(
     """
     failed, title = False, ""
     announce = (lambda text: None) if quiet else message
-    built = build(targets, parse_settings(settings), announce, mpi_wheels=mpi_wheels, site=site, system=system)
+    machine = None
+    if (where := where_jobs_go(site, system)) is not None:
+        machine, system = known_machine(RESULTS, where), where.in_site_file
+        nodes = (
+            "for its nodes, as a job found them"
+            if machine
+            else f"for this machine: no job into {RESULTS} found its nodes"
+        )
+        announce(f"{where.text}: building {nodes}")
+    built = build(
+        targets,
+        parse_settings(settings),
+        announce,
+        mpi_wheels=mpi_wheels,
+        site=site,
+        system=system,
+        machine=machine,
+    )
     for item in built:
         match item:
             case Mpi():

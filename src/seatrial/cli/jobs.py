@@ -83,3 +83,12 @@ def run_jobs(
     except (KeyboardInterrupt, SystemExit):
         message("the jobs go on; the same command waits for them again, with --cancel it ends them")
         raise
+
+
+def unfinished_status(sent: Sent) -> int:
+    """3 if a job did not do all its work, and what to do about it is printed; else 0."""
+    for outcome in sent.unfinished:
+        message(f"{outcome.state}: {outcome.reason}")
+    if sent.note:
+        message(sent.note)
+    return 3 if sent.unfinished else 0

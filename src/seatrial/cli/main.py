@@ -166,7 +166,7 @@ def plan(
     verbose: Annotated[bool, verbose_option("every experiment of a study; each job's script")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Show what a study or the trial runs, and for how long; with --system, in which jobs."""
+    """Show what would run, for how long, and in which jobs."""
     from seatrial.cli.plan import plan_command
 
     plan_command(

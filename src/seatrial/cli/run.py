@@ -11,7 +11,7 @@ from typing import Any
 
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.compare import margin_of, verdict_status
-from seatrial.cli.jobs import NO_JOBS, JobOptions, run_jobs, where_of
+from seatrial.cli.jobs import NO_JOBS, JobOptions, run_jobs, unfinished_status, where_of
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.programs import (
     NO_PROGRAM,
@@ -75,6 +75,7 @@ def run_command(
             "--margin is only for --versus",
             "a study states its margin: compare: {along: AXIS, margin: 1%}; `seatrial compare` takes --margin",
         )
+    where = where_of(site, system, jobs, is_versus=is_versus, again=again, as_json=as_json)
     if is_versus:
         commands = [checked(words_of(text)) for text in (*targets, *(words or ()))]
         values = merged(single_settings(values), program.settings())
@@ -83,7 +84,6 @@ def run_command(
         if fail_on is not None:
             _refuse_without_verdict(targets, settings)
         values = merged(values, of_program)
-    where = where_of(site, system, jobs, is_versus=is_versus, again=again, as_json=as_json)
     if where is not None:
         sent = run_jobs(
             where,
@@ -97,11 +97,11 @@ def run_command(
             keep=keep,
             site=site,
         )
-        if sent.note:
-            message(sent.note)
         if sent.result is None:
+            message(sent.note)
             return 0
-        return _print_found(sent.result, results, named=bool(targets), fail_on=fail_on, quiet=quiet, as_json=as_json)
+        status = _print_found(sent.result, results, named=bool(targets), fail_on=fail_on, quiet=quiet, as_json=as_json)
+        return unfinished_status(sent) or status
     progress = TerminalProgress(quiet=quiet, verbose=verbose)
     try:
         measure = partial(versus, *commands, margin=share) if is_versus else partial(run, *targets)

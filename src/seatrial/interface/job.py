@@ -77,7 +77,6 @@ class _KeepsPlan(Listener):
             {
                 "experiment": item.experiment.document(),
                 "choice": asdict(item.point.environment),
-                "reused": True,
                 "outcome": outcome_document(item.outcome) if isinstance(item, Refused) else None,
             }
             for item in experiments
@@ -119,7 +118,6 @@ def _result(found: RunResult, study: KeptStudy | None) -> dict[str, Any]:
         {
             "experiment": result.experiment.document(),
             "choice": asdict(found.choices.get(result.id, AS_IT_IS)),
-            "reused": result.reused,
             "outcome": outcome_document(result.outcome),
         }
         for result in found.experiments

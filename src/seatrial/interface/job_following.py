@@ -20,6 +20,7 @@ from seatrial.store.jobs import JOBS, JobFolder, Phase
 
 _LOOK_S = 1.0
 """How often the files of jobs are looked at, in seconds."""
+_PROGRESS_S = 10.0
 _CANCEL_LIMIT_S = 60.0
 _SURE = 2
 """Answers of the batch system that a job is gone, before that is believed of one without a mark of its end: files of
@@ -37,6 +38,7 @@ class Following:
     tell: Callable[[str], None]
     _seen: dict[str, str] = field(default_factory=dict)
     _gone: dict[str, int] = field(default_factory=dict)
+    _told_s: float = field(default_factory=time.monotonic)
     held: dict[str, JobStatus] = field(default_factory=dict)
     """Jobs that somebody must release, by the id of their folder."""
 
@@ -44,6 +46,7 @@ class Following:
         """Until every job is over, or those that are not are held. Raises KeyboardInterrupt, SystemExit: jobs go on."""
         while left := [job for job in self.jobs if not is_over(job)]:
             self._report_starts(left)
+            self._report_progress(left)
             if self._is_time_to_ask(left[0].results):
                 self._ask(left)
                 left = [job for job in left if not is_over(job)]
@@ -101,6 +104,16 @@ class Following:
             start = job.start() if job.phase() is Phase.RUNNING else None
             if start is not None:
                 self._once(job.id, f"job {start.batch_id} runs on {start.host}", start.token)
+
+    def _report_progress(self, jobs: Sequence[JobFolder]) -> None:
+        """What running jobs printed last, from time to time."""
+        if time.monotonic() - self._told_s < max(_PROGRESS_S, self.poll_s):
+            return
+        self._told_s = time.monotonic()
+        for job in jobs:
+            line = job.last_line() if job.phase() is Phase.RUNNING else ""
+            if line:
+                self._once(f"{job.id} progress", f"job {job.batch_id}: {line}")
 
     def _once(self, key: str, text: str, token: str = "") -> None:
         if self._seen.get(key) != text + token:

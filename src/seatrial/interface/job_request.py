@@ -20,7 +20,7 @@ from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.errors import UsageError
 from seatrial.interface.job import VERSION
 from seatrial.interface.settings import Settings, values_of
-from seatrial.interface.system import CLUSTER, Where
+from seatrial.interface.system import Where
 from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
 from seatrial.model.study import Study
@@ -165,6 +165,11 @@ def _portion(
     )
 
 
+def _is_of_several_nodes(point: Point) -> bool:
+    """Whether a point needs an allocation to be resolved: its time is not known here."""
+    return _nodes(point) > 1
+
+
 def _nodes(point: Point) -> int:
     nodes = point.parameters.get("nodes")
     return nodes if isinstance(nodes, int) and not isinstance(nodes, bool) and nodes > 0 else 1
@@ -181,7 +186,11 @@ def _settings_for(settings: Settings, points: Sequence[Point]) -> Iterator[tuple
 def _least_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
     """The time of the fewest repeats, in seconds."""
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
-    repeats_s = rule.minimum * sum(times.repeat_s[id(point)] for point in points if point.refusal is None)
+    repeats_s = sum(
+        rule.budget_s if _is_of_several_nodes(point) else rule.minimum * times.repeat_s[id(point)]
+        for point in points
+        if point.refusal is None or _is_of_several_nodes(point)
+    )
     return min(repeats_s, _most_s(command, points, times))
 
 
@@ -192,8 +201,14 @@ def _most_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> 
     if command.study is not None:
         return command.study.repeat.budget_s
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
-    each = (times.repeat_s[id(point)] for point in points if point.refusal is None)
-    return sum(max(rule.minimum * one_s, min(rule.maximum * one_s, rule.budget_s)) for one_s in each)
+    most_s = 0.0
+    for point in points:
+        if _is_of_several_nodes(point):
+            most_s += rule.budget_s
+        elif point.refusal is None:
+            one_s = times.repeat_s[id(point)]
+            most_s += max(rule.minimum * one_s, min(rule.maximum * one_s, rule.budget_s))
+    return most_s
 
 
 def _limit_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
@@ -213,12 +228,13 @@ def request_document(command: Command, portion: Portion, where: Where, key: str)
         "again": command.again,
         "keep": command.keep,
         "site": str(site.absolute()) if site.is_file() else None,
-        "system": None if where.place.system.name == CLUSTER else where.text,
+        "system": where.in_site_file,
         "where": where.text,
         "batch": where.batch.name,
         "nodes": portion.nodes,
         "limit_s": portion.limit_s,
-        "submitted_by": {"host": platform.node(), "pid": os.getpid(), "time_s": time.time()},
+        "submitted_by": {"host": platform.node(), "pid": os.getpid()},
+        "time_s": time.time(),
     }
 
 
@@ -235,7 +251,14 @@ def script_for_node(where: Where, results: Path, job: str) -> str:
 
 
 def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
-    """The job as the batch system gets it. Raises UsageError for a path that cannot be in a script."""
+    """The job as the batch system gets it. Raises UsageError for a path that cannot be in a script, and if the site
+    file must say how many CPUs a node has."""
+    cpus = where.place.partition.cpus_per_node
+    if cpus is None and not (where.batch.requests_whole_nodes and where.options.exclusive):
+        raise UsageError(
+            f"{where.text}: how many CPUs a job requests on a node is not known",
+            "set cpus_per_node of the partition in the site file; only Slurm with exclusive nodes gives all by itself",
+        )
     return JobRequest(
         name=f"seatrial-{job.id[-6:]}",
         argv=("/bin/sh", str(job.path / "job.sh")),
@@ -243,7 +266,7 @@ def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
         output=job.path / "output",
         nodes=portion.nodes,
         time_s=portion.limit_s,
-        tasks_per_node=None if where.options.exclusive else 1,
+        tasks_per_node=cpus,
         options=where.options,
     )
 

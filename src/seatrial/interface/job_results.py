@@ -10,6 +10,7 @@ from typing import Any
 from seatrial.analysis.results import Asked, machines_of, results_of
 from seatrial.analysis.study_results import study_result
 from seatrial.analysis.trials import trial_of
+from seatrial.batch.job import JobState
 from seatrial.errors import StoreError
 from seatrial.interface.job import choice_from, outcome_from
 from seatrial.interface.job_following import GIVEN_UP, REFUSED
@@ -26,7 +27,7 @@ from seatrial.store.folder import ResultsFolder
 from seatrial.store.jobs import JobFolder, Phase
 
 _log = logging.getLogger(__name__)
-TIMED_OUT = "timed out"
+TIMED_OUT, FAILED = JobState.TIMED_OUT.value, JobState.FAILED.value
 
 
 def results_of_jobs(
@@ -77,17 +78,19 @@ def _asked(
     job: JobFolder, points: Sequence[Point], contents: Contents, waiting: Mapping[str, str]
 ) -> Iterator[tuple[Asked, EnvironmentChoice]]:
     ending = None if is_complete(job) else ending_of(job, waiting.get(job.id))
+    since_s = float("inf") if job.has("collected") else job.submitted_s
     entries = _found(job).get("experiments") or []
     for entry in entries:
         try:
             experiment = Experiment.from_document(entry["experiment"])
             outcome = None if entry["outcome"] is None else outcome_from(entry["outcome"])
-            choice, is_new = choice_from(entry["choice"]), not entry["reused"] and not job.has("collected")
+            choice = choice_from(entry["choice"])
         except (KeyError, TypeError, ValueError, StoreError) as error:
             _log.warning("ignored: an experiment of %s cannot be read: %s", job.path, error)
             continue
         if experiment.id in contents.experiments:
-            yield Asked(experiment, measured_now=is_new), choice
+            newest_s = max(record.t0 for record in contents.records[experiment.id])
+            yield Asked(experiment, measured_now=newest_s >= since_s), choice
         else:
             refusal = outcome if outcome is not None and not outcome.is_ok else ending
             yield Asked(experiment, refusal), choice
@@ -111,7 +114,8 @@ def ending_of(job: JobFolder, waits: str | None = None) -> Outcome:
         status = job.exit_status()
         if status is None:
             return Outcome.failed(Stage.LAUNCH, f"{named} {waits or 'has not ended'}", output)
-        return Outcome.failed(Stage.LAUNCH, f"{named} ended with exit status {status} before it measured", output)
+        seen = f"{named} ended with exit status {status} before it measured"
+        return Outcome.failed(Stage.LAUNCH, f"{seen}: {output}" if output else seen, output)
     why = f": {over.reason}" if over.reason else ""
     if over.state == TIMED_OUT:
         limit_s = (job.read("request.json") or {}).get("limit_s")
@@ -119,5 +123,7 @@ def ending_of(job: JobFolder, waits: str | None = None) -> Outcome:
         return Outcome(State.TIMED_OUT, f"{named} reached its time limit{limit}{why}", output)
     if over.state in (REFUSED, GIVEN_UP):
         return Outcome.failed(Stage.LAUNCH, f"{named} was {over.state}{why}", output)
+    if over.state == FAILED and output:
+        why += f"; its output ends: {output}"
     said = over.state if over.state.startswith(("never", "un")) else f"ended: {over.state}"
     return Outcome.failed(Stage.LAUNCH, f"{named} {said}{why}", output)

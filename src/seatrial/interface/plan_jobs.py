@@ -8,7 +8,7 @@ from seatrial.errors import UsageError
 from seatrial.interface.job_request import planned_script, portions_of
 from seatrial.interface.plan import plan
 from seatrial.interface.submitted import command_at, machine_of_place, refuse_too_much
-from seatrial.interface.system import CLUSTER, Where
+from seatrial.interface.system import Where
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import Machine
 from seatrial.plan.planned_jobs import PlannedJob, PlannedJobs
@@ -31,10 +31,9 @@ def plan_jobs(
     If an earlier job into the results folder found what the nodes are, it is planned for that machine, else for this
     one. Raises UsageError, also for more node-hours than allowed.
     """
-    known = _known_machine(results, where)
+    known = known_machine(results, where)
     machine = known or discover_live()
-    system = None if where.place.system.name == CLUSTER else where.text
-    found = plan(study, site=site, system=system, machine=machine)
+    found = plan(study, site=site, system=where.in_site_file, machine=machine)
     targets = () if study is None else (str(study),)
     with command_at(where, targets, {}, budget_s=budget_s, again=False, keep=False, site=site) as command:
         portions = portions_of(command, machine, where.place.partition.longest_s)
@@ -52,7 +51,8 @@ def plan_jobs(
     return found, PlannedJobs(where.text, jobs, known is not None)
 
 
-def _known_machine(results: Path, where: Where) -> Machine | None:
+def known_machine(results: Path, where: Where) -> Machine | None:
+    """What the nodes of a partition are, if an earlier job into a results folder has found it."""
     try:
         return machine_of_place(ResultsFolder.existing(results), where)
     except UsageError:

@@ -24,24 +24,25 @@ from seatrial.interface.job_request import (
     Command,
     Portion,
     batch_request,
+    planned_script,
     points_of,
     portion_again,
     portions_of,
     request_document,
     script_for_node,
 )
-from seatrial.interface.job_results import is_complete, results_of_jobs
+from seatrial.interface.job_results import ending_of, is_complete, results_of_jobs
 from seatrial.interface.run import RunResult
 from seatrial.interface.settings import Settings
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
-from seatrial.interface.system import CLUSTER, Where
+from seatrial.interface.system import Where
 from seatrial.launch.queue import Queue, QueueError
 from seatrial.machine.live import discover_live
 from seatrial.model.durations import duration
 from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
-from seatrial.model.outcome import State
+from seatrial.model.outcome import Outcome, State
 from seatrial.model.spelling import count
 from seatrial.plan.points import Point
 from seatrial.plan.study_points import refuse_unfit
@@ -52,11 +53,13 @@ from seatrial.store.jobs import JOBS, JobFolder, Phase
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of a command: its jobs, and its results if it waited for them. `note` is what to do next."""
+    """What became of a command: its jobs, and its results if it waited for them. `unfinished` has the outcome of each
+    job that did not do all its work; `note` is what to do next."""
 
     jobs: tuple[JobFolder, ...]
     result: RunResult | None = None
     note: str = ""
+    unfinished: tuple[Outcome, ...] = ()
 
 
 @contextmanager
@@ -71,7 +74,7 @@ def command_at(
     site: Path | None,
 ) -> Iterator[Command]:
     """A command for this place, with the site's environments in force. Raises UsageError."""
-    with at_site(site, None if where.place.system.name == CLUSTER else where.text):
+    with at_site(site, where.in_site_file):
         names = with_declared(list(targets))
         study = only_study(names, settings)
         yield Command(tuple(targets), tuple(names), study, settings, budget_s, again, keep, site)
@@ -115,6 +118,8 @@ def run_in_jobs(
             missing = missing if jobs else portions_of(command, machine, longest_s)
             jobs = [job for job in jobs if job not in undone]
             refuse_too_much(missing, max_node_hours)
+            for portion in missing:
+                planned_script(where, folder.path, portion)  # refuses what cannot be in a script
             if missing:
                 _build(missing, machine, tell)
             jobs += [_submit(folder, command, portion, where, key, queue, tell) for portion in missing]
@@ -131,8 +136,11 @@ def run_in_jobs(
         for job in jobs:
             if is_over(job):
                 job.write("collected", {"time_s": time.time()})
-        note = "release it in the batch system, or end it with --cancel; the same command goes on" if held else ""
-        return Sent(tuple(jobs), found, note)
+        unfinished = tuple(ending_of(job, held.get(job.id)) for job in jobs if not is_complete(job))
+        note = "finished repeats are kept; the same command submits what is missing" if unfinished else ""
+        if held:
+            note = "release it in the batch system, or end it with --cancel; the same command goes on"
+        return Sent(tuple(jobs), found, note, unfinished)
 
 
 def _check(command: Command, machine: Machine) -> None:
@@ -205,8 +213,8 @@ def refuse_too_much(portions: Sequence[Portion], most: float | None) -> None:
 
 
 def _build(portions: Sequence[Portion], machine: Machine, tell: Callable[[str], None]) -> None:
-    """Build here what can be built here: jobs then do not, and nodes need no compiler."""
-    points = [point for portion in portions for point in portion.points if point.refusal is None]
+    """Build here what can be built here, also what cannot run here: nodes then need no compiler."""
+    points = [point for portion in portions for point in portion.points]
     if (failure := build_helpers(points)) is not None:
         tell(f"the helper programs of ranks could not be built here: {failure.message}; the job tries it")
     for item in build_points(points, Environments(machine), lambda name: tell(f"building the program of {name}")):

@@ -36,6 +36,11 @@ class Where:
         its = self.place.partition
         return replace(its.job, queue=its.job.queue or its.name)
 
+    @property
+    def in_site_file(self) -> str | None:
+        """The place in the site file; None for our own cluster, which no file describes."""
+        return None if self.place.system.name == CLUSTER else self.text
+
 
 def where_jobs_go(site: Path | None, system: str | None, environment: Mapping[str, str] | None = None) -> Where | None:
     """Where a command with this site file and `--system` submits jobs to; None if it runs in this process: without a

@@ -165,7 +165,7 @@ def _partitions(document: Document, place: Place, known: Iterable[str]) -> Itera
     known = tuple(known)
     for name in _names(document, place):
         at: Place = (*place, name)
-        launcher, nodes = document.node((*at, "launcher")), document.node((*at, "nodes"))
+        launcher = document.node((*at, "launcher"))
         environments = tuple(_listed(document, (*at, "environments")))
         for position, environment in enumerate(environments):
             if environment not in known:
@@ -175,7 +175,7 @@ def _partitions(document: Document, place: Place, known: Iterable[str]) -> Itera
         for position, host in enumerate(hosts):
             if not _HOST.fullmatch(host):
                 raise document.refuse((*at, "hosts", position), "not a valid host name", "write it as n001")
-        count = None if nodes is None or not isinstance(nodes.value, int) else nodes.value
+        count = _whole(document, (*at, "nodes"))
         if count is not None and hosts and count != len(hosts):
             raise document.refuse(
                 (*at, "nodes"), f"{count} nodes, but {len(hosts)} hosts are named", "remove one of the two"
@@ -189,7 +189,13 @@ def _partitions(document: Document, place: Place, known: Iterable[str]) -> Itera
             _job_options(document, at),
             _time(document, (*at, "time_limit"), 60.0),
             None if _is_absent(document.node((*at, "python"))) else _path(document, (*at, "python")),
+            _whole(document, (*at, "cpus_per_node")),
         )
+
+
+def _whole(document: Document, place: Place) -> int | None:
+    node = document.node(place)
+    return node.value if node is not None and isinstance(node.value, int) else None
 
 
 def _job_options(document: Document, at: Place) -> JobOptions:
@@ -201,14 +207,14 @@ def _job_options(document: Document, at: Place) -> JobOptions:
         node = document.node((*at, key))
         return tuple(read(document, (*at, key, k)) for k in range(len(node.items if node is not None else ())))
 
-    gpus, exclusive = document.node((*at, "gpus_per_node")), document.node((*at, "exclusive"))
+    exclusive = document.node((*at, "exclusive"))
     return JobOptions(
         word("queue"),
         word("account"),
         word("qos"),
         word("constraint"),
         word("reservation"),
-        gpus.value if gpus is not None and isinstance(gpus.value, int) else None,
+        _whole(document, (*at, "gpus_per_node")),
         exclusive is None or exclusive.value is not False,
         listed("modules", _script_word),
         listed("extra", _script_line),

@@ -40,7 +40,8 @@ ACCEPTED = {
     "systems.*.poll": "how often the batch system is asked at most, such as 60s (the default)",
     "systems.*.partitions": "a mapping of names to partitions; the first is the default",
     "systems.*.partitions.*": "a mapping with any of environments, launcher, hosts, nodes, queue, "
-    "account, qos, constraint, reservation, gpus_per_node, exclusive, modules, extra, time_limit, python",
+    "account, qos, constraint, reservation, cpus_per_node, gpus_per_node, exclusive, modules, extra, time_limit, "
+    "python",
     "systems.*.partitions.*.environments": "a list of environments of this file, the preferred one first",
     "systems.*.partitions.*.environments.*": "the name of an environment of this file",
     "systems.*.partitions.*.launcher": f"{' or '.join(LAUNCHERS)}",
@@ -52,6 +53,7 @@ ACCEPTED = {
     "systems.*.partitions.*.qos": "the quality of service of jobs",
     "systems.*.partitions.*.constraint": "the features that nodes must have, as the batch system writes them",
     "systems.*.partitions.*.reservation": "the name of a reservation",
+    "systems.*.partitions.*.cpus_per_node": "the number of CPUs that jobs request on each node, an integer >= 1",
     "systems.*.partitions.*.gpus_per_node": "the number of GPUs that jobs request on each node, an integer >= 1",
     "systems.*.partitions.*.exclusive": "true (the default): jobs share their nodes with no others; or false",
     "systems.*.partitions.*.modules": "a list of modules that jobs load",
@@ -107,6 +109,7 @@ class PartitionModel(_Closed):
     qos: Annotated[_Name | None, _described("systems.*.partitions.*.qos")] = None
     constraint: Annotated[_Name | None, _described("systems.*.partitions.*.constraint")] = None
     reservation: Annotated[_Name | None, _described("systems.*.partitions.*.reservation")] = None
+    cpus_per_node: Annotated[StrictInt | None, _described("systems.*.partitions.*.cpus_per_node", ge=1)] = None
     gpus_per_node: Annotated[StrictInt | None, _described("systems.*.partitions.*.gpus_per_node", ge=1)] = None
     exclusive: Annotated[StrictBool | None, _described("systems.*.partitions.*.exclusive")] = None
     modules: Annotated[list[_Name] | None, _described("systems.*.partitions.*.modules", max_length=100)] = None

@@ -159,6 +159,12 @@ class JobFolder:
             found = None if start is None else start.batch_id
         return found if found is not None and _BATCH_ID.fullmatch(found) else None
 
+    @property
+    def submitted_s(self) -> float:
+        """When its folder was made, in seconds since 1970, on the clock of its submitter; 0 if unknown."""
+        found = (self.read("request.json") or {}).get("time_s")
+        return float(found) if isinstance(found, int | float) else 0.0
+
     def start(self) -> Start | None:
         """Its latest start."""
         mark = self._mark("started")

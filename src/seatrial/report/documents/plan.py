@@ -171,9 +171,9 @@ class PlanJson(TypedDict):
     best_of: NotRequired[Annotated[SweepJson | None, From("study.best_of")]]
     probes: NotRequired[Annotated[list[Literal["mpi", "io", "power"]], From("study.probes")]]
 
-    system: NotRequired[Annotated[str, "where its jobs are submitted to: NAME:PARTITION"]]
-    jobs: NotRequired[list[JobJson]]
-    node_hours: NotRequired[Annotated[NonNegative, "the time limits of all jobs, times their nodes"]]
+    system: NotRequired[Annotated[str, GIVEN, "where its jobs are submitted to: NAME:PARTITION"]]
+    jobs: NotRequired[Annotated[list[JobJson], GIVEN]]
+    node_hours: NotRequired[Annotated[NonNegative, GIVEN, "the time limits of all jobs, times their nodes"]]
 
 
 _OF_STUDIES = (

@@ -71,6 +71,8 @@ def _clauses(answer: Answer) -> list[str]:
         decided = [one for one in coarse(answer.stretches) if one.why is None]
     found = _few(_by_winner(decided, answer))
     found += [_undecided_words(one, answer) for one in _worth_naming(answer)]
+    if answer.stretches and not found:
+        found += _few(_all_undecided(answer.stretches))
     found += _few([_reach_words(one, _several(answer.reaches)) for one in answer.reaches])
     names = distinguishing([one.parameters for one in answer.best]) if answer.best else []
     found += _few([_best(one, names) for one in answer.best])
@@ -198,6 +200,18 @@ def _worth_naming(answer: Answer) -> list[Stretch]:
     """The undecided stretches that get a clause of their own: all if there are few, and else none: they are counted."""
     undecided = [one for one in answer.stretches if one.why is not None]
     return undecided if len(undecided) <= _MOST_NAMED else []
+
+
+def _all_undecided(stretches: Sequence[Stretch]) -> list[str]:
+    """The range of the estimates of each two sides, where nothing is decided and too much is open to name it."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for one in stretches:
+        ratios.setdefault((_candidate(one), _baseline(one)), []).extend(one.ratios or ())
+    return [
+        f"{candidate} {range_words((min(own), max(own)), None, has_direction=False) if own else 'no ratio'} "
+        f"against {baseline}"
+        for (candidate, baseline), own in ratios.items()
+    ]
 
 
 def _undecided_words(one: Stretch, answer: Answer) -> str:
