@@ -74,14 +74,6 @@ def test_places_within_a_node_are_for_one_node(placement: str) -> None:
     assert point.refusal is not None and "different nodes" in point.refusal.reason
 
 
-def test_a_planned_job_gets_the_nodes_that_it_asks_for() -> None:
-    this = made_up_machine()
-    machine = replace(this, allocation=Allocation("partition a:b", (Node("login", this),), is_assumed=True))
-    assert plan(machine, "mpi.latency").parameters["nodes"] == 1
-    point = plan(machine, "mpi.allreduce", nodes="16")
-    assert point.parameters["ranks"] == 32 and len(point.hosts) == 16
-
-
 def test_a_program_of_one_process_has_no_hosts() -> None:
     assert plan(with_nodes(2), "cpu.peak", precision="fp64", cores="one").hosts == ()
 

@@ -62,7 +62,7 @@ def node_count(machine: Machine, nodes: Value, ranks: int | None = None) -> int:
     count = whole(nodes)
     if allocation is None and count > 1:
         raise Skip("ranks on several nodes need a batch system's allocation; this is one node")
-    if allocation is not None and count > there and not allocation.is_assumed:
+    if allocation is not None and count > there:
         raise Skip(f"nodes={count}: {allocation.shortage}")
     if ranks is not None and ranks % count:
         raise Skip(f"nodes={count}: {ranks} ranks do not fill {count} nodes evenly")
@@ -73,8 +73,6 @@ def machines_of(machine: Machine, nodes: int) -> tuple[Machine, ...]:
     """The machines of that many nodes, this one first."""
     allocation = machine.allocation
     if allocation is None or nodes == 1:
-        return (machine,) * nodes
-    if allocation.is_assumed:
         return (machine,) * nodes
     return (machine, *(node.machine for node in allocation.nodes[1:nodes]))
 
@@ -97,6 +95,4 @@ def hosts_of(machine: Machine, params: Params) -> tuple[str, ...]:
     nodes = params.get(NODES_NAME, 1)
     if machine.allocation is None or not isinstance(nodes, int) or nodes == 1:
         return ()
-    if machine.allocation.is_assumed:
-        return tuple(f"node{number}" for number in range(1, nodes + 1))
     return machine.allocation.names[:nodes]

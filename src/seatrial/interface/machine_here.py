@@ -11,7 +11,6 @@ from seatrial.errors import UsageError
 from seatrial.launch.allocation import Allocated, allocated, named_hosts
 from seatrial.launch.node_facts import like_nodes
 from seatrial.machine.live import discover_live
-from seatrial.model.allocation import Allocation, Node
 from seatrial.model.host_list import fold_hosts
 from seatrial.model.machine import Machine
 
@@ -38,11 +37,6 @@ def machine_here() -> Machine:
     for one in allocation.left_out:
         _log.warning("%s is left out: %s", one.name, one.why)
     return replace(machine, allocation=allocation if len(found.nodes) > 1 else None)
-
-
-def planned_on_nodes(machine: Machine, source: str) -> Machine:
-    """A machine whose jobs get as many nodes like it as they ask for."""
-    return replace(machine, allocation=Allocation(source, (Node(machine.name, machine),), is_assumed=True))
 
 
 def _hosts_of_site() -> Allocated | None:

@@ -27,14 +27,11 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """`source` is what gave the nodes, for messages ("Slurm job 12"). `nodes` are alike, and this one is the first.
-
-    `is_assumed`: of a job that is only planned; it gets as many nodes like this one as it asks for."""
+    """`source` is what gave the nodes, for messages ("Slurm job 12"). `nodes` are alike, and this one is the first."""
 
     source: str
     nodes: tuple[Node, ...]
     left_out: tuple[LeftOut, ...] = ()
-    is_assumed: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
