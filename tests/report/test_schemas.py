@@ -47,6 +47,7 @@ OPEN = {
     "plan-1": {"plan-1", "Planned"},
     "profile-1": set(),
     "results-1": {"results-1", "Experiment", "Figure", "ReachedLimit"},
+    "screen-1": set(),
 }
 """Document -> the objects that later versions may add keys to."""
 
