@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.net_dev import read_net_dev
-from seatrial.model.link_traffic import Traffic, traffic_missing
+from seatrial.model.link_traffic import Traffic, too_little, traffic_missing
 
 PAYLOAD = {"n1": Traffic(1000, 0), "n2": Traffic(0, 1000)}
 NET_DEV = """Inter-|   Receive                                          |  Transmit
@@ -31,6 +31,14 @@ def test_headers_are_no_fault() -> None:
 )
 def test_what_did_not_pass_the_link_is_named(counted: dict[str, Traffic], word: str) -> None:
     assert word in traffic_missing(PAYLOAD, counted)
+
+
+def test_both_directions_together() -> None:
+    counted = {"n1": Traffic(600, 500), "n2": Traffic(500, 400)}
+    assert too_little({"n1": 1000.0, "n2": 900.0}, counted) == ""
+    why = too_little({"n1": 1000.0, "n2": 1000.0}, counted)
+    assert why.startswith("the ranks on n2 sent and received 1 kB, but its interfaces counted 900 B")
+    assert "fewer bytes than before" in too_little({"n1": 1.0}, {"n1": Traffic(-1, 50)})
 
 
 def test_counters_are_read() -> None:

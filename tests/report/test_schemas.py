@@ -42,6 +42,7 @@ OPEN = {
     "fabric-1": set(),
     "folders-1": set(),
     "history-1": set(),
+    "jobs-1": set(),
     "list-1": {"list-1", "Benchmark"},
     "machine-1": set(),
     "plan-1": {"plan-1", "Planned"},

@@ -13,6 +13,7 @@ from seatrial.benchmarks.apps.layout import cpus_of
 from seatrial.benchmarks.apps.layout import resolved as resolved_ranks
 from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.command import command
+from seatrial.benchmarks.nodes import NODES, on_each_node
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark import (
@@ -72,7 +73,7 @@ def declared_benchmark(declaration: Declaration, folder: Path) -> Benchmark:
         name=declaration.full_name,
         question=declaration.question,
         program=program,
-        parameters=declaration.parameters,
+        parameters=(*declaration.parameters, *((NODES,) if declaration.ranks else ())),
         figures=_figures([(f.name, f.unit, f.is_higher_better) for f in declaration.figures]),
         checks=_checks(declaration),
         placement=_placement_of_ranks if declaration.ranks else _placement,
@@ -157,7 +158,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def _placement_of_ranks(machine: Machine, params: Params) -> tuple[int, ...]:
-    return spread(machine, cpus_of({THREADS: 1, **params}))
+    return on_each_node(machine, params[NODES.name], cpus_of({THREADS: 1, **params}), spread)
 
 
 def _prepare_ranks(machine: Machine, params: Params) -> Params:

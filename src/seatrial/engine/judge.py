@@ -7,6 +7,7 @@ import platform
 from seatrial.engine.checks import failed_check, impossible_figure, wrong_sample
 from seatrial.engine.ranks import masks, misplaced, rank_layout
 from seatrial.engine.ready import Runnable
+from seatrial.engine.traffic import messages_astray
 from seatrial.launch.local import Completed
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
@@ -23,6 +24,7 @@ def judge(point: Point, machine: Machine, program: Runnable, completed: Complete
         or program.mismatch(machine, record)
         or _places(point, machine, program, record)
         or wrong_sample(record.samples)
+        or messages_astray(point, program, record)
         or failed_check(point.benchmark, machine, point.parameters, record.samples, record.checks)
         or impossible_figure(point.benchmark, machine, point.parameters, record.samples)
         or Outcome.ok()

@@ -66,7 +66,8 @@ def _end(rank: int, record: ProgramRecord) -> RankEnd:
 
 def rank_layout(point: Point) -> Layout:
     """The placement of the ranks of a point."""
-    return layout_of(point.parameters, point.cpus, dict(point.environment.mpi_settings).get(BINDING))
+    binding = dict(point.environment.mpi_settings).get(BINDING)
+    return layout_of(point.parameters, point.cpus, binding, point.hosts)
 
 
 def ending_of_ranks(completed: Completed, layout: Layout, launcher: str, directory: Path) -> Outcome | None:

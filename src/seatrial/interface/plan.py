@@ -10,9 +10,9 @@ from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.errors import UsageError
 from seatrial.interface.declared import with_declared
+from seatrial.interface.machine_here import machine_here
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import read_study_file
-from seatrial.machine.live import discover_live
 from seatrial.model.machine import Machine
 from seatrial.model.study import Study
 from seatrial.model.study_document import study_without_secrets
@@ -33,7 +33,7 @@ def plan(
     """The experiments of a study file on a machine (default: this one); without one, of the standard trial. Raises
     UsageError for an invalid study."""
     with at_site(site, system):
-        machine = machine or discover_live()
+        machine = machine or machine_here()
         if study is None:
             with_declared()
             return planned_trial(machine)

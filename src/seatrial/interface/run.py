@@ -21,10 +21,10 @@ from seatrial.engine.trial import TrialRun, run_study, run_trial
 from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.errors import StoreError, UsageError
 from seatrial.interface.declared import with_declared
+from seatrial.interface.machine_here import machine_here
 from seatrial.interface.settings import Settings, values_of
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
-from seatrial.machine.live import discover_live
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import Outcome, Stage
@@ -102,7 +102,7 @@ def run(
             names = with_declared([target.name if isinstance(target, Study) else str(target) for target in targets])
             study = only_study(names, set or ())
         ResultsFolder.refuse_other(path)
-        machine = discover_live()
+        machine = machine_here()
 
         def open_folder() -> ResultsFolder:
             return ResultsFolder.create(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seatrial.launch.job_variables import in_allocation
 from seatrial.launch.rank_command import RankCommand
 from seatrial.model.layout import Layout
 from seatrial.model.mpi import MpiFamily
@@ -24,7 +25,7 @@ def hydra_command(launcher: Path, layout: Layout, family: MpiFamily) -> RankComm
         argv += ["-bind-to", "user:" + ",".join("+".join(map(str, rank)) for rank in on_host)]
     else:
         argv += ["-bind-to", "none"]
-    variables: dict[str, str] = {}
+    variables: dict[str, str | None] = {**(in_allocation(layout) if layout.hosts else {})}
     if family is MpiFamily.MVAPICH:
         # Otherwise the library binds the ranks again (MVAPICH2 user guide, "Efficient Process Mapping").
         variables |= {"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"}
@@ -48,7 +49,9 @@ def intel_command(launcher: Path, layout: Layout) -> RankCommand:
     else:
         argv += ["-bootstrap", "fork", "-hosts", "localhost"]
     on_host = layout.cpus_of_a_host
-    variables = {"I_MPI_PIN": "1" if on_host else "0"}
+    variables: dict[str, str | None] = {"I_MPI_PIN": "1" if on_host else "0"}
+    if layout.hosts:
+        variables |= in_allocation(layout)
     if on_host and layout.threads == 1:
         variables["I_MPI_PIN_PROCESSOR_LIST"] = ",".join(str(cpu) for (cpu,) in on_host)
     elif on_host:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from seatrial.launch.job_variables import in_allocation, outside_jobs
 from seatrial.launch.rank_command import RankCommand
 from seatrial.model.layout import Layout
 
@@ -19,13 +20,14 @@ def openmpi_command(launcher: Path, layout: Layout, exported: Sequence[str]) -> 
     """The mpirun command; `exported` are variables that ranks on other nodes need as well.
 
     A hardware thread is a slot, so one rank per CPU is not oversubscription. mpirun refuses more ranks than that unless
-    the layout shares CPUs.
+    the layout shares CPUs. Ranks of this node are started without the batch system, which may have given fewer slots,
+    or other nodes first.
     """
     argv = [str(launcher), "-np", str(layout.ranks), "--use-hwthread-cpus", "--bind-to", "none"]
     if layout.hosts:
         argv += ["--host", ",".join(f"{host}:{layout.ranks_per_host}" for host in layout.hosts), "--map-by", "slot"]
         argv += [word for name in exported for word in ("-x", name)]
-    variables: dict[str, str] = {}
+    variables: dict[str, str | None] = {**(in_allocation(layout) if layout.hosts else outside_jobs())}
     if os.geteuid() == 0:
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if layout.shares_cpus:

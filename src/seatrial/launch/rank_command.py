@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RankCommand:
-    """`argv` comes before the program and its arguments; `variables` are set where it runs.
+    """`argv` comes before the program and its arguments; `variables` are set (None: unset) where it runs.
 
     A rank reads its number from the first of `rank_from` (environment variables) that is set. `binds`: the launcher
     binds each rank exactly as in the layout; otherwise the ranks bind themselves (launch/place.py).
@@ -17,4 +17,4 @@ class RankCommand:
     argv: Sequence[str]
     rank_from: Sequence[str]
     binds: bool
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str | None] = field(default_factory=dict)

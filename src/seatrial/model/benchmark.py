@@ -276,6 +276,9 @@ class Benchmark:
     """The parameter sets that `run NAME` measures, of which the best is reported, unless the user sets one of these
     parameters; empty: all defaults."""
     estimate_s: Callable[[Params], float] = lambda params: 1.0
+    between_nodes: Callable[[Params, Sequence[Sample]], Sequence[float]] | None = None
+    """On several nodes: the least bytes that each node sends and receives together, by its samples, in the order of
+    the nodes; None: unknown, so that only a node without any traffic is noticed."""
     probed: Params = field(default_factory=dict)
     """Defaults that probes need, whose counters are of a whole repeat."""
     verified: bool = True

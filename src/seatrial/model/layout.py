@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from seatrial.model.parameter import Params, whole
 
-RANKS, THREADS = "ranks", "threads"
-"""The parameters of an MPI program: its ranks, and the threads of each (1 if it has no such parameter)."""
+RANKS, THREADS, NODES = "ranks", "threads", "nodes"
+"""The parameters of an MPI program: its ranks, the threads of each, and its nodes (1 if it has no such parameter)."""
 
 BINDING, UNBOUND = "binding", "none"
 """The setting of an environment for unbound ranks, which the kernel's scheduler may move."""
@@ -55,16 +55,16 @@ class Layout:
         return max((len(rank) for rank in self.cpus), default=1)
 
 
-def layout_of(params: Params, cpus: Sequence[int], binding: str | None = None) -> Layout:
+def layout_of(params: Params, cpus: Sequence[int], binding: str | None = None, hosts: tuple[str, ...] = ()) -> Layout:
     """The layout for resolved parameters and the CPUs from a benchmark's `placement`: one CPU per thread, rank by rank.
-    No CPUs: ranks share them. `binding` is the setting of a study; `none`: no binding. Raises ValueError if the number
-    of CPUs does not match."""
+    No CPUs: ranks share them. `binding` is the setting of a study; `none`: no binding. `hosts` are the nodes; empty:
+    this one. Raises ValueError if the number of CPUs does not match."""
     ranks = whole(params[RANKS])
     threads = whole(params.get(THREADS, 1))
     if not cpus:
-        return Layout(ranks, shares_cpus=True)
+        return Layout(ranks, hosts=hosts, shares_cpus=True)
     if len(cpus) != ranks * threads:
         raise ValueError(f"{len(cpus)} CPUs for {ranks} ranks of {threads} threads")
     if binding == UNBOUND:
-        return Layout(ranks)
-    return Layout(ranks, tuple(tuple(cpus[r * threads : (r + 1) * threads]) for r in range(ranks)))
+        return Layout(ranks, hosts=hosts)
+    return Layout(ranks, tuple(tuple(cpus[r * threads : (r + 1) * threads]) for r in range(ranks)), hosts)

@@ -25,6 +25,21 @@ class Traffic:
         return Traffic(self.sent_B - before.sent_B, self.received_B - before.received_B)
 
 
+def too_little(least_B: Mapping[str, float], counted: Mapping[str, Traffic]) -> str:
+    """Why nodes cannot have exchanged that many bytes, sent and received together, over their links; "" if they can."""
+    for node, asked_B in least_B.items():
+        seen = counted[node]
+        if seen.sent_B < 0 or seen.received_B < 0:
+            return f"the interfaces of {node} count fewer bytes than before"
+        if (found_B := seen.sent_B + seen.received_B) < asked_B:
+            return (
+                f"the ranks on {node} sent and received {show(asked_B, 'B')}, but its interfaces counted "
+                f"{show(found_B, 'B')}: the rest did not pass the link. The MPI library takes the nodes for one "
+                "(they share /dev/shm, System V IPC or the boot id), or uses adapters whose bytes are not counted"
+            )
+    return ""
+
+
 def traffic_missing(payload: Mapping[str, Traffic], counted: Mapping[str, Traffic]) -> str:
     """Why the payload cannot have passed the links, "" if it can. Both are by node, for the same span of time.
 

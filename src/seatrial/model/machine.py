@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from seatrial.model.allocation import Allocation
 from seatrial.model.fact import Disagreement, Facts
 from seatrial.model.limit import FmaUnit, Limit
 from seatrial.model.platform import Platform
@@ -167,6 +168,9 @@ class Machine:
     sources: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     """What could not be read and why, one sentence each."""
+    allocation: Allocation | None = field(default=None, repr=False, compare=False)
+    """The nodes that ranks can be started on, this machine first; None: only this machine. It is no part of what the
+    machine is."""
     _by_id: Mapping[str, Device] = field(init=False, repr=False, compare=False)
     _pus: Mapping[int, Device] = field(init=False, repr=False, compare=False)
     _fma_units: dict[int, FmaUnit | None] = field(init=False, repr=False, compare=False, default_factory=dict)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seatrial.benchmarks import benchmark_named, registry
+from seatrial.benchmarks.nodes import hosts_of
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
@@ -26,7 +27,7 @@ class Point:
     the benchmark.
 
     `environment` is what a study selects of it; `given` are the values of a study's axes as written in its file;
-    `probes` run alongside it.
+    `probes` run alongside it. `hosts` are the nodes of its ranks; empty: this one.
     """
 
     benchmark: Benchmark
@@ -37,6 +38,7 @@ class Point:
     environment: EnvironmentChoice = AS_IT_IS
     given: Mapping[str, Value | None] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
 
     @property
     def estimate_s(self) -> float | None:
@@ -149,6 +151,8 @@ def resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine,
     parameters: Params = benchmark.point(given)
     try:
         parameters = benchmark.prepare(machine, parameters)
-        return Point(benchmark, parameters, benchmark.placement(machine, parameters), named)
+        cpus = benchmark.placement(machine, parameters)
+        hosts = hosts_of(machine, parameters) if benchmark.ranks == "mpi" else ()
+        return Point(benchmark, parameters, cpus, named, hosts=hosts)
     except Skip as skip:
         return Point(benchmark, parameters, (), named, Outcome.skipped(skip.reason))

@@ -25,6 +25,7 @@ from seatrial.benchmarks.apps.gromacs_output import MEASURED, read_gromacs
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.apps.time_step import time_step
 from seatrial.benchmarks.bounds import exactly, zero
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure
 from seatrial.model.machine import Machine
@@ -219,6 +220,8 @@ BENCHMARK = Benchmark(
         ),
         Parameter("steps", ParameterKind.INTEGER, 500, "measured time steps, after 100 unmeasured ones", minimum=100),
         RANKS,
+        NODES,
+        RANKS_PER_NODE,
         THREADS,
     ),
     figures=(

@@ -14,6 +14,7 @@ from pathlib import Path
 from seatrial.benchmarks.apps.hpcg_output import SHORTEST_OFFICIAL_S, HpcgReport, read_hpcg
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.bounds import exactly, zero
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure
 from seatrial.model.beyond_caches import beyond_caches_B
@@ -112,6 +113,8 @@ def _samples(report: HpcgReport) -> list[Sample]:
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    if whole(params["nodes"]) > 1:
+        return Limit.unknown("flop/s", "the limit is that of the memory of one node")
     memory = machine.named_limit("dram.bandwidth")
     least_B = beyond_caches_B(machine, placement(machine, params))
     if least_B is None or _matrix_B(params) < least_B:
@@ -169,6 +172,8 @@ BENCHMARK = Benchmark(
             minimum=1,
         ),
         RANKS,
+        NODES,
+        RANKS_PER_NODE,
         THREADS,
     ),
     figures=(

@@ -29,13 +29,15 @@ from seatrial.benchmarks.apps.hpl_input import (
     solution_s,
 )
 from seatrial.benchmarks.apps.hpl_output import SERIES, read_hpcc, read_xhpl
-from seatrial.benchmarks.apps.layout import cpus_of, openmp_variables
+from seatrial.benchmarks.apps.layout import cpus_of, openmp_variables, refuse_too_many
 from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
+from seatrial.benchmarks.nodes import NODES as NODES_PARAMETER
+from seatrial.benchmarks.nodes import node_count, on_each_node
 from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure, InputExchange, Skip
-from seatrial.model.layout import RANKS, THREADS
+from seatrial.model.layout import NODES, RANKS, THREADS
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -66,23 +68,22 @@ _THREADS_OF_BLAS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "MKL_NUM_THREADS
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
-    ranks, threads = _layout(machine, params)
-    params = {**params, RANKS: ranks, THREADS: threads}
-    there = len(machine.allowed_cpus)
-    if ranks * threads > there:
-        raise Skip(f"{ranks} ranks of {threads} threads need {ranks * threads} CPUs; this process may use {there}")
+    nodes = node_count(machine, params[NODES], whole(params[RANKS]) if isinstance(params[RANKS], int) else None)
+    ranks, threads = _layout(machine, params, nodes)
+    params = {**params, RANKS: ranks, THREADS: threads, NODES: nodes}
+    refuse_too_many(machine, nodes, ranks, threads)
     for p, q in grids(params):
         if p * q != ranks:
             raise Skip(f"a grid of {p}x{q} needs {p * q} ranks, not {ranks}")
     return {**params, **_order(machine, params)}
 
 
-def _layout(machine: Machine, params: Params) -> tuple[int, int]:
+def _layout(machine: Machine, params: Params, nodes: int) -> tuple[int, int]:
     """Ranks, and threads of each: what is not given takes the cores that the other leaves."""
-    cores = thread_count(machine, "all")
+    cores = nodes * thread_count(machine, "all")
     ranks, threads = params[RANKS], params[THREADS]
     if ranks == "numa":
-        ranks = _nodes(machine)
+        ranks = nodes * _numa_nodes(machine)
     elif ranks == "all":
         ranks = cores if threads == "auto" else max(1, cores // whole(threads))
     if threads == "auto":
@@ -90,7 +91,7 @@ def _layout(machine: Machine, params: Params) -> tuple[int, int]:
     return whole(ranks), whole(threads)
 
 
-def _nodes(machine: Machine) -> int:
+def _numa_nodes(machine: Machine) -> int:
     """The NUMA nodes that hold the cores."""
     return len({numa_node(machine, cpu) for cpu in machine.cpus_one_per_core()})
 
@@ -112,7 +113,8 @@ def grids(params: Params) -> tuple[Grid, ...]:
 
 def _order(machine: Machine, params: Params) -> Params:
     """`n`, and what bound it. It is the same for every layout of the same CPUs, so that these can be compared."""
-    memory_B = memory_size(machine, is_settled=params["n"] == "auto")
+    of_a_node_B = memory_size(machine, is_settled=params["n"] == "auto")
+    memory_B = None if of_a_node_B is None else of_a_node_B * whole(params[NODES])
     if params["n"] != "auto":
         needed_B = matrix_B(whole(params["n"]))
         if memory_B is not None and needed_B > memory_B:
@@ -132,7 +134,7 @@ def _order(machine: Machine, params: Params) -> Params:
 
 def _solutions(machine: Machine, params: Params) -> int:
     """How many systems all repeats of the default sweep solve, over its layouts."""
-    layouts = {min(cpus_of(params), ranks) for ranks in (cpus_of(params), _nodes(machine))}
+    layouts = {min(cpus_of(params), ranks) for ranks in (cpus_of(params), whole(params[NODES]) * _numa_nodes(machine))}
     tried = [len(grids_of(ranks)) if params["grid"] == "auto" else 1 for ranks in layouts]
     return len(blocks(params)) * _REPEATS * sum(tried)
 
@@ -149,8 +151,12 @@ def _sure_flops(machine: Machine, params: Params) -> float:
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
     """A core for each thread as long as there are cores; the threads of a rank are neighbours."""
-    cpus = spread(machine, cpus_of(params))
-    return tuple(sorted(cpus, key=lambda cpu: numa_node(machine, cpu) or 0))  # stable: cores stay first
+    return on_each_node(machine, params[NODES], cpus_of(params), _neighbours)
+
+
+def _neighbours(machine: Machine, count: int) -> tuple[int, ...]:
+    """CPUs of a node in the order of its NUMA nodes."""
+    return tuple(sorted(spread(machine, count), key=lambda cpu: numa_node(machine, cpu) or 0))  # cores stay first
 
 
 def _estimate_s(params: Params) -> float:
@@ -196,8 +202,12 @@ def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Lim
     peak = machine.named_limit("cpu.fp64")
     if peak is None or peak.value is None:
         return peak or Limit.unknown("flop/s", "the peak of the cores is unknown")
+    nodes = whole(params[NODES])
     cores = len(machine.cpus_one_per_core())
-    used = min(cores, cpus_of(params))
+    used = min(nodes * cores, cpus_of(params))
+    if nodes > 1:
+        of_all = f"{used} cores of {nodes} nodes, each node: {peak.derivation}"
+        return replace(peak, value=peak.value * used / cores, derivation=of_all)
     if used == cores:
         return peak
     return replace(peak, value=peak.value * used / cores, derivation=f"{used} of {cores} cores: {peak.derivation}")
@@ -297,6 +307,7 @@ BENCHMARK = Benchmark(
             words=("all", "numa"),
             minimum=1,
         ),
+        NODES_PARAMETER,
         Parameter(
             THREADS,
             ParameterKind.INTEGER,

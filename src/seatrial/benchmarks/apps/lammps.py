@@ -24,6 +24,7 @@ from seatrial.benchmarks.apps.lammps_output import MEASURED, SETTLING, read_lamm
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.apps.time_step import time_step
 from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure, Skip
 from seatrial.model.machine import Machine
@@ -166,6 +167,8 @@ BENCHMARK = Benchmark(
         ),
         Parameter("steps", ParameterKind.INTEGER, 200, "measured time steps, after 100 of melting", minimum=100),
         RANKS,
+        NODES,
+        RANKS_PER_NODE,
         THREADS,
         Parameter(
             "package",

@@ -1,12 +1,14 @@
-"""The layout of an application on a node: ranks x threads, each thread on its own CPU."""
+"""The layout of an application: nodes x ranks x threads, each thread on its own CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.nodes import cpus_of_nodes, node_count, on_each_node, with_ranks_per_node
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.model.benchmark import Check, Skip
+from seatrial.model.layout import NODES as NODES_NAME
 from seatrial.model.layout import RANKS as RANKS_NAME
 from seatrial.model.layout import THREADS as THREADS_NAME
 from seatrial.model.machine import Machine
@@ -29,19 +31,28 @@ same CPUs if the ranks themselves are not bound: two ranks of GROMACS on two cor
 
 
 def resolved(machine: Machine, params: Params) -> Params:
-    """The parameters with the number that `ranks` stands for. Raises Skip where there are not that many CPUs."""
+    """The parameters with the numbers that `ranks` and `nodes` stand for. Raises Skip where there are fewer CPUs or
+    nodes."""
+    params = with_ranks_per_node(machine, params)
     threads = whole(params[THREADS_NAME])
-    cores = thread_count(machine, "all")
-    ranks = max(1, cores // threads) if params[RANKS_NAME] == "all" else whole(params[RANKS_NAME])
-    there = len(machine.allowed_cpus)
+    given = None if params[RANKS_NAME] == "all" else whole(params[RANKS_NAME])
+    nodes = node_count(machine, params[NODES_NAME], given)
+    ranks = nodes * max(1, thread_count(machine, "all") // threads) if given is None else given
+    refuse_too_many(machine, nodes, ranks, threads)
+    return {**params, RANKS_NAME: ranks, NODES_NAME: nodes}
+
+
+def refuse_too_many(machine: Machine, nodes: int, ranks: int, threads: int) -> None:
+    """Raise Skip where the ranks and their threads need more CPUs than there are."""
+    there = cpus_of_nodes(machine, nodes)
     if ranks * threads > there:
-        raise Skip(f"{ranks} ranks of {threads} threads need {ranks * threads} CPUs; this process may use {there}")
-    return {**params, RANKS_NAME: ranks}
+        where = "this process may use" if nodes == 1 else f"{nodes} nodes have"
+        raise Skip(f"{ranks} ranks of {threads} threads need {ranks * threads} CPUs; {where} {there}")
 
 
 def placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    """The CPU of each thread, rank by rank: a core each as long as there are cores."""
-    return spread(machine, cpus_of(params))
+    """The CPU of each thread, rank by rank: a core each as long as the node has cores."""
+    return on_each_node(machine, params[NODES_NAME], cpus_of(params), spread)
 
 
 def cpus_of(params: Params) -> int:

@@ -20,7 +20,8 @@ from seatrial.benchmarks.bounds import between, zero
 from seatrial.benchmarks.gpu.device_parameters import COMMON, device_arguments
 from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bytes_per_second
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, resolved_ranks
+from seatrial.benchmarks.nodes import NODES, cpus_of_nodes, on_each_node
 from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Machine
@@ -48,7 +49,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
         raise Skip(f"pairs of ranks exchange messages: the number of ranks must be even, not {resolved['ranks']}")
     if whole(resolved["threads"]) > 2:
         raise Skip("a rank has 1 thread, or 2 with one only for copies")
-    wanted, there = _wanted_cpus(resolved), len(machine.allowed_cpus)
+    wanted, there = _wanted_cpus(resolved), cpus_of_nodes(machine, whole(resolved["nodes"]))
     if wanted > there and not params["oversubscribe"]:
         raise Skip(
             f"{resolved['ranks']} ranks of {resolved['threads']} threads need {wanted} CPUs; this process may use "
@@ -59,7 +60,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
     """The CPUs of each rank's threads, rank by rank; empty if they share CPUs."""
-    return () if params["oversubscribe"] else spread(machine, _wanted_cpus(params))
+    return () if params["oversubscribe"] else on_each_node(machine, params["nodes"], _wanted_cpus(params), spread)
 
 
 def _arguments(params: Params) -> list[str]:

@@ -9,7 +9,8 @@ from seatrial.benchmarks.imported.declarations import (
     text_parameter,
     time_figure,
 )
-from seatrial.benchmarks.mpi.ranks import NODES, RANKS
+from seatrial.benchmarks.mpi.ranks import RANKS
+from seatrial.benchmarks.nodes import NODES
 
 BENCHMARK = imported(
     "imb",

@@ -9,7 +9,8 @@ from seatrial.benchmarks.imported.declarations import (
     text_parameter,
     time_figure,
 )
-from seatrial.benchmarks.mpi.ranks import BUFFERS, NODES, RANKS
+from seatrial.benchmarks.mpi.ranks import BUFFERS, RANKS
+from seatrial.benchmarks.nodes import NODES
 
 BENCHMARK = imported(
     "osu",

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, NODES, OVERSUBSCRIBE, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.benchmarks.nodes import NODES
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.machine import Machine
@@ -82,4 +84,5 @@ BENCHMARK = Benchmark(
     ranks="mpi",
     trial=({},),
     estimate_s=estimate_s,
+    between_nodes=exchanged_in_pairs,
 )

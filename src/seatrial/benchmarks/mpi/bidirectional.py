@@ -16,9 +16,11 @@ from seatrial.benchmarks.mpi.bandwidth import (
     estimate_s,
     prepared_pair,
 )
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.placement import pair_cpus
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE
+from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.parameter import Params
 
@@ -38,4 +40,5 @@ BENCHMARK = Benchmark(
     prepare=prepared_pair,
     ranks="mpi",
     estimate_s=lambda params: 2 * estimate_s(params),
+    between_nodes=exchanged_in_pairs,
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from seatrial.benchmarks.mpi.between_nodes import exchanged_together
 from seatrial.benchmarks.mpi.collective_family import (
     CALL,
     LARGEST,
@@ -28,8 +29,9 @@ from seatrial.benchmarks.mpi.collective_family import (
     size_parameter,
 )
 from seatrial.benchmarks.mpi.links import links_of_node
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, NODES, OVERSUBSCRIBE, RANKS, rank_cpus
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, OVERSUBSCRIBE, RANKS, rank_cpus
 from seatrial.benchmarks.mpi.sizes import ELEMENT_B
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Native, Skip
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
@@ -263,7 +265,7 @@ def _benchmark(operation: _Operation) -> Benchmark:
         question=operation.question,
         program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation), takes_turns=True),
         parameters=(
-            *(RANKS, NODES, OVERSUBSCRIBE),
+            *(RANKS, NODES, RANKS_PER_NODE, OVERSUBSCRIBE),
             *sized,
             *((DATATYPE, REDUCTION) if operation.reduces else ()),
             *(CALL, TESTS, START),
@@ -275,6 +277,7 @@ def _benchmark(operation: _Operation) -> Benchmark:
         ranks="mpi",
         trial=({},) if operation.trial or operation.name == "barrier" else (),
         estimate_s=partial(_estimate_s, operation),
+        between_nodes=None if operation.moved is None else exchanged_together(operation.moved),
     )
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
@@ -70,6 +71,7 @@ BENCHMARK = Benchmark(
     parameters=(
         RANKS,
         NODES,
+        RANKS_PER_NODE,
         OVERSUBSCRIBE,
         Parameter("size_B", ParameterKind.BYTES, 256 << 10, "size of a message", minimum=1),
         Parameter("window", ParameterKind.INTEGER, 2, "messages in flight per sender", minimum=1),

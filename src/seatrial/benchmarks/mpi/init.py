@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
@@ -27,7 +28,7 @@ BENCHMARK = Benchmark(
     name="mpi.init",
     question="How long does MPI_Init take, and how much memory does MPI use?",
     program=Native(Path(__file__).with_suffix(".cpp"), lambda params: []),
-    parameters=(RANKS, NODES, OVERSUBSCRIBE),
+    parameters=(RANKS, NODES, RANKS_PER_NODE, OVERSUBSCRIBE),
     figures=(
         _figure("time_max", "init", "s", "s", "MPI_Init on the slowest rank"),
         _figure("time_mean", "init", "s", "mean", "MPI_Init, mean over ranks"),

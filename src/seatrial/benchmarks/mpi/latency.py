@@ -14,10 +14,12 @@ from pathlib import Path
 from statistics import median
 
 from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_turns
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, NODES, OVERSUBSCRIBE, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.benchmarks.nodes import NODES
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
 from seatrial.model.limit import Basis, Limit
@@ -119,4 +121,5 @@ BENCHMARK = Benchmark(
     ranks="mpi",
     trial=({},),
     estimate_s=_estimate_s,
+    between_nodes=exchanged_in_turns(("one_way",)),
 )

@@ -16,9 +16,11 @@ from seatrial.benchmarks.mpi.bandwidth import (
     estimate_s,
     prepared,
 )
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, bytes_per_second
 from seatrial.benchmarks.mpi.placement import pair_cpus
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE
+from seatrial.benchmarks.nodes import NODES, node_count
 from seatrial.benchmarks.placement import thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
@@ -42,7 +44,7 @@ def _pairs(machine: Machine, params: Params) -> int:
     if pairs != "all":
         return whole(pairs)
     if ranks == "auto":
-        ranks = thread_count(machine, "all")
+        ranks = thread_count(machine, "all") * node_count(machine, params["nodes"])
         if ranks < 2:
             raise Skip("a pair needs two cores; this process may use 1 (share it: oversubscribe=true and pairs=1)")
         return ranks // 2
@@ -105,4 +107,5 @@ BENCHMARK = Benchmark(
     prepare=_prepare,
     ranks="mpi",
     estimate_s=estimate_s,
+    between_nodes=exchanged_in_pairs,
 )

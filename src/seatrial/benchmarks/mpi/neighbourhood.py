@@ -24,8 +24,9 @@ from seatrial.benchmarks.mpi.collective_family import (
     resolved_largest,
     size_parameter,
 )
-from seatrial.benchmarks.mpi.ranks import BUFFERS, NODES, OVERSUBSCRIBE, RANKS, rank_cpus
+from seatrial.benchmarks.mpi.ranks import BUFFERS, OVERSUBSCRIBE, RANKS, rank_cpus
 from seatrial.benchmarks.mpi.sizes import sizes_of
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.limit import Limit
@@ -79,7 +80,7 @@ def _benchmark(operation: str, question: str) -> Benchmark:
         question=question,
         program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation), takes_turns=True),
         parameters=(
-            *(RANKS, NODES, OVERSUBSCRIBE),
+            *(RANKS, NODES, RANKS_PER_NODE, OVERSUBSCRIBE),
             DIMENSIONS,
             size_parameter("one block to one neighbour"),
             *(LARGEST, BUFFERS, CALL, TESTS, START),

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -86,6 +88,7 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
         prepare=_prepare,
         ranks="mpi",
         estimate_s=lambda params: 1.5,
+        between_nodes=exchanged_in_pairs,
     )
 
 

@@ -16,10 +16,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.mpi.between_nodes import exchanged_in_tournament
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
-from seatrial.benchmarks.mpi.ranks import NODES, OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.tournament import Pair, all_rounds, rounds_by_spread, sampled_pairs
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
@@ -128,6 +130,7 @@ BENCHMARK = Benchmark(
     parameters=(
         RANKS,
         NODES,
+        RANKS_PER_NODE,
         OVERSUBSCRIBE,
         Parameter(
             "rounds",
@@ -182,4 +185,5 @@ BENCHMARK = Benchmark(
     prepare=_prepare,
     ranks="mpi",
     estimate_s=_estimate_s,
+    between_nodes=exchanged_in_tournament,
 )

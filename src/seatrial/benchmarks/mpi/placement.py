@@ -1,12 +1,13 @@
 """The placement of the two ranks of a pair: their distance from each other, and from the network adapter of the node.
 
-With 2n ranks, rank p and rank p + n form a pair.
+With 2n ranks, rank p and rank p + n form a pair. On several nodes these two are on different nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.benchmarks.nodes import on_each_node
 from seatrial.benchmarks.placement import numa_node, spread
 from seatrial.model.benchmark import Skip
 from seatrial.model.machine import Device, DeviceKind, Machine
@@ -33,6 +34,11 @@ def resolved_placement(machine: Machine, params: Params) -> Params:
         if placement != "auto":
             raise Skip(f"placement={placement}: ranks that share CPUs are not bound")
         return params
+    if whole(params["nodes"]) > 1:
+        if placement in ("cores", "sockets"):
+            raise Skip(f"placement={placement}: the ranks of a pair are on different nodes (nodes={params['nodes']})")
+        pair_cpus(machine, params)
+        return params
     if placement == "auto":
         fits = any(len(cores) >= whole(params["ranks"]) for cores in _packages(machine))
         return {**params, "placement": "cores" if fits else "auto"}
@@ -45,17 +51,28 @@ def pair_cpus(machine: Machine, params: Params) -> tuple[int, ...]:
     ranks = whole(params["ranks"])
     if params["oversubscribe"]:
         return ()
+    if whole(params["nodes"]) > 1:
+        cpus = {"near": _near, "far": _far}.get(str(params["placement"]), spread)
+        return on_each_node(machine, params["nodes"], ranks, cpus)
     match params["placement"]:
         case "cores":
             return _neighbours(_nearest(machine, _packages(machine), ranks, "package"))
         case "sockets":
             return _across(machine, ranks // 2)
         case "near":
-            return _neighbours(_nearest(machine, [_cores_near(machine)], ranks, "NUMA node of the adapter"))
+            return _neighbours(_near(machine, ranks))
         case "far":
-            return _neighbours(_nearest(machine, _cores_far(machine), ranks, "NUMA node without an adapter"))
+            return _neighbours(_far(machine, ranks))
         case _:
             return spread(machine, ranks)
+
+
+def _near(machine: Machine, ranks: int) -> tuple[int, ...]:
+    return _nearest(machine, [_cores_near(machine)], ranks, "NUMA node of the adapter")
+
+
+def _far(machine: Machine, ranks: int) -> tuple[int, ...]:
+    return _nearest(machine, _cores_far(machine), ranks, "NUMA node without an adapter")
 
 
 def _neighbours(cpus: Sequence[int]) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
+from seatrial.benchmarks.nodes import cpus_of_nodes, node_count, on_each_node, with_ranks_per_node
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Skip
@@ -18,8 +19,6 @@ RANKS = Parameter(
     words=("all",),
     minimum=1,
 )
-
-NODES = Parameter("nodes", ParameterKind.INTEGER, 1, "nodes that the ranks run on", minimum=1)
 
 OVERSUBSCRIBE = Parameter(
     "oversubscribe",
@@ -58,17 +57,18 @@ def resolved_ranks(machine: Machine, params: Params) -> Params:
     refuse_unknown(params)
     if params.get("buffers", "host") != "host":
         raise Skip(f"buffers={params['buffers']}: the programs of seatrial use host memory only")
-    if whole(params["nodes"]) != 1:
-        raise Skip("ranks on several nodes need a batch system's allocation; this is one node")
+    params = with_ranks_per_node(machine, params)
     ranks = params["ranks"]
-    if ranks != "all" and params["oversubscribe"]:
-        return {**params, "oversubscribe": whole(ranks) > len(machine.allowed_cpus)}
-    if ranks != "all" and whole(ranks) > len(machine.allowed_cpus):
-        raise Skip(
-            f"{ranks} ranks need {ranks} CPUs; this process may use {len(machine.allowed_cpus)} "
-            "(oversubscribe=true lets ranks share them)"
-        )
-    return {**params, "ranks": thread_count(machine, ranks), "oversubscribe": False}
+    nodes = node_count(machine, params["nodes"], None if ranks == "all" else whole(ranks))
+    params = {**params, "nodes": nodes}
+    if ranks == "all":
+        each = thread_count(machine, "all")
+        return {**params, "ranks": each * nodes, "oversubscribe": False}
+    cpus = cpus_of_nodes(machine, nodes)
+    if params["oversubscribe"] or whole(ranks) <= cpus:
+        return {**params, "ranks": whole(ranks), "oversubscribe": whole(ranks) > cpus}
+    where = "this process may use" if nodes == 1 else f"{nodes} nodes have"
+    raise Skip(f"{ranks} ranks need {ranks} CPUs; {where} {cpus} (oversubscribe=true lets ranks share them)")
 
 
 def refuse_unknown(params: Params) -> None:
@@ -79,8 +79,8 @@ def refuse_unknown(params: Params) -> None:
 
 
 def rank_cpus(machine: Machine, params: Params) -> tuple[int, ...]:
-    """The CPU of each rank; empty if ranks share CPUs."""
-    ranks = whole(params["ranks"])
-    if params["oversubscribe"] and ranks > len(machine.allowed_cpus):
+    """The CPU of each rank on its node; empty if ranks share CPUs."""
+    ranks, nodes = whole(params["ranks"]), whole(params["nodes"])
+    if params["oversubscribe"] and ranks > cpus_of_nodes(machine, nodes):
         return ()
-    return spread(machine, ranks)
+    return on_each_node(machine, nodes, ranks, spread)

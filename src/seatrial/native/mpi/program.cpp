@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 #include <initializer_list>
+#include <set>
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -168,9 +169,11 @@ void Program::hello() {
   record_.add(hello_event(name_, {mine}, rank, ranks));
   record_.flush();
   const auto masks = gather_lists(mine);
-  const auto hosts = gather_hosts();
+  hosts_ = gather_hosts();
+  before_ = link_bytes();
+  MPI_Barrier(MPI_COMM_WORLD); // no node sends its first message before all have counted
   if (rank == 0) {
-    record_.add(hello_event(name_, masks, rank, ranks).add("hosts", hosts));
+    record_.add(hello_event(name_, masks, rank, ranks).add("hosts", hosts_));
     record_.flush();
   }
   note("mpi_version", library_version());
@@ -198,7 +201,32 @@ void Program::skip(std::string_view reason) {
 void Program::end() {
   if (const auto taken = turns.taken())
     note("turns", *taken);
+  report_traffic();
   finish(end_event());
+}
+
+// Collective, after the last message: what has passed the links of each node since the hello, as
+// its first rank counted it. All ranks count, since only rank 0 knows which ranks share a node.
+void Program::report_traffic() {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const auto now = link_bytes();
+  const auto unknown = before_.unknown.empty() ? now.unknown : before_.unknown;
+  const auto all = gather(
+      {now.sent - before_.sent, now.received - before_.received, unknown.empty() ? 0.0 : 1.0});
+  std::set<std::string> counted;
+  std::vector<json::Object> nodes;
+  for (std::size_t r = 0; r < hosts_.size(); ++r)
+    if (counted.insert(hosts_[r]).second) {
+      auto node = json::Object().add("host", hosts_[r]);
+      if (all[3 * r + 2] == 0)
+        node.add("sent_B", all[3 * r]).add("received_B", all[3 * r + 1]);
+      nodes.push_back(node);
+    }
+  if (counted.size() < 2)
+    return;
+  note("traffic", nodes);
+  if (!unknown.empty())
+    note("traffic_unknown", unknown);
 }
 
 // The other ranks' files remain only if a run died.

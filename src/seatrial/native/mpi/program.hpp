@@ -19,6 +19,7 @@
 #include "hello.hpp"
 #include "isa.hpp"
 #include "json.hpp"
+#include "mpi/link_bytes.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/turns.hpp"
@@ -75,9 +76,12 @@ public:
 
 private:
   void finish(const json::Object& last);
+  void report_traffic();
 
   std::string name_;
   Record record_;
+  std::vector<std::string> hosts_; // of each rank; empty but on rank 0
+  LinkBytes before_;
 };
 
 namespace detail {

@@ -18,6 +18,7 @@ from seatrial.report.documents.compare import CompareJson
 from seatrial.report.documents.fabric import FabricJson
 from seatrial.report.documents.folders import FoldersJson
 from seatrial.report.documents.history import HistoryJson
+from seatrial.report.documents.jobs import JobsJson
 from seatrial.report.documents.list import ListJson
 from seatrial.report.documents.plan import PlanJson
 from seatrial.report.documents.results import ResultsJson
@@ -33,6 +34,7 @@ DOCUMENTS: dict[str, type] = {
     "fabric-1": FabricJson,
     "folders-1": FoldersJson,
     "history-1": HistoryJson,
+    "jobs-1": JobsJson,
     "list-1": ListJson,
     "machine-1": MachineJson,
     "plan-1": PlanJson,
