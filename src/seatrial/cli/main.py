@@ -291,6 +291,10 @@ def screen(
     site: SiteOption = None,
     results: ResultsOption = RESULTS,
     again: Annotated[bool, typer.Option("--again", help="with --system: measure finished experiments again")] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="TIME", help="with --system: of the trial of a node (default: 60s)"),
+    ] = None,
     margin: Annotated[
         str | None,
         typer.Option("--margin", metavar="PERCENT", help="nodes that differ by up to this are not named (default: 5%)"),
@@ -312,6 +316,7 @@ def screen(
         site=site,
         results=results,
         again=again,
+        budget=budget,
         margin=margin,
         output=output,
         detail=detail,

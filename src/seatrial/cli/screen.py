@@ -11,10 +11,10 @@ from seatrial.cli.output import message, print_json, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS
 from seatrial.interface.screen import fabric_of, jobs_of, screen
-from seatrial.interface.screen_system import screen_system
+from seatrial.interface.screen_system import BUDGET_S, screen_system
 from seatrial.interface.system import where_jobs_go
 from seatrial.model.screen import MARGIN
-from seatrial.model.units import parse_share
+from seatrial.model.units import parse_seconds, parse_share
 from seatrial.report.documents.screen import screen_document
 from seatrial.report.text.detail import Detail
 from seatrial.report.text.screen import screen_text
@@ -28,6 +28,7 @@ def screen_command(
     site: Path | None = None,
     results: Path = RESULTS,
     again: bool = False,
+    budget: str | None = None,
     margin: str | None = None,
     output: Path | None = None,
     detail: Detail = Detail.USUAL,
@@ -37,10 +38,19 @@ def screen_command(
     share = _margin(margin)
     where = None if sources else where_jobs_go(site, system)
     if where is not None:
-        found = screen_system(where, results, targets, again=again, site=site, margin=share, tell=message)
+        found = screen_system(
+            where,
+            results,
+            targets,
+            budget_s=BUDGET_S if budget is None else parse_seconds(budget),
+            again=again,
+            site=site,
+            margin=share,
+            tell=message,
+        )
         folders = [str(results)]
     else:
-        _refuse_measuring(sources, targets, system, again)
+        _refuse_measuring(sources, system, is_asked=bool(targets) or again or budget is not None)
         folders, dumps = _parted(sources)
         found = screen(folders, fabric_of(dumps), share)
     if output is not None:
@@ -54,9 +64,9 @@ def screen_command(
     return 3 if not found.figures and not found.facts_that_differ else 0
 
 
-def _refuse_measuring(sources: Sequence[str], targets: Sequence[str], system: str | None, again: bool) -> None:
+def _refuse_measuring(sources: Sequence[str], system: str | None, *, is_asked: bool) -> None:
     """Raise UsageError for options of a measurement where nothing is measured."""
-    if sources and (system is not None or targets or again):
+    if sources and (system is not None or is_asked):
         raise UsageError(
             "--from screens results that are there, and --system measures",
             "give one of the two, and targets to --system",
@@ -66,7 +76,7 @@ def _refuse_measuring(sources: Sequence[str], targets: Sequence[str], system: st
             f"{system} has no batch system that this command can submit jobs to",
             "state it in the site file (batch: slurm), and run this on a login node, not in a job",
         )
-    if targets or again:
+    if is_asked:
         raise UsageError("nothing says where to measure", "seatrial screen --system NAME")
 
 
