@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +106,24 @@ def test_a_job_without_a_mark_is_believed_gone_at_the_second_answer(tmp_path: Pa
     says = Says([(JobState.UNKNOWN,)])
     follow(other, says)
     assert other.phase() is Phase.OVER and says.asked == 2
+
+
+def test_a_forgotten_job_within_its_time_limit_may_still_run(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    (job.path / "started").write_text(f"job=12\nhost=n1\ntime={time.time()}\nstart=x\n")
+    says = Says([(JobState.UNKNOWN,)] * 4 + [lambda: ended(job, 0) or (JobState.UNKNOWN,)])
+    follow(job, says)
+    assert job.phase() is Phase.ENDED and says.asked == 5
+    other = a_job(tmp_path / "other")
+    (other.path / "started").write_text("job=12\nhost=n1\ntime=100\nstart=x\n")
+    follow(other, Says([(JobState.UNKNOWN,)]))
+    assert other.phase() is Phase.OVER
+
+
+def test_a_job_that_is_over_before_it_started_never_starts(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    follow(job, Says([(JobState.CANCELLED, "by 7")]))
+    assert (job.path / "taken").readlink() == Path("void")
 
 
 def test_a_requeued_job_is_waited_for(tmp_path: Path) -> None:

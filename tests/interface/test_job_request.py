@@ -186,7 +186,6 @@ def test_options_of_jobs_without_jobs_are_refused(tmp_path: Path) -> None:
     for words, said in (
         (("--detach", "--cancel"), "--detach and --cancel"),
         (("--cancel", "--again"), "--cancel and --again"),
-        (("--detach", "--format", "json"), "--format json"),
         (("--versus",), "--versus does not submit"),
     ):
         done = seatrial_here("run", "cpu.peak", *here, *words, cwd=tmp_path)

@@ -42,11 +42,13 @@ OPEN = {
     "fabric-1": set(),
     "folders-1": set(),
     "history-1": set(),
+    "jobs-1": set(),
     "list-1": {"list-1", "Benchmark"},
     "machine-1": set(),
     "plan-1": {"plan-1", "Planned"},
     "profile-1": set(),
     "results-1": {"results-1", "Experiment", "Figure", "ReachedLimit"},
+    "screen-1": set(),
 }
 """Document -> the objects that later versions may add keys to."""
 

@@ -16,7 +16,7 @@ def groups(
     return [[odd.get(k, 1.0) * math.exp(source.gauss(0.0, noise)) for _ in range(repeats)] for k in range(n)]
 
 
-@pytest.mark.parametrize("n", [3, 4, 9, 10, 40, 1999, 2000, 5000])
+@pytest.mark.parametrize("n", [3, 4, 9, 10, 40, 399, 400, 5000])
 def test_a_far_value_is_found_among_any_number(n: int) -> None:
     found, why = far_values(groups(random.Random(n), n, 6, {1: 0.8}), 0.001, 0.05)
     assert why == "" and [one.index for one in found] == [1]
@@ -60,7 +60,7 @@ def test_too_few_says_why(values: list[list[float]], why: str) -> None:
     assert found == [] and why in said
 
 
-@pytest.mark.parametrize("n", [4, 20, 2000])
+@pytest.mark.parametrize("n", [4, 20, 400])
 def test_a_value_that_is_not_positive_is_refused(n: int) -> None:
     with pytest.raises(ValueError, match="positive and finite"):
         far_values([[1.0, 0.0], *[[1.0, 1.0]] * (n - 1)], 0.01, 0.05)
@@ -72,15 +72,15 @@ def test_the_fit_of_a_tail_is_not_lighter_than_the_tail() -> None:
         draws = sorted(
             (((1 - source.random()) ** -shape - 1) / shape) if shape else source.expovariate(1) for _ in range(1000)
         )
-        fitted, scale = tail_fit(draws, 1.0)
+        fitted, scale = tail_fit(draws, 1.0, 0.99)
         assert shape - 0.02 <= fitted <= shape + 0.35 and 0.6 < scale < 1.5
 
 
 def test_odd_ones_do_not_shape_the_tail() -> None:
     source = random.Random(6)
     draws = sorted(source.expovariate(1) for _ in range(1000))
-    clean, _ = tail_fit(draws, 1.0)
-    with_odd, _ = tail_fit([*draws[:970], *[50.0] * 30], 1.0)
+    clean, _ = tail_fit(draws, 1.0, 0.99)
+    with_odd, _ = tail_fit([*draws[:970], *[50.0] * 30], 1.0, 0.99)
     assert with_odd <= clean + 0.2
 
 

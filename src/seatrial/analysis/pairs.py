@@ -205,7 +205,7 @@ class _Kinds:
 
 def _families(figure: Figure, repeats: Sequence[RepeatRecord], kind_of: _Kinds, *, is_alone: bool) -> list[PairTimes]:
     """The pairs of a figure that are in every repeat, by kind."""
-    of_repeats = [_values(figure, record.samples, is_alone=is_alone) for record in repeats]
+    of_repeats = [pair_values(figure, record.samples, is_alone=is_alone) for record in repeats]
     pairs = sorted(set.intersection(*(set(values) for values in of_repeats))) if of_repeats else []
     kinds: dict[str, list[Pair]] = {}
     for pair in pairs:
@@ -225,7 +225,7 @@ def _families(figure: Figure, repeats: Sequence[RepeatRecord], kind_of: _Kinds, 
     return found
 
 
-def _values(figure: Figure, samples: Sequence[Sample], *, is_alone: bool) -> dict[Pair, float]:
+def pair_values(figure: Figure, samples: Sequence[Sample], *, is_alone: bool) -> dict[Pair, float]:
     """The value of each pair in one repeat: of the best burst of its best visit, or of its median visit."""
     visits: dict[Pair, list[float]] = {}
     for sample in samples:

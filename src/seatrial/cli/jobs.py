@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial.cli.output import message
+from seatrial.cli.output import message, print_json
 from seatrial.errors import UsageError
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import Where, where_jobs_go
+from seatrial.report.documents.jobs import jobs_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ NO_JOBS = JobOptions()
 
 
 def where_of(
-    site: Path | None, system: str | None, options: JobOptions, *, is_versus: bool, again: bool, as_json: bool
+    site: Path | None, system: str | None, options: JobOptions, *, is_versus: bool, again: bool
 ) -> Where | None:
     """Where this command submits jobs to; None if it measures in this process. Raises UsageError for options that
     contradict that."""
@@ -52,8 +53,6 @@ def where_of(
         raise UsageError("--detach and --cancel were both given", "give one of them")
     if options.cancel and again:
         raise UsageError("--cancel and --again were both given", "give one of them")
-    if as_json and (options.detach or options.cancel):
-        raise UsageError("--format json is for results, and this command prints none", "leave it out")
     return where
 
 
@@ -83,6 +82,13 @@ def run_jobs(
     except (KeyboardInterrupt, SystemExit):
         message("the jobs go on; the same command waits for them again, with --cancel it ends them")
         raise
+
+
+def print_jobs(sent: Sent, where: Where, *, as_json: bool) -> None:
+    """What was submitted or cancelled, if there are no results yet."""
+    if as_json:
+        print_json(jobs_document(where.text, sent.jobs))
+    message(sent.note)
 
 
 def unfinished_status(sent: Sent) -> int:

@@ -271,6 +271,60 @@ def compare(
     )
 
 
+@app.command(rich_help_panel="Explain")
+def screen(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BENCHMARK...]", help="with --system: what to measure on each node (default: a short trial)"
+        ),
+    ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="DIR|KIND=FILE",
+            help="a results folder of the nodes, or a fabric: slurm-topology=FILE, ibnetdiscover=FILE, iblinkinfo=FILE",
+        ),
+    ] = None,
+    system: SystemOption = None,
+    site: SiteOption = None,
+    results: ResultsOption = RESULTS,
+    again: Annotated[bool, typer.Option("--again", help="with --system: measure finished experiments again")] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="TIME", help="with --system: of the trial of a node (default: 60s)"),
+    ] = None,
+    margin: Annotated[
+        str | None,
+        typer.Option("--margin", metavar="PERCENT", help="nodes that differ by up to this are not named (default: 5%)"),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")] = None,
+    quiet: Annotated[bool, quiet_option("the odd ones alone")] = False,
+    verbose: Annotated[bool, verbose_option("every figure and every fact that differs")] = False,
+    output_format: FormatOption = Format.TEXT,
+) -> None:
+    """Find the odd node, device, link or switch of a cluster."""
+    from seatrial.cli.screen import screen_command
+
+    detail = detail_of(quiet, verbose)
+    as_json = output_format is Format.JSON
+    status = screen_command(
+        sources or (),
+        targets=targets or (),
+        system=system,
+        site=site,
+        results=results,
+        again=again,
+        budget=budget,
+        margin=margin,
+        output=output,
+        detail=detail,
+        as_json=as_json,
+    )
+    raise typer.Exit(status)
+
+
 app.command(context_settings={"allow_interspersed_args": False}, rich_help_panel="Explain")(profile)
 
 

@@ -22,6 +22,7 @@ _LOOK_S = 1.0
 """How often the files of jobs are looked at, in seconds."""
 _PROGRESS_S = 10.0
 _CANCEL_LIMIT_S = 60.0
+_CLOCKS_DIFFER_S = 120.0
 _SURE = 2
 """Answers of the batch system that a job is gone, before that is believed of one without a mark of its end: files of
 other nodes are seen late."""
@@ -86,6 +87,8 @@ class Following:
             with suppress(QueueError):
                 self.queue.cancel([status.id])
             end(job, status)
+        elif status.state is JobState.UNKNOWN and _may_run(job):
+            self._once(job.id, f"the batch system does not know job {status.id}, which may still run")
         elif status.state.is_over or status.state is JobState.UNKNOWN:
             self._gone[job.id] = self._gone.get(job.id, 0) + 1
             certain = phase is Phase.STOPPED and status.state is not JobState.UNKNOWN
@@ -126,8 +129,18 @@ def is_over(job: JobFolder) -> bool:
     return job.phase() in (Phase.ENDED, Phase.OVER)
 
 
+def _may_run(job: JobFolder) -> bool:
+    """Whether a job has started, has not ended, and is within its time limit."""
+    start, limit_s = job.start(), (job.read("request.json") or {}).get("limit_s")
+    if start is None or job.phase() is not Phase.RUNNING or not isinstance(limit_s, int | float):
+        return False
+    return time.time() < start.time_s + limit_s + _CLOCKS_DIFFER_S
+
+
 def end(job: JobFolder, status: JobStatus) -> None:
-    """Record how a job ended that did not by itself."""
+    """Record how a job ended that did not by itself. One that has not started never will: if the batch system was
+    wrong, it measures nothing when it starts."""
+    job.give_up()
     state, reason = status.state.value, status.reason
     if status.state is JobState.UNKNOWN:
         reason = reason or "the batch system does not know it any more"
@@ -144,10 +157,10 @@ def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], N
     why = f"by seatrial run --cancel of user {os.environ.get('USER', os.geteuid())}"
     by_id: dict[str, JobFolder] = {}
     for job in jobs:
-        batch_id = job.batch_id
+        never_starts, batch_id = job.give_up(), job.batch_id
         if batch_id is not None:
             by_id[batch_id] = job
-        elif job.give_up():
+        elif never_starts:
             job.write("over.json", {"state": JobState.CANCELLED.value, "reason": why, "time_s": time.time()})
     said = queue.cancel(list(by_id))
     if said:

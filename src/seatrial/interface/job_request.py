@@ -54,7 +54,7 @@ class Command:
 
     def key(self, where: Where) -> str:
         """The same for the same command, also later: its jobs are found by it."""
-        document = {
+        document: dict[str, Any] = {
             "targets": sorted(self.names) if self.study is None else [],
             "files": [_digest(target) for target in self.targets if Path(target).is_file()],
             "settings": {name: [repr(value) for value in values] for name, values in values_of(self.settings).items()},
@@ -64,6 +64,8 @@ class Command:
             "keep": self.keep,
             "system": where.text,
         }
+        if where.node is not None:
+            document["node"] = where.node
         return content_key(document)
 
 
@@ -231,6 +233,7 @@ def request_document(command: Command, portion: Portion, where: Where, key: str)
         "system": where.in_site_file,
         "where": where.text,
         "batch": where.batch.name,
+        "node": where.node,
         "nodes": portion.nodes,
         "limit_s": portion.limit_s,
         "submitted_by": {"host": platform.node(), "pid": os.getpid()},

@@ -20,7 +20,7 @@ from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.secrets import masked_parameters
-from seatrial.model.study_document import study_from_document
+from seatrial.model.study_document import KeptStudy, study_from_document
 from seatrial.plan.points import Point
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
@@ -50,13 +50,13 @@ def results_of_jobs(
         for one, choice in _asked(job, points, contents, waiting):
             asked.setdefault(one.experiment.id, one)
             choices.setdefault(one.experiment.id, choice)
-        document = _found(job)
+        document = found_by(job)
         study = document.get("study") or study
         if document.get("problem"):
             problems.append(str(document["problem"]))
     found = results_of(contents, list(asked.values()))
     known = {result.id: result for result in found}
-    kept = None if study is None else study_from_document(folder.get("studies", study))
+    kept = None if study is None else _study(folder, str(study))
     result = RunResult(
         found,
         contents.environments,
@@ -69,9 +69,23 @@ def results_of_jobs(
     return replace(result, trial=trial_of(machines[machine], found, contents)) if is_trial and machine else result
 
 
-def _found(job: JobFolder) -> dict[str, Any]:
-    """What a job measured, or was going to."""
-    return job.read("result.json") or job.read("planned.json") or {}
+def _study(folder: ResultsFolder, key: str) -> KeptStudy | None:
+    """The study that jobs measured, as they stored it; None if it is damaged."""
+    try:
+        return study_from_document(folder.get("studies", key))
+    except (StoreError, ValueError) as error:
+        _log.warning("ignored: the study of the jobs cannot be read: %s", error)
+        return None
+
+
+def found_by(job: JobFolder) -> dict[str, Any]:
+    """What a job measured, or was going to: `experiments` is a list of objects."""
+    found = job.read("result.json") or job.read("planned.json") or {}
+    entries = found.get("experiments")
+    return {
+        **found,
+        "experiments": [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else [],
+    }
 
 
 def _asked(
@@ -79,7 +93,7 @@ def _asked(
 ) -> Iterator[tuple[Asked, EnvironmentChoice]]:
     ending = None if is_complete(job) else ending_of(job, waiting.get(job.id))
     since_s = float("inf") if job.has("collected") else job.submitted_s
-    entries = _found(job).get("experiments") or []
+    entries = found_by(job)["experiments"]
     for entry in entries:
         try:
             experiment = Experiment.from_document(entry["experiment"])

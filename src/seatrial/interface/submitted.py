@@ -31,7 +31,7 @@ from seatrial.interface.job_request import (
     request_document,
     script_for_node,
 )
-from seatrial.interface.job_results import ending_of, is_complete, results_of_jobs
+from seatrial.interface.job_results import ending_of, found_by, is_complete, results_of_jobs
 from seatrial.interface.run import RunResult
 from seatrial.interface.settings import Settings
 from seatrial.interface.site import at_site
@@ -40,6 +40,7 @@ from seatrial.interface.system import Where
 from seatrial.launch.queue import Queue, QueueError
 from seatrial.machine.live import discover_live
 from seatrial.model.durations import duration
+from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.outcome import Outcome, State
@@ -163,15 +164,17 @@ def machine_of_place(folder: ResultsFolder, where: Where) -> Machine | None:
     for job in reversed(JobFolder.all(folder)):
         if (job.read("request.json") or {}).get("where") != where.text:
             continue
-        for entry in (job.read("planned.json") or {}).get("experiments", []):
-            identity = entry.get("experiment", {}).get("machine")
-            for key in folder.keys("machines"):
-                with suppress(SeatrialError):
-                    document = folder.get("machines", key)
-                    if identity and document.get("identity") == identity:
-                        return machine_from_document(document)
-            break
+        for entry in found_by(job)["experiments"][:1]:
+            with suppress(SeatrialError, ValueError, KeyError, TypeError):
+                return machine_named(folder, Experiment.from_document(entry["experiment"]).machine)
     return None
+
+
+def machine_named(folder: ResultsFolder, identity: str) -> Machine | None:
+    """The machine of a results folder with this identity; None if there is none. Raises SeatrialError."""
+    documents = (folder.get("machines", key) for key in folder.keys("machines"))
+    found = next((one for one in documents if one.get("identity") == identity), None)
+    return None if found is None else machine_from_document(found)
 
 
 def _jobs_of(folder: ResultsFolder, command: Command, key: str) -> list[JobFolder]:
@@ -197,8 +200,8 @@ def _is_done(job: JobFolder) -> bool:
     """Whether a job did its work. If its results were printed and not all are ok, they are tried again, as `run`
     without a system does."""
     bad = {State.FAILED.value, State.TIMED_OUT.value, State.INVALID.value}
-    entries = (job.read("result.json") or {}).get("experiments", [])
-    has_bad = any((entry.get("outcome") or {}).get("state") in bad for entry in entries)
+    outcomes = (entry.get("outcome") for entry in found_by(job)["experiments"])
+    has_bad = any(isinstance(outcome, dict) and outcome.get("state") in bad for outcome in outcomes)
     return is_complete(job) and not (has_bad and job.has("collected"))
 
 
@@ -240,8 +243,9 @@ def _submit(
     try:
         batch_id = queue.submit(script)
     except QueueError as error:
-        job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
         tell(str(error))
+        if job.give_up():  # a command that did not end may have submitted it
+            job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
         return job
     job.write("submitted.json", {"id": batch_id, "time_s": time.time()})
     what = ", ".join(dict.fromkeys(point.benchmark.name for point in portion.points[:200]))

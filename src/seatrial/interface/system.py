@@ -24,17 +24,22 @@ _IN_ALLOCATION = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_ENCLOSING_ID")
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A partition that jobs are submitted to, and its batch system. `text` names it as `--system` does."""
+    """A partition that jobs are submitted to, and its batch system. `text` names it as `--system` does.
+
+    `node` is the only node that its jobs may run on; None: any.
+    """
 
     place: Place
     batch: BatchSystem
     text: str
+    node: str | None = None
 
     @property
     def options(self) -> JobOptions:
         """What its jobs need; the queue is named like the partition unless the site file names another."""
         its = self.place.partition
-        return replace(its.job, queue=its.job.queue or its.name)
+        own = replace(its.job, queue=its.job.queue or its.name)
+        return own if self.node is None else replace(own, extra=(*own.extra, f"#SBATCH --nodelist={self.node}"))
 
     @property
     def in_site_file(self) -> str | None:

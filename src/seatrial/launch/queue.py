@@ -83,6 +83,13 @@ class Queue:
         done = self._run(self.system.cancel(ids))
         return "" if done.returncode == 0 else said(done)
 
+    def ask(self, command: Sequence[str]) -> str:
+        """What a command of the batch system prints. Raises QueueError if it fails."""
+        done = self._run(command)
+        if done.returncode != 0:
+            raise QueueError(f"{command[0]} failed: {said(done)}")
+        return done.stdout.decode("utf-8", "replace")
+
     def _run(self, command: Sequence[str], text: str = "") -> Output:
         path = shutil.which(command[0], path=self.variables.get("PATH", os.defpath))
         if path is None:

@@ -5,8 +5,9 @@ The question depends on how many there are:
 - **Up to nine**, their true distribution cannot be seen, only the noise of their repeats. Then equal ones are taken to
   differ by up to the margin, and a value is far if its repeats lie beyond the margin from the centre of the others,
   surely: Student's t with the noise pooled over all.
-- **Ten to 1,999**, `seatrial.stats.outliers`, which tests distance, ranks and gaps, with heavy tails.
-- **From 2,000 on**, the tails are fitted: excesses over a threshold have nearly a generalised Pareto distribution
+- **Ten to 399**: generalised extreme studentised deviates, with heavier tails if they are visible
+  (`seatrial.stats.outliers`), and a gap: a far value is four times as far as any usual one.
+- **From 400 on**, the tails are fitted: excesses over a threshold have nearly a generalised Pareto distribution
   (Pickands, Annals of Statistics 3, 1975; Davison & Smith, JRSS B 52, 1990). The highest twentieth of them is censored,
   so that odd ones do not shape the tail from which they are to stand out; the shape is taken at its upper confidence
   bound.
@@ -22,23 +23,26 @@ from dataclasses import dataclass
 from statistics import NormalDist, median
 
 from seatrial.stats.interval import median_interval
-from seatrial.stats.outliers import screen, screen_groups
+from seatrial.stats.outliers import deviate_p_values
 from seatrial.stats.student import student_tail
 
 FEWEST = 3
 """Of two that differ, either may be the odd one."""
 FEW = 10
-MANY = 2000
+MANY = 400
 
-_TAIL = 0.1
+_TAIL = 0.2
 """The share of values on each side whose excesses are fitted."""
 _CENSORED = 0.05
 """The share of the largest excesses whose size is not used."""
 _SHAPES = 241
 _QUOTIENTS = 300
-_SHAPE_BOUND = 0.998
-"""One-sided confidence bound of the shape of the tail."""
+_SHAPE_BOUNDS = ((400, 0.95), (2000, 0.99))
+"""(number of values, one-sided confidence of the bound of the shape of their tail from there on): simulated. The more
+values, the farther into the tail the bound must hold."""
 _LEAST_SPREAD = 1e-3
+_GAP = 4.0
+"""A far value is at least so many times as far from the centre as any usual one: every spread has a farthest one."""
 _MOST_ODD = 0.02
 """Of many, more than this share is no oddity but another class."""
 
@@ -68,13 +72,8 @@ def far_values(groups: Sequence[Sequence[float]], rate: float, margin: float) ->
             return [], f"{n} with one repeat each: fewer than {FEW} need repeats, which show the noise"
         found = _few(logs, rate, margin)
     elif n < MANY:
-        outlying = (
-            screen_groups(groups, rate)
-            if any(len(group) > 1 for group in groups)
-            else screen([group[0] for group in groups], rate)
-        )
-        found = [(one.index, one.p_adjusted) for one in outlying]
         logs = [_logs(group) for group in groups]
+        found = _several(logs, rate, margin)
     else:
         return _many(groups, rate, margin), ""
     return _beyond_margin([median(group) for group in logs], found, margin), ""
@@ -161,7 +160,7 @@ def _few(logs: Sequence[Sequence[float]], rate: float, margin: float) -> list[tu
         beyond = most - math.log1p(margin)
         p = min(1.0, 2 * n * student_tail(beyond / error, degrees)) if beyond > 0 else 1.0
         next_farthest = max(abs(middles[other] - centre) for other in rest)
-        if p > rate or not _is_apart(logs[farthest], centre, margin) or most < 2 * next_farthest:
+        if p > rate or not _is_apart(logs[farthest], centre, margin) or most < _GAP * next_farthest:
             # A second far one hides the first only if both are; so those that are left are tried together.
             if p <= rate and _is_apart(logs[farthest], centre, margin) and len(found) + 2 <= n // 3:
                 usual = rest
@@ -173,13 +172,32 @@ def _few(logs: Sequence[Sequence[float]], rate: float, margin: float) -> list[tu
     return _confirmed(found, middles, usual)
 
 
+def _several(logs: Sequence[Sequence[float]], rate: float, margin: float) -> list[tuple[int, float]]:
+    """Far ones of ten and more: by their distance in the spread of the others, and beyond a gap.
+
+    More than a tenth, or two of fewer than twenty, are no oddities.
+    """
+    middles = [median(group) for group in logs]
+    p_values = deviate_p_values(middles)
+    usual = [k for k, p in enumerate(p_values) if p > rate]
+    centre = median(middles[k] for k in usual)
+    found = [
+        (k, p)
+        for k, p in enumerate(p_values)
+        if p <= rate and (len(logs[k]) == 1 or _is_apart(logs[k], centre, margin))
+    ]
+    if len(found) > max(2, len(logs) // 10):
+        return []
+    return _confirmed(found, middles, usual)
+
+
 def _confirmed(
     found: list[tuple[int, float]], middles: Sequence[float], usual: Sequence[int]
 ) -> list[tuple[int, float]]:
-    """Those that are at least twice as far as any usual one."""
+    """Those that are several times as far as any usual one."""
     centre = median(middles[k] for k in usual)
     widest = max(abs(middles[k] - centre) for k in usual)
-    return [(k, p) for k, p in found if abs(middles[k] - centre) >= 2 * widest]
+    return [(k, p) for k, p in found if abs(middles[k] - centre) >= _GAP * widest]
 
 
 def _is_apart(repeats: Sequence[float], centre: float, margin: float) -> bool:
@@ -215,7 +233,7 @@ def _many(groups: Sequence[Sequence[float]], rate: float, margin: float) -> list
         excesses = np.sort(side[side > threshold] - threshold)
         if len(excesses) < 10:
             continue
-        shape, scale = tail_fit(excesses.tolist(), spread)
+        shape, scale = tail_fit(excesses.tolist(), spread, max(pair for pair in _SHAPE_BOUNDS if pair[0] <= n)[1])
         candidates = np.flatnonzero(side > max(math.log1p(margin), threshold))
         share = len(excesses) / n
         for k in candidates[np.argsort(-side[candidates])].tolist():
@@ -235,7 +253,7 @@ def pareto_tail(excess: float, shape: float, scale: float) -> float:
     return float((1.0 + shape * excess / scale) ** (-1.0 / shape))
 
 
-def tail_fit(excesses: Sequence[float], spread: float) -> tuple[float, float]:
+def tail_fit(excesses: Sequence[float], spread: float, confidence: float) -> tuple[float, float]:
     """Shape and scale of the generalised Pareto distribution of ascending excesses over a threshold.
 
     Likelihood with the largest twentieth censored, so that odd ones count only as "large". The shape is its upper
@@ -261,7 +279,7 @@ def tail_fit(excesses: Sequence[float], spread: float) -> tuple[float, float]:
     chosen = likelihoods.argmax(axis=1)
     exponential = float(known.sum() + censored * cap) / cut
     best = np.append(-cut * math.log(exponential) - cut, likelihoods.max(axis=1))
-    bound = 0.5 * NormalDist().inv_cdf(_SHAPE_BOUND) ** 2
+    bound = 0.5 * NormalDist().inv_cdf(confidence) ** 2
     place = int(np.flatnonzero(best >= best.max() - bound)[-1])
     shape = float(shapes[place])
     return shape, exponential if place == 0 else shape / float(quotients[chosen[place - 1]])

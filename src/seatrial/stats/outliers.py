@@ -117,7 +117,7 @@ def screen_groups(groups: Sequence[Sequence[float]], false_alarm_rate: float = F
         return []
     middles = [median(group) for group in logs]
     centre = median(middles)
-    distance_p = _group_p_values(middles)
+    distance_p = deviate_p_values(middles)
     candidates = [k for k in range(len(logs)) if distance_p[k] <= false_alarm_rate]
     pool = sorted(value for group in logs for value in group) if candidates else []
     found: list[OutlyingValue] = []
@@ -169,7 +169,7 @@ def _excludes(repeats: Sequence[float], centre: float) -> bool:
     return (nearer - centre) / distance > _NEARER_END if distance else False
 
 
-def _group_p_values(middles: Sequence[float]) -> list[float]:
+def deviate_p_values(middles: Sequence[float]) -> list[float]:
     """Adjusted p-values of the medians of groups."""
     n = len(middles)
     if n >= _ENOUGH_FOR_TAILS:

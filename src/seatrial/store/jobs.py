@@ -178,6 +178,13 @@ class JobFolder:
         status = self._mark("ended").get("status", "")
         return int(status) if re.fullmatch(r"\d{1,3}", status, re.ASCII) else None
 
+    def ended_s(self) -> float | None:
+        """When what ran in it ended, in seconds since 1970, by the clock of its host; None if it has not."""
+        try:
+            return float(self._mark("ended")["time"])
+        except (KeyError, ValueError):
+            return None
+
     def over(self) -> Over | None:
         """How it ended, if not by itself."""
         found = self.read("over.json")

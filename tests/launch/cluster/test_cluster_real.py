@@ -244,7 +244,7 @@ def test_ranks_are_spread_over_the_like_nodes_of_an_allocation(mpi: str, cluster
     """n2 has less memory and a quota, so it is left out."""
     done = cluster.on(*("salloc", "-Q", "-N", "4", sys.executable, "-c", _ON_ALL_NODES, mpi, str(tmp_path / "results")))
     assert done.returncode == 0, done.stderr
-    assert "n2 is left out: " in done.stderr and "memory limit 2 GiB instead of " in done.stderr
+    assert "n2 is left out: " in done.stderr and "memory limit 2.15 GB instead of " in done.stderr
     lines = [json.loads(line) for file in tmp_path.glob("results/records/*") for line in file.read_text().splitlines()]
     found = {tuple(line["seen"]["hosts"]): line for line in lines if line["outcome"]["state"] == "ok"}
     assert set(found) == {("n1", "n3"), ("n1", "n3", "n4")}, lines
@@ -293,8 +293,11 @@ def test_a_job_is_measured_once_whoever_is_killed(cluster: Up, tmp_path: Path) -
 def test_a_job_is_cancelled_and_the_same_command_would_submit_another(cluster: Up, tmp_path: Path) -> None:
     results = tmp_path / "results"
     command = [sys.executable, "-m", "seatrial", *_MEASURE, "90s", "--results", str(results)]
-    done = cluster.on(*command, "--detach")
-    assert done.returncode == 0 and "submitted job" in done.stderr and not done.stdout
+    done = cluster.on(*command, "--detach", "--format", "json")
+    assert done.returncode == 0 and "submitted job" in done.stderr, done.stderr
+    document = json.loads(done.stdout)
+    check(document, "jobs-1")
+    assert [job["phase"] in ("waiting", "running") for job in document["jobs"]] == [True]
     done = cluster.on(*command, "--cancel")
     assert done.returncode == 0 and "1 job cancelled" in done.stderr
     (first,) = results.glob("jobs/2*")

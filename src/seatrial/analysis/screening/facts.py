@@ -48,6 +48,11 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, FactValue]]) -> tuple[Fac
     return tuple(found)
 
 
+def unit_of_fact(fact: str) -> Unit:
+    """The unit of the numbers of a fact."""
+    return CAPACITIES.get(fact, "B/s" if fact.endswith(" link rate") else "1")
+
+
 def _alike_sizes(by_value: Mapping[FactValue | None, list[str]]) -> dict[FactValue | None, list[str]]:
     """Sizes of memory that are nearly equal, as one value: the most frequent of them."""
     merged: dict[FactValue | None, list[str]] = {}
@@ -79,7 +84,7 @@ def nodes_with_less(differ: Sequence[FactThatDiffers], n: int) -> tuple[Odd, ...
         usual = fact.values[0].value
         if not (is_rate or fact.fact in CAPACITIES) or isinstance(usual, bool) or not isinstance(usual, int | float):
             continue
-        unit: Unit = CAPACITIES.get(fact.fact, "B/s" if fact.fact.endswith(" link rate") else "1")
+        unit = unit_of_fact(fact.fact)
         for value in fact.values[1:]:
             own = value.value
             if isinstance(own, bool) or not isinstance(own, int | float) or not own < usual or not usual > 0:

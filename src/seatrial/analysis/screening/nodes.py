@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from seatrial.model.benchmark import Better
 from seatrial.model.fact import FactValue
 from seatrial.model.screen import FALSE_ALARM_RATE, FigureOverNodes, Item, ItemFigure, NodeClasses, Odd, OddKind
 from seatrial.stats.far_values import FarValue, far_values, two_classes
@@ -54,6 +55,7 @@ def _odd(figure: ItemFigure, part: Sequence[int], far: FarValue, share: Share, n
     item = figure.items[place]
     kind, what, remedy = namer(item)
     value = median(figure.values[place])
+    is_better = (far.ratio > 1.0) is (figure.better is Better.HIGHER)
     # `p` is adjusted for the values of this figure; the share of the rate adjusts it for all figures.
     p = min(1.0, far.p * FALSE_ALARM_RATE / share.rate * parts)
     return Odd(
@@ -69,7 +71,7 @@ def _odd(figure: ItemFigure, part: Sequence[int], far: FarValue, share: Share, n
         distance=far.distance,
         sureness=1.0 - p,
         false_alarm_rate=FALSE_ALARM_RATE,
-        remedy=remedy,
+        remedy=f"{what} is better than the others: compare its settings and parts with theirs" if is_better else remedy,
         n=len(part),
         parameters=figure.parameters,
     )

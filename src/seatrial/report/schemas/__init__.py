@@ -18,9 +18,11 @@ from seatrial.report.documents.compare import CompareJson
 from seatrial.report.documents.fabric import FabricJson
 from seatrial.report.documents.folders import FoldersJson
 from seatrial.report.documents.history import HistoryJson
+from seatrial.report.documents.jobs import JobsJson
 from seatrial.report.documents.list import ListJson
 from seatrial.report.documents.plan import PlanJson
 from seatrial.report.documents.results import ResultsJson
+from seatrial.report.documents.screen import ScreenJson
 from seatrial.report.profile.document import ProfileJson
 
 _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
@@ -32,11 +34,13 @@ DOCUMENTS: dict[str, type] = {
     "fabric-1": FabricJson,
     "folders-1": FoldersJson,
     "history-1": HistoryJson,
+    "jobs-1": JobsJson,
     "list-1": ListJson,
     "machine-1": MachineJson,
     "plan-1": PlanJson,
     "profile-1": ProfileJson,
     "results-1": ResultsJson,
+    "screen-1": ScreenJson,
 }
 """Name -> the shape of the document."""
 

@@ -1,0 +1,91 @@
+"""Screen a cluster for its odd nodes, devices, links and switches, from results that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from seatrial.analysis.screening.inputs import screen_input
+from seatrial.analysis.screening.screen import screen_cluster
+from seatrial.errors import UsageError
+from seatrial.interface.compare import refuse_margin
+from seatrial.interface.fabric import discover_fabric
+from seatrial.interface.folder import contents_in
+from seatrial.model.fabric import Fabric
+from seatrial.model.screen import MARGIN, Screen
+from seatrial.report.cluster.jobs import JobRow
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.jobs import JobFolder
+
+FEWEST_NODES = 2
+
+
+def screen(
+    folders: Sequence[str | Path],
+    fabric: Fabric | None = None,
+    margin: float = MARGIN,
+    *,
+    switch_of: Mapping[str, str] | None = None,
+    missing: Sequence[str] = (),
+) -> Screen:
+    """The odd nodes, devices, links and switches in results of one cluster; nothing is measured.
+
+    `folders` are results folders, of all nodes or of one node each; `fabric` tells which nodes share a switch.
+    `switch_of` does so without a fabric. `missing` says what could not be measured.
+    `margin`: nodes that differ from the others by less than this share are not named. Raises UsageError for a folder
+    that is missing, and if there are results of fewer than two nodes.
+    """
+    refuse_margin(margin)
+    if not folders:
+        raise UsageError("no results folder given", "seatrial screen --from DIR, with the results of several nodes")
+    contents = [contents_in(Path(folder)) for folder in folders]
+    of_nodes, ratio = places(fabric) if fabric is not None else (dict(switch_of or {}), None)
+    given = screen_input(contents, of_nodes, ratio)
+    if len(given.nodes) < FEWEST_NODES:
+        found = f"results of one node ({given.nodes[0]})" if given.nodes else "no results with the name of their node"
+        raise UsageError(
+            f"{found} cannot be screened: there is nothing to compare it with",
+            f"measure at least {FEWEST_NODES} nodes into the same folder, or give --from for the folder of each",
+        )
+    answer = screen_cluster(given, margin)
+    return replace(answer, not_screened=(*missing, *answer.not_screened))
+
+
+def places(fabric: Fabric) -> tuple[dict[str, str], float | None]:
+    """Node -> name of its leaf switch, and the designed oversubscription of leaf switches (None: not known)."""
+    switch_of = {
+        node: fabric.switch_by_id[switch].name or switch
+        for switch, nodes in fabric.nodes_of_switch.items()
+        for node in nodes
+    }
+    ratio = next((level.ratio for level in fabric.oversubscription if level.level == 1), None)
+    return switch_of, ratio
+
+
+def fabric_of(sources: Sequence[tuple[str, str]]) -> Fabric | None:
+    """The fabric that these dumps describe; None without any. Raises UsageError."""
+    return discover_fabric(sources) if sources else None
+
+
+def jobs_of(folders: Sequence[str | Path]) -> tuple[JobRow, ...]:
+    """The jobs that measured into these folders, in order of submission. Raises StoreError."""
+    rows = [_job_row(job) for folder in folders for job in JobFolder.all(ResultsFolder.existing(Path(folder)))]
+    return tuple(sorted(rows, key=lambda row: row.submitted_s or 0.0))
+
+
+def _job_row(job: JobFolder) -> JobRow:
+    request = job.read("request.json") or {}
+    start, over = job.start(), job.over()
+    targets, nodes = request.get("targets"), request.get("nodes")
+    return JobRow(
+        batch_id=job.batch_id or "",
+        where=str(request.get("where", "")),
+        host="" if start is None else start.host,
+        nodes=nodes if isinstance(nodes, int) and nodes > 0 else 1,
+        submitted_s=job.submitted_s or None,
+        started_s=None if start is None else start.time_s,
+        ended_s=job.ended_s(),
+        state=job.phase().value if over is None else over.state,
+        measured=", ".join(map(str, targets)) if isinstance(targets, list) else "",
+    )

@@ -1,0 +1,97 @@
+"""Screen the nodes of a batch system: the same short trial on each node, then messages between them.
+
+Each part is a command of `run --system`, so an interrupted screen goes on where it was, and nothing is measured twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from seatrial.batch.slurm_nodes import nodes_command, read_nodes, read_topology, topology_command
+from seatrial.benchmarks import benchmark_of
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.interface.screen import screen
+from seatrial.interface.submitted import Sent, run_in_jobs
+from seatrial.interface.system import CLUSTER, Where
+from seatrial.launch.queue import Queue, QueueError
+from seatrial.model.role import Role
+from seatrial.model.screen import MARGIN, Screen
+from seatrial.model.spelling import count
+
+TRIAL = (Role.FMA_RATE, Role.MEMORY_BANDWIDTH, Role.LOAD_LATENCY, Role.FILE_RATE)
+"""What is measured on every node."""
+BUDGET_S = 60.0
+"""For the trial of one node."""
+_FEWEST_FOR_LINKS = 3
+
+Tell = Callable[[str], None]
+
+
+def screen_system(
+    where: Where,
+    results: Path,
+    targets: Sequence[str] = (),
+    *,
+    budget_s: float = BUDGET_S,
+    again: bool = False,
+    site: Path | None = None,
+    margin: float = MARGIN,
+    tell: Tell = lambda text: None,
+) -> Screen:
+    """Measure every node of a partition that is up, and the links between them; then screen all of it.
+
+    `targets` are the benchmarks of the trial. Nodes of our own cluster may share CPUs: each is measured alone. Raises
+    UsageError, QueueError, StoreError; KeyboardInterrupt passes through: the jobs go on, and so does the same command.
+    """
+    if where.batch.name != "slurm":
+        raise UsageError(
+            f"screen --system works with Slurm, and {where.text} uses {where.batch.name}",
+            "measure each node with `run`, and give the results folders: seatrial screen --from DIR",
+        )
+    queue = Queue(where.batch, os.environ)
+    nodes, others = read_nodes(queue.ask(nodes_command(where.options.queue or "")))
+    if not nodes:
+        raise UsageError(f"{where.text} has no node that is up", "sinfo shows the states of its nodes")
+    switch_of = _switches(queue, tell)
+    trial = tuple(targets) or tuple(benchmark_of(role) for role in TRIAL)
+    alone = [Where(where.place, where.batch, where.text, node) for node in nodes]
+
+    def run(at: Where, names: Sequence[str], settings: dict[str, int], *, detach: bool) -> Sent:
+        return run_in_jobs(
+            at,
+            names,
+            settings,
+            results,
+            budget_s=None if settings else budget_s,
+            again=again,
+            site=site,
+            detach=detach,
+            tell=tell,
+        )
+
+    tell(f"screening {count(len(nodes), 'node')} of {where.text}: {', '.join(trial)}")
+    if where.place.system.name != CLUSTER:
+        for at in alone:
+            run(at, trial, {}, detach=True)
+    missing = [f"{node}: {state} in Slurm" for node, state in others.items()]
+    for at in alone:
+        sent = run(at, trial, {}, detach=False)
+        missing += [f"{at.node}: {outcome.reason}" for outcome in sent.unfinished]
+    if len(nodes) >= _FEWEST_FOR_LINKS:
+        try:
+            sent = run(where, [benchmark_of(Role.RANK_PAIRS)], {"nodes": len(nodes), "ranks": len(nodes)}, detach=False)
+            missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
+        except SeatrialError as error:
+            missing.append(f"links between nodes: {error.message}")
+    return screen([results], margin=margin, switch_of=switch_of, missing=missing)
+
+
+def _switches(queue: Queue, tell: Tell) -> dict[str, str]:
+    """The switch of each node, if Slurm knows."""
+    try:
+        return read_topology(queue.ask(topology_command()))
+    except QueueError as error:
+        tell(f"the switches of nodes are not known: {error.message}")
+        return {}

@@ -1,0 +1,172 @@
+"""The article of a cluster: what is odd first, then distributions, the map, pairs, and the facts that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from seatrial.model.screen import FigureOverNodes, Odd, Screen
+from seatrial.report.cluster.distributions import distribution
+from seatrial.report.cluster.jobs import JobRow, job_lines, job_table
+from seatrial.report.cluster.node_map import node_map
+from seatrial.report.cluster.pair_map import pair_map
+from seatrial.report.cluster.words import (
+    about,
+    also,
+    by_how_much,
+    classes_sentence,
+    few_names,
+    figure_name,
+    grouped,
+    headline,
+    parameters_of,
+)
+from seatrial.report.cluster.words import value_of_fact as shown_value
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.studies.article import Article, Head, article
+from seatrial.report.studies.effect import signed
+from seatrial.report.studies.outlier_words import confidence_words
+from seatrial.report.studies.sections import Section
+from seatrial.report.units import NO_VALUE, count, show
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_MOST_FINDINGS = 24
+_MOST_LISTED = 2000
+_MOST_DRAWN = 60
+_MOST_UNFOLDED = 12
+_MOST_NODES = 128
+"""Up to so many nodes, a table has a row for each."""
+_IDENT = "cluster"
+
+
+def cluster_article(
+    environment: Environment, found: Screen, name: str, jobs: Sequence[JobRow] = (), *, is_alone: bool = True
+) -> Article:
+    """The screen under a name. `jobs` are those that measured it. `is_alone`: nothing else is on the page."""
+    lines = [headline(found), *(classes_sentence(one) for one in found.classes[:4])]
+    head = Head("Cluster", name, lines, about=about(found))
+    return article(environment, _IDENT, head, list(_sections(found, jobs)), is_alone=is_alone)
+
+
+def _sections(found: Screen, jobs: Sequence[JobRow]) -> Iterator[Section]:
+    if found.odd:
+        groups = grouped(found.odd)
+        findings = [_finding(group) for group in groups[:_MOST_FINDINGS]]
+        rest = [one for group in groups[_MOST_FINDINGS:] for one in group][:_MOST_LISTED]
+        context: dict[str, Any] = {"findings": findings, "table": _odd_table(rest) if rest else None, "more": len(rest)}
+        yield Section("odd", "What is odd", "cluster_odd", context)
+    if found.figures:
+        drawn = [
+            distribution(figure, _odd_in(found, figure), f"{_IDENT}-d{n}")
+            for n, figure in enumerate(found.figures[:_MOST_DRAWN])
+        ]
+        context = {
+            "shown": drawn[:_MOST_UNFOLDED],
+            "folded": drawn[_MOST_UNFOLDED:],
+            "not_screened": found.not_screened,
+        }
+        yield Section("figures", "Figures over nodes", "cluster_figures", context)
+    picture, said = node_map(found, f"{_IDENT}-map")
+    yield Section(
+        "map", "Nodes by switch", "cluster_picture", {"pictures": [{"title": "", "said": said, "svg": picture}]}
+    )
+    if found.pairs:
+        maps = [pair_map(figure, found, f"{_IDENT}-p{n}") for n, figure in enumerate(found.pairs[:4])]
+        pictures = [{"title": one.title, "said": one.said, "svg": one.picture} for one in maps]
+        yield Section("pairs", "Between nodes", "cluster_picture", {"pictures": pictures})
+    if found.facts_that_differ:
+        yield Section("facts", "Facts that differ", "cluster_table", {"table": _facts(found), "lines": []})
+    if found.figures:
+        yield Section("nodes", "Node by node", "cluster_table", _nodes(found))
+    if jobs:
+        yield Section("jobs", "Jobs", "cluster_table", {"table": job_table(jobs), "lines": job_lines(jobs)})
+
+
+def _finding(group: Sequence[Odd]) -> dict[str, Any]:
+    one = group[0]
+    return {
+        "kind": one.kind.value,
+        "percent": f"{signed((one.ratio - 1.0) * 100, 1)} %",
+        "title": f"{one.what}: {figure_name(one.benchmark, one.figure)}",
+        "settings": parameters_of(one),
+        "said": _sentence(by_how_much(one)),
+        "also": [_sentence(text) for text in also(group)],
+        "remedy": one.remedy,
+        "is_command": one.remedy.startswith("scontrol "),
+    }
+
+
+def _sentence(text: str) -> str:
+    return f"{text}."
+
+
+def _odd_in(found: Screen, figure: FigureOverNodes) -> list[Odd]:
+    """The odd ones of a figure, of its kind."""
+    return [
+        one
+        for one in found.odd
+        if (one.benchmark, one.figure, one.kind) == (figure.benchmark, figure.figure, figure.kind)
+        and one.parameters == figure.parameters
+        and len(one.nodes) == 1
+    ]
+
+
+def _odd_table(odd: Sequence[Odd]) -> Table:
+    columns = [Column("Kind"), Column("Which"), Column("Figure")]
+    columns += [Column(name, numeric=True) for name in ("Value", "Others", "Difference", "Confidence")]
+    rows = [
+        [
+            Cell(one.kind.value),
+            Cell(one.what),
+            Cell(figure_name(one.benchmark, one.figure)),
+            Cell(show(one.value, one.unit), one.value),
+            Cell(show(one.usual, one.unit), one.usual),
+            Cell(f"{signed((one.ratio - 1.0) * 100, 1)} %", one.ratio),
+            Cell(confidence_words(one.sureness)),
+        ]
+        for one in odd
+    ]
+    return Table("Further odd ones", columns, rows)
+
+
+def _facts(found: Screen) -> Table:
+    rows = []
+    for fact in found.facts_that_differ[:_MOST_LISTED]:
+        usual, *others = fact.values
+        listed = "; ".join(
+            f"{NO_VALUE if one.value is None else shown_value(fact.fact, one.value)} on {len(one.nodes)}: "
+            f"{few_names(one.nodes)}"
+            for one in others[:6]
+        )
+        more = f"; {len(others) - 6} more values" if len(others) > 6 else ""
+        value = NO_VALUE if usual.value is None else shown_value(fact.fact, usual.value)
+        rows.append([Cell(fact.fact), Cell(value), Cell(str(len(usual.nodes)), len(usual.nodes)), Cell(listed + more)])
+    columns = [Column("Fact"), Column("Most have"), Column("Nodes", numeric=True), Column("Others")]
+    return Table("Facts on which nodes differ", columns, rows)
+
+
+def _nodes(found: Screen) -> dict[str, Any]:
+    """A row for each node; of many, for the odd ones only. Figures of devices and switches have no column."""
+    figures = [figure for figure in found.figures if figure.kind.value in ("node", "link")][:10]
+    odd_nodes = {node for one in found.odd for node in one.nodes[:2]}
+    is_all = len(found.nodes) <= _MOST_NODES
+    nodes = [node for node in found.nodes if is_all or node in odd_nodes][:_MOST_LISTED]
+    values = [{item.node: value for item, value in zip(one.items, one.medians, strict=True)} for one in figures]
+    odd = {(node, one.benchmark, one.figure) for one in found.odd for node in one.nodes[:1]}
+    rows = []
+    for node in nodes:
+        row = [Cell(node), Cell(found.switch_of.get(node, NO_VALUE))]
+        for figure, own in zip(figures, values, strict=True):
+            value = own.get(node)
+            tone = "verdict-slower" if (node, figure.benchmark, figure.figure) in odd else ""
+            row.append(Cell(NO_VALUE) if value is None else Cell(show(value, figure.unit), value, tone=tone))
+        rows.append(row)
+    columns = [Column("Node"), Column("Switch")]
+    columns += [Column(figure_name(one.benchmark, one.figure), numeric=True) for one in figures]
+    left_out = len(found.nodes) - len(nodes)
+    lines = (
+        [f"{count(left_out, 'node')} without anything odd: left out here; `--format json` has all."] if left_out else []
+    )
+    return {"table": Table("Medians of each node", columns, rows), "lines": lines}

@@ -1,0 +1,109 @@
+"""How a figure is distributed over nodes: a histogram with the odd ones marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seatrial.model.screen import FigureOverNodes, Odd
+from seatrial.report.charts.heat import number, rectangle, svg, text
+from seatrial.report.cluster.words import few_names, figure_name
+from seatrial.report.pages.svg import Svg
+from seatrial.report.units import arrow_meaning, count, settings, show
+
+_WIDTH, _HEIGHT = 500.0, 74.0
+_BINS = 80
+_LEAST_WIDTH = 0.02
+"""The axis spans at least 2 %, so that noise does not look like a difference."""
+_MARGIN = 14.0
+_TOP = 22.0
+_MOST_MARKS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """One figure: its name, its picture, and the same in words."""
+
+    title: str
+    said: str
+    picture: Svg
+
+
+def distribution(figure: FigureOverNodes, odd: Sequence[Odd], ident: str) -> Distribution:
+    """The histogram of the medians of a figure; `odd` are the odd ones in this figure."""
+    low, high = min(figure.medians), max(figure.medians)
+    least = _LEAST_WIDTH * figure.median
+    if high - low < least:
+        middle = (low + high) / 2
+        low, high = middle - least / 2, middle + least / 2
+    width = (high - low) / _BINS
+    counts = [0] * _BINS
+    for value in figure.medians:
+        counts[min(_BINS - 1, int((value - low) / width))] += 1
+    named = " ".join(filter(None, (figure_name(figure.benchmark, figure.figure), settings(figure.parameters))))
+    said = _said(figure, odd)
+    content = "".join(
+        (
+            *_bars(counts),
+            *_axis(figure, low, high),
+            *_marks(figure, odd, low, high),
+        )
+    )
+    size = (_WIDTH + 2 * _MARGIN, _TOP + _HEIGHT + 24)
+    shifted = f'<g transform="translate({number(_MARGIN)} {number(_TOP)})">{content}</g>'
+    return Distribution(named, said, Svg(svg(ident, *size, named, said, shifted)))
+
+
+def _said(figure: FigureOverNodes, odd: Sequence[Odd]) -> str:
+    ends = [f"{(end - 1.0) * 100:+.1f}".replace("-", "\N{MINUS SIGN}") for end in figure.spread]
+    among = f" Odd: {few_names([one.what for one in odd])}." if odd else ""
+    return (
+        f"{count(len(figure.items), _of(figure))}: median {show(figure.median, figure.unit)} "
+        f"({arrow_meaning(figure.better)}), the middle 90 % from {ends[0]} to {ends[1]} %.{among}"
+    )
+
+
+def _of(figure: FigureOverNodes) -> str:
+    return {"node": "node", "device": "device", "link": "link", "switch": "switch"}[figure.kind.value]
+
+
+def _bars(counts: Sequence[int]) -> list[str]:
+    """A bar for each bin with values, at least a pixel high: a single node is visible among thousands."""
+    tallest = max(counts)
+    side = _WIDTH / len(counts)
+    bars = []
+    for k, n in enumerate(counts):
+        if n:
+            height = max(1.5, n / tallest * _HEIGHT)
+            bars.append(rectangle(k * side, _HEIGHT - height, max(1.0, side - 0.5), height, "fine"))
+    return bars
+
+
+def _axis(figure: FigureOverNodes, low: float, high: float) -> list[str]:
+    at = (figure.median - low) / (high - low) * _WIDTH
+    median = f'<path class="border-package" d="M{number(at)} {number(_HEIGHT)}v6"/>'
+    line = f'<path class="border-node" d="M0 {number(_HEIGHT)}h{number(_WIDTH)}"/>'
+    under = _HEIGHT + 18
+    labels = [line, median]
+    anchor = "start" if at < 40 else "end" if at > _WIDTH - 40 else "middle"
+    labels.append(text(at, under, show(figure.median, figure.unit), "tick", anchor))
+    if at > 150:
+        labels.append(text(0, under, show(low, figure.unit), "tick", "start"))
+    if at < _WIDTH - 150:
+        labels.append(text(_WIDTH, under, show(high, figure.unit), "tick", "end"))
+    return labels
+
+
+def _marks(figure: FigureOverNodes, odd: Sequence[Odd], low: float, high: float) -> list[str]:
+    """A triangle above each odd one, and the names of the first of each side."""
+    parts: list[str] = []
+    last_end = -1e9
+    for one in sorted(odd[:_MOST_MARKS], key=lambda one: one.value):
+        at = (min(max(one.value, low), high) - low) / (high - low) * _WIDTH
+        parts.append(f'<path class="odd" d="M{number(at)} {number(_HEIGHT - 4)}l-5 -9h10z"/>')
+        length = 6.6 * len(one.what)
+        start = min(max(0.0, at - length / 2), _WIDTH - length)
+        if start > last_end + 6:
+            parts.append(text(start, _HEIGHT - 18, one.what, "odd-name", "start"))
+            last_end = start + length
+    return parts

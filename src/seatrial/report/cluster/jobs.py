@@ -1,0 +1,84 @@
+"""The jobs that measured a cluster: where, when, how long they waited, and the node-hours that they used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from seatrial.model.durations import duration
+from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.units import NO_VALUE, count
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One job. Times are in seconds since 1970, None if not known; `state` is what its files say."""
+
+    batch_id: str
+    where: str
+    host: str
+    nodes: int
+    submitted_s: float | None
+    started_s: float | None
+    ended_s: float | None
+    state: str
+    measured: str
+
+    @property
+    def wait_s(self) -> float | None:
+        """How long it waited; clocks of hosts may differ, so never below 0."""
+        if self.submitted_s is None or self.started_s is None:
+            return None
+        return max(0.0, self.started_s - self.submitted_s)
+
+    @property
+    def ran_s(self) -> float | None:
+        """How long it ran."""
+        if self.started_s is None or self.ended_s is None:
+            return None
+        return max(0.0, self.ended_s - self.started_s)
+
+
+def job_table(jobs: Sequence[JobRow]) -> Table:
+    """A row for each job, in order of submission."""
+    rows = []
+    for job in jobs[:2000]:
+        hours = None if job.ran_s is None else job.ran_s * job.nodes / 3600
+        rows.append(
+            [
+                Cell(job.batch_id or NO_VALUE),
+                Cell(job.where),
+                Cell(job.host or NO_VALUE),
+                Cell(str(job.nodes), job.nodes),
+                Cell(_moment(job.submitted_s)),
+                _time(job.wait_s),
+                _time(job.ran_s),
+                Cell(NO_VALUE) if hours is None else Cell(f"{hours:.3g}", hours),
+                Cell(job.state),
+                Cell(job.measured),
+            ]
+        )
+    columns = [Column("Job"), Column("Where"), Column("First node"), Column("Nodes", numeric=True)]
+    columns += [Column("Submitted (UTC)"), Column("Waited", numeric=True), Column("Ran", numeric=True)]
+    columns += [Column("Node-hours", numeric=True), Column("State"), Column("Measured")]
+    return Table("Jobs", columns, rows)
+
+
+def job_lines(jobs: Sequence[JobRow]) -> list[str]:
+    """The sum of node-hours, and of how many jobs it is not known."""
+    known = [job for job in jobs if job.ran_s is not None]
+    hours = sum((job.ran_s or 0.0) * job.nodes / 3600 for job in known)
+    unknown = len(jobs) - len(known)
+    but = f"; {count(unknown, 'job')} without both marks are not included" if unknown else ""
+    return [f"{hours:.3g} node-hours in {count(len(known), 'job')}{but}."]
+
+
+def _moment(time_s: float | None) -> str:
+    if not time_s:
+        return NO_VALUE
+    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _time(time_s: float | None) -> Cell:
+    return Cell(NO_VALUE) if time_s is None else Cell(duration(time_s), time_s)

@@ -1,0 +1,114 @@
+"""Sentences about a screen, for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.analysis.screening.facts import unit_of_fact
+from seatrial.model.fact import FactValue
+from seatrial.model.screen import FactThatDiffers, NodeClasses, Odd, Screen
+from seatrial.report.studies.effect import signed
+from seatrial.report.studies.outlier_words import confidence_words
+from seatrial.report.units import NO_VALUE, count, plain, settings, show
+from seatrial.stats.far_values import FEW
+
+_MOST_NAMED = 4
+
+
+def headline(found: Screen) -> str:
+    """The verdict: what is odd, by name."""
+    what = [named(group[0]) for group in grouped(found.odd)]
+    of = count(len(found.nodes), "node")
+    if what:
+        return f"{len(what)} odd in {of}: {few_names(what)}"
+    if not found.figures:
+        return f"Nothing was measured on several of the {of}"
+    if found.not_screened and len(found.not_screened) >= len(found.figures):
+        return f"Too little was measured to screen {of}"
+    return f"Nothing is odd in {of}"
+
+
+def few_names(names: Sequence[str], most: int = _MOST_NAMED) -> str:
+    """The first names, and how many more."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def figure_name(benchmark: str, figure: str) -> str:
+    """As a reader looks for it."""
+    return f"{benchmark} {figure}".strip()
+
+
+def grouped(odd: Sequence[Odd]) -> list[tuple[Odd, ...]]:
+    """The odd ones by what is odd, each with its most certain figure first."""
+    groups: dict[tuple[str, str], list[Odd]] = {}
+    for one in odd:
+        groups.setdefault((one.kind.value, one.what), []).append(one)
+    return [tuple(group) for group in groups.values()]
+
+
+def named(one: Odd) -> str:
+    """What is odd: "node n3"."""
+    return f"{one.kind.value} {one.what}"
+
+
+def by_how_much(one: Odd) -> str:
+    """The figure, by how much it is off, and how surely."""
+    percent = signed((one.ratio - 1.0) * 100, 1)
+    value, usual = (show(value, one.unit, binary=one.unit == "B") for value in (one.value, one.usual))
+    text = f"{figure_name(one.benchmark, one.figure)} {value} where the others have {usual} ({percent} %)"
+    if not one.benchmark:
+        return f"{text}, {one.why}"
+    # Of a few, the spread is not known well.
+    is_known = one.distance is not None and one.n >= FEW
+    far = f", {min(one.distance or 0.0, 1e4):.3g} times the spread of the others away" if is_known else ""
+    why = f"; {one.why}" if one.why else ""
+    return f"{text}{far}; confidence {confidence_words(one.sureness)}{why}"
+
+
+def also(group: Sequence[Odd]) -> list[str]:
+    """The further figures in which the same one is odd."""
+    return [by_how_much(one) for one in group[1:]]
+
+
+def classes_sentence(one: NodeClasses) -> str:
+    """Which nodes are of the smaller class, and what tells the classes apart."""
+    percent = signed((one.ratio - 1.0) * 100, 1)
+    facts = f"they differ in {', '.join(one.differ_in)}" if one.differ_in else "no fact that was read tells them apart"
+    return (
+        f"{figure_name(one.benchmark, one.figure)}: two classes of nodes: {len(one.minority)} of {one.n} "
+        f"({few_names(one.minority)}) at {percent} % of the others; {facts}"
+    )
+
+
+def fact_sentence(one: FactThatDiffers) -> str:
+    """A fact, with its values and how many nodes have each."""
+    parts = []
+    for value in one.values[:_MOST_NAMED]:
+        shown = NO_VALUE if value.value is None else value_of_fact(one.fact, value.value)
+        named = f" ({few_names(value.nodes)})" if value is not one.values[0] else ""
+        parts.append(f"{shown} on {len(value.nodes)}{named}")
+    more = f"; {len(one.values) - _MOST_NAMED} more values" if len(one.values) > _MOST_NAMED else ""
+    return f"{one.fact}: {'; '.join(parts)}{more}"
+
+
+def value_of_fact(fact: str, value: FactValue) -> str:
+    """The value of a fact in its unit."""
+    unit = unit_of_fact(fact)
+    if unit == "1" or isinstance(value, str | bool):
+        return plain(value)
+    return show(value, unit, binary=unit == "B")
+
+
+def about(found: Screen) -> str:
+    """The reliability of the screen."""
+    rate = f"{found.false_alarm_rate * 100:.3g} %"
+    return (
+        f"A screen in which nothing is odd names something in at most {rate} of cases. Nodes that differ by less than "
+        f"{found.margin * 100:.3g} % are not named. Nothing was changed: the commands are proposals."
+    )
+
+
+def parameters_of(one: Odd) -> str:
+    """The settings of its figure."""
+    return settings(one.parameters)

@@ -1,0 +1,87 @@
+"""`seatrial screen` on results folders."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import jsonschema
+import pytest
+from analysis.made_up_folders import MadeUpFolder
+from analysis.made_up_sweeps import noisy
+from cli.in_process import seatrial_here
+
+from seatrial.report.schemas import schema
+
+
+def folder_of(path: Path, hosts: dict[str, float]) -> Path:
+    source = random.Random(1)
+    folder = MadeUpFolder(path)
+    for host, share in hosts.items():
+        folder.add(noisy(share * 1e9, 6, 0.005, source), host=host)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    hosts = {f"n{k}": 0.8 if k == 10 else 1.0 for k in range(1, 13)}
+    return folder_of(tmp_path_factory.mktemp("fleet") / "results", hosts)
+
+
+def test_the_answer_names_the_odd_node(folder: Path) -> None:
+    answer = seatrial_here("screen", "--from", str(folder), "--format", "json", cwd=folder.parent)
+    document = json.loads(answer.stdout)
+    jsonschema.validate(document, schema("screen-1"))
+    assert answer.returncode == 0 and [node["name"] for node in document["nodes"]][:2] == ["n1", "n2"]
+    (odd,) = document["odd"]
+    assert (odd["kind"], odd["what"], odd["figure"], odd["false_alarm_rate"]) == ("node", "n10", "fma", 0.01)
+    assert odd["ratio"] == pytest.approx(0.8, abs=0.01) and odd["sureness"] > 0.99
+    assert odd["remedy"].startswith("scontrol update nodename=n10 state=drain")
+
+
+def test_the_text_says_it_first_and_proposes(folder: Path) -> None:
+    answer = seatrial_here("screen", "--from", str(folder), cwd=folder.parent)
+    lines = answer.stdout.splitlines()
+    assert lines[0] == "1 odd in 12 nodes: node n10"
+    assert "cpu.peak fma" in lines[1] and "-20" in lines[1].replace("\N{MINUS SIGN}", "-")
+    assert "to do: scontrol update nodename=n10 state=drain" in answer.stdout
+    assert "at most 1 % of cases" in answer.stdout
+    brief = seatrial_here("screen", "--from", str(folder), "--quiet", cwd=folder.parent)
+    assert brief.stdout.splitlines()[0] == lines[0] and "to do" not in brief.stdout
+
+
+def test_folders_of_one_node_each_are_screened_together(tmp_path: Path) -> None:
+    folders = [folder_of(tmp_path / f"r{k}", {f"n{k}": 0.7 if k == 2 else 1.0}) for k in range(5)]
+    options = [text for path in folders for text in ("--from", str(path))]
+    answer = seatrial_here("screen", *options, "--format", "json", cwd=tmp_path)
+    assert [odd["what"] for odd in json.loads(answer.stdout)["odd"]] == ["n2"]
+
+
+def test_a_fabric_places_nodes_on_switches(folder: Path, tmp_path: Path) -> None:
+    topology = tmp_path / "topology.txt"
+    topology.write_text("SwitchName=s1 Nodes=n[1-6]\nSwitchName=s2 Nodes=n[7-12]\nSwitchName=top Switches=s[1-2]\n")
+    given = ("--from", str(folder), "--from", f"slurm-topology={topology}", "--format", "json")
+    document = json.loads(seatrial_here("screen", *given, cwd=tmp_path).stdout)
+    assert {node["name"]: node["switch"] for node in document["nodes"]}["n7"] == "s2"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "no results folder given"),
+        (("--from", "nowhere"), "nowhere"),
+        (("--from", "nothing=file"), "neither a results folder nor a dump of a fabric"),
+        (("--margin", "5"), "--margin '5' is not a percentage"),
+    ],
+)
+def test_what_cannot_be_screened_is_refused(folder: Path, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    given = ("--from", str(folder), *options) if "--margin" in options else options
+    answer = seatrial_here("screen", *given, cwd=tmp_path)
+    assert answer.returncode == 2 and said in answer.stderr
+
+
+def test_a_single_node_cannot_be_screened(tmp_path: Path) -> None:
+    path = folder_of(tmp_path / "results", {"n1": 1.0})
+    answer = seatrial_here("screen", "--from", str(path), cwd=tmp_path)
+    assert answer.returncode == 2 and "one node (n1) cannot be screened" in answer.stderr

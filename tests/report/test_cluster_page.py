@@ -1,0 +1,109 @@
+"""The page of a cluster: what is odd first, figures, map, pairs, facts and jobs."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+from analysis.made_up_fleets import Planted, fleet
+
+from seatrial.analysis.screening.screen import screen_cluster
+from seatrial.model.screen import Item, Screen, ScreenInput
+from seatrial.report.cluster.jobs import JobRow, job_lines
+from seatrial.report.cluster.page import cluster_page
+from seatrial.report.text.detail import Detail
+from seatrial.report.text.screen import screen_text
+
+
+@pytest.fixture(scope="module")
+def odd_fleet() -> Screen:
+    planted = Planted(quota={"n2": 0.8}, link={"n3": 0.5}, facts={"n1": {"memory": 16 << 30, "kernel": "5.10"}})
+    return screen_cluster(fleet(random.Random(1), 8, 4, planted))
+
+
+def heading(page: str) -> str:
+    found = re.search(r'<p class="verdict">(.*?)</p>', page, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def sections(page: str) -> list[str]:
+    return re.findall(r"<h2[^>]*>([^<]+)</h2>", page)
+
+
+def test_the_odd_ones_come_first(odd_fleet: Screen) -> None:
+    page = cluster_page(odd_fleet)
+    assert heading(page).startswith("3 odd in 8 nodes: node n1, link n3 - s1, node n2")
+    assert sections(page)[:4] == ["What is odd", "Figures over nodes", "Nodes by switch", "Between nodes"]
+    assert "scontrol" in page and "16 GiB where the others have 64 GiB" in page.replace("\N{NO-BREAK SPACE}", " ")
+    assert "Facts that differ" in page and "5.10" in page
+
+
+def test_a_sound_cluster_has_no_section_for_what_is_odd() -> None:
+    page = cluster_page(screen_cluster(fleet(random.Random(2), 8, 4)))
+    assert heading(page).startswith("Nothing is odd in 8 nodes") and "What is odd" not in sections(page)
+
+
+def test_names_from_outside_are_escaped() -> None:
+    given = fleet(random.Random(3), 4, 4, Planted(quota={"n2": 0.8}))
+    bad = '<script>alert("x")</script>'
+    renamed = {node: bad if node == "n2" else node for node in given.nodes}
+    figures = tuple(replace(one, items=tuple(Item(renamed[item.node]) for item in one.items)) for one in given.figures)
+    hostile = replace(
+        given,
+        nodes=tuple(renamed.values()),
+        figures=figures,
+        pairs=(),
+        facts={bad: {"kernel": bad}, "n1": {"kernel": "6"}, "n3": {"kernel": "6"}, "n4": {"kernel": "6"}},
+        switch_of={renamed[node]: bad for node in given.nodes},
+    )
+    page = cluster_page(screen_cluster(hostile), jobs=[JobRow(bad, bad, bad, 1, 1.0, 2.0, 3.0, bad, bad)])
+    assert "<script" not in page and "&lt;script&gt;" in page
+
+
+def test_jobs_say_where_when_how_long_they_waited_and_node_hours(odd_fleet: Screen) -> None:
+    jobs = [
+        JobRow("4711", "tera:compute", "n1", 4, 1.7e9, 1.7e9 + 60, 1.7e9 + 960, "ended", "cpu.peak"),
+        JobRow("4712", "tera:compute", "", 1, 1.7e9, None, None, "waiting", "io.file"),
+    ]
+    page = cluster_page(odd_fleet, jobs=jobs)
+    assert sections(page)[-1] == "Jobs" and "4711" in page and "2023-11-14 22:13:20" in page
+    assert job_lines(jobs) == ["1 node-hours in 1 job; 1 job without both marks are not included."]
+
+
+def large(n: int = 4000, of_switch: int = 20) -> ScreenInput:
+    source = random.Random(4)
+    small = fleet(source, 4, 4)
+    nodes = tuple(f"node{k:05}" for k in range(n))
+    figures = tuple(
+        replace(
+            one,
+            items=tuple(map(Item, nodes)),
+            values=tuple(
+                [one.values[0][0] * source.lognormvariate(0, 0.01) * (0.6 if k == 77 else 1)] for k in range(n)
+            ),
+        )
+        for one in small.figures[:2]
+    )
+    pairs = tuple((nodes[k], nodes[(k * 7 + 13) % n]) for k in range(n) if k != (k * 7 + 13) % n)
+    folded = replace(small.pairs[1], pairs=pairs, values=tuple([1e9 * source.lognormvariate(0, 0.01)] for _ in pairs))
+    switch_of = {node: f"leaf{k // of_switch:03}" for k, node in enumerate(nodes)}
+    return ScreenInput(nodes, figures, (folded,), switch_of=switch_of)
+
+
+def test_thousands_of_nodes_are_folded() -> None:
+    found = screen_cluster(large())
+    page = cluster_page(found)
+    assert heading(page).startswith("1 odd in 4000 nodes: node node00077")
+    assert "4000 nodes, 4000 of them on 200 switches" in page and "a row is a block of switches" in page
+    assert "3999 nodes without anything odd: left out here" in page and len(page) < 1_500_000
+
+
+def test_text_groups_the_figures_of_what_is_odd(odd_fleet: Screen) -> None:
+    text = screen_text(odd_fleet)
+    assert text.splitlines()[0] == "3 odd in 8 nodes: node n1, link n3 - s1, node n2"
+    assert "nodes differ in 2 facts" in text and "to do: scontrol" in text
+    full = screen_text(odd_fleet, detail=Detail.FULL)
+    assert "middle 90 %" in full and "memory.stream triad" in full
