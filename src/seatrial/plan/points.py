@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seatrial.benchmarks import benchmark_named, registry
+from seatrial.benchmarks.node_placement import on_placed_nodes
 from seatrial.benchmarks.nodes import hosts_of
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark import Benchmark, Skip
@@ -150,6 +151,7 @@ def resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine,
     """The point with these parameters, the others at their defaults; refused if it cannot run on this machine."""
     parameters: Params = benchmark.point(given)
     try:
+        machine, parameters = on_placed_nodes(machine, parameters)
         parameters = benchmark.prepare(machine, parameters)
         cpus = benchmark.placement(machine, parameters)
         hosts = hosts_of(machine, parameters) if benchmark.ranks == "mpi" else ()
