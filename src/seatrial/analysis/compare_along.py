@@ -14,7 +14,7 @@ from seatrial.errors import UnknownNameError
 from seatrial.model.experiment import Experiment
 from seatrial.model.outlier import ScreenResult
 from seatrial.model.parameter import Value
-from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, Study
+from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, Study, is_of_environment
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared
 from seatrial.store.contents import Contents
@@ -98,7 +98,7 @@ def _following(values: Mapping[str, Value | None], others: Mapping[str, Mapping[
 
 def _coordinate(experiment: Experiment, contents: Contents, along: str) -> tuple[Value | None] | None:
     """The value of an axis at an experiment, in a tuple of one; None if it has no such axis."""
-    if not along.startswith(ENVIRONMENT_PREFIX):
+    if not is_of_environment(along):
         return (experiment.parameters[along],) if along in experiment.parameters else None
     name = along.removeprefix(ENVIRONMENT_PREFIX)
     document = contents.environments.get(experiment.environment, {})
@@ -118,7 +118,7 @@ def _of_environment(document: Mapping[str, Any]) -> dict[str, tuple[Value | None
 def _other_coordinates(experiment: Experiment, contents: Contents, along: str) -> dict[str, Value | None]:
     """Every other coordinate: experiments that share them differ along the axis only."""
     others: dict[str, Value | None] = {n: v for n, v in experiment.parameters.items() if n != along}
-    if not along.startswith(ENVIRONMENT_PREFIX):
+    if not is_of_environment(along):
         others["environment"] = experiment.environment
     else:
         document = contents.environments.get(experiment.environment, {})

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from seatrial.engine.cluster_link import link_of
 from seatrial.engine.compiled_programs import with_compilation
 from seatrial.engine.judge import judge
 from seatrial.engine.probing import probe_reports, probed
@@ -118,6 +119,7 @@ def _run_watched(
     try:
         with ExitStack() as inputs:
             for ready, claim in claimed:
+                inputs.enter_context(link_of(ready))
                 inputs.enter_context(ready.program.prepared(ready, claim.path, time_limit_s(ready)))
             before = look_around(cpus)
             with probed([(ready, claim.path) for ready, claim in claimed]):

@@ -134,6 +134,15 @@ void install_handlers(int record) {
   std::atexit(at_process_exit);
 }
 
+// MPICH 4.0.2 with UCX 1.13 can hang in MPI_Finalize over TCP if messages were under way just
+// before; it did not in runs that paused for this long.
+void let_messages_settle() {
+#ifdef MPICH
+  const timespec pause{0, 300'000'000};
+  nanosleep(&pause, nullptr);
+#endif
+}
+
 void watch_no_more() noexcept {
   const int descriptor = phase.descriptor;
   phase.descriptor = -1;
@@ -170,8 +179,11 @@ void Program::hello() {
   record_.flush();
   const auto masks = gather_lists(mine);
   hosts_ = gather_hosts();
-  before_ = link_bytes();
-  MPI_Barrier(MPI_COMM_WORLD); // no node sends its first message before all have counted
+  nodes_ = of_first(static_cast<double>(std::set(hosts_.begin(), hosts_.end()).size()));
+  if (nodes_ > 1) {
+    before_ = link_bytes();
+    MPI_Barrier(MPI_COMM_WORLD); // no node sends its first message before all have counted
+  }
   if (rank == 0) {
     record_.add(hello_event(name_, masks, rank, ranks).add("hosts", hosts_));
     record_.flush();
@@ -208,6 +220,8 @@ void Program::end() {
 // Collective, after the last message: what has passed the links of each node since the hello, as
 // its first rank counted it. All ranks count, since only rank 0 knows which ranks share a node.
 void Program::report_traffic() {
+  if (nodes_ < 2)
+    return;
   MPI_Barrier(MPI_COMM_WORLD);
   const auto now = link_bytes();
   const auto unknown = before_.unknown.empty() ? now.unknown : before_.unknown;
@@ -222,8 +236,6 @@ void Program::report_traffic() {
         node.add("sent_B", all[3 * r]).add("received_B", all[3 * r + 1]);
       nodes.push_back(node);
     }
-  if (counted.size() < 2)
-    return;
   note("traffic", nodes);
   if (!unknown.empty())
     note("traffic_unknown", unknown);
@@ -240,6 +252,8 @@ void Program::finish(const json::Object& last) {
     record_.add(last);
     record_.close();
   }
+  if (nodes_ > 1)
+    let_messages_settle();
 }
 
 namespace detail {

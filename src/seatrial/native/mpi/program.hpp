@@ -81,6 +81,7 @@ private:
   std::string name_;
   Record record_;
   std::vector<std::string> hosts_; // of each rank; empty but on rank 0
+  double nodes_ = 1;
   LinkBytes before_;
 };
 
