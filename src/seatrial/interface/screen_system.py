@@ -9,14 +9,17 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from seatrial.analysis.results import machines_of
 from seatrial.batch.slurm_nodes import nodes_command, read_nodes, read_topology, topology_command
-from seatrial.errors import SeatrialError, UsageError
+from seatrial.errors import UsageError
+from seatrial.interface.folder import contents_in
 from seatrial.interface.screen import screen
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import CLUSTER, Where
 from seatrial.launch.queue import Queue, QueueError
 from seatrial.model.screen import MARGIN, Screen
 from seatrial.model.spelling import count
+from seatrial.model.unlike_nodes import unlike
 
 TRIAL = ("cpu.peak", "memory.stream", "memory.latency", "io.file")
 """What every node is put through."""
@@ -78,13 +81,38 @@ def screen_system(
     for at in alone:
         sent = run(at, trial, {}, detach=False)
         missing += [f"{at.node}: {outcome.reason}" for outcome in sent.unfinished]
-    if len(nodes) >= _FEWEST_FOR_LINKS:
+    linked, why_not = _like_nodes(results, nodes)
+    missing += [f"link of {node}: {why}" for node, why in why_not.items()]
+    if len(linked) >= _FEWEST_FOR_LINKS:
+        at = Where(where.place, where.batch, where.text, ",".join(linked))
         try:
-            sent = run(where, [_PAIRS], {"nodes": len(nodes), "ranks": len(nodes)}, detach=False)
+            sent = run(at, [_PAIRS], {"nodes": len(linked), "ranks": len(linked)}, detach=False)
             missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
-        except SeatrialError as error:
+        except UsageError as error:
             missing.append(f"links between nodes: {error.message}")
+    else:
+        fewest = f"fewer than {_FEWEST_FOR_LINKS} do not show which end is slow"
+        missing.append(f"links between nodes: {count(len(linked), 'like node')}, and {fewest}")
     return screen([results], margin=margin, switch_of=switch_of, missing=missing)
+
+
+def _like_nodes(results: Path, nodes: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The largest group of nodes that are alike, in their order, and what the others have otherwise: a program with
+    ranks runs on like nodes only."""
+    machines = {machine.name: machine for machine in machines_of(contents_in(results, may_be_empty=True)).values()}
+    groups: list[list[str]] = []
+    for node in nodes:
+        if node not in machines:
+            continue
+        group = next((own for own in groups if not unlike(machines[node], machines[own[0]])), None)
+        if group is None:
+            groups.append([node])
+        else:
+            group.append(node)
+    largest = max(groups, key=len, default=[])
+    others = [node for group in groups for node in group if group is not largest]
+    why_not = {node: ", ".join(unlike(machines[node], machines[largest[0]])) for node in others}
+    return largest, {**why_not, **{node: "its machine is not known" for node in nodes if node not in machines}}
 
 
 def _switches(queue: Queue, tell: Tell) -> dict[str, str]:

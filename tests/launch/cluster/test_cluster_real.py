@@ -306,6 +306,24 @@ def test_a_job_is_cancelled_and_the_same_command_would_submit_another(cluster: U
     assert refused.returncode == 2 and "node-hours" in refused.stderr
 
 
+def test_a_screen_names_the_node_with_less_memory(cluster: Up, tmp_path: Path) -> None:
+    """n2 has less memory; the others are alike, and their links are measured, too."""
+    results, page = tmp_path / "results", tmp_path / "page.html"
+    command = ("screen", "cpu.peak", "--budget", "2s", "--results", str(results), "-o", str(page), "--format", "json")
+    done = cluster.on(sys.executable, "-m", "seatrial", *command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    check(found, "screen-1")
+    assert [(node["name"], node["switch"]) for node in found["nodes"]] == [
+        ("n1", "leaf1"), ("n2", "leaf1"), ("n3", "leaf2"), ("n4", "leaf2"),
+    ]  # fmt: skip
+    odd = {(one["what"], one["figure"]) for one in found["odd"] if one["kind"] == "node"}
+    assert {("n2", "memory"), ("n2", "CPUs")} <= odd and {node for node, _ in odd} == {"n2"}
+    assert any(text.startswith("link of n2: ") and "2 GiB" in text for text in found["not_screened"])
+    assert {(link["a"], link["b"]) for link in found["links"]} == {("n1", "n3"), ("n1", "n4"), ("n3", "n4")}
+    assert page.read_text().count("scontrol") <= 1 and len(list(results.glob("jobs/2*"))) == 5
+
+
 def test_a_node_without_slurmd_is_named_and_goes_with_the_rest(cluster: Up) -> None:
     """The last test of this cluster, which it ends; some process still runs on a node then."""
     os.kill(cluster.state.processes["n2"]["slurmd"], signal.SIGKILL)
