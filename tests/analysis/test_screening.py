@@ -136,3 +136,9 @@ def test_a_quota_and_a_limit_of_memory_count_as_what_a_node_has() -> None:
         replace(made_up_machine(), facts=facts(memory_present=64 << 30, cgroup_memory_limit=2 << 30))
     )
     assert facts_of_node(limited)["CPUs"] == 2 and facts_of_node(limited)["memory"] == 2 << 30
+
+
+def test_messages_between_nodes_that_share_cpus_are_ignored() -> None:
+    given = fleet(random.Random(11), 4, 4, Planted(pair={("n1", "n3"): 0.01}))
+    assert named(given) == {("link", "n1 - n3")}
+    assert named(replace(given, not_apart=frozenset({("n3", "n1"), ("n2", "n4")}))) == set()

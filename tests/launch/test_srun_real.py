@@ -258,8 +258,11 @@ def test_ranks_that_slurm_ends_at_the_time_limit_are_reported(
     command = [*profiling(tmp_path), str(cluster.srun), "-J", "told", "-n", "2", "--mpi=pmi2", str(path), "hang"]
     with subprocess.Popen(command, env=cluster.variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
         assert job.stdout is not None and job.stderr is not None
-        while b"rank" not in (line := job.stderr.readline()):
-            assert line, "it ended before a rank spoke"
+        spoken = 0
+        while spoken < 2:
+            line = job.stderr.readline()
+            assert line, "it ended before both ranks spoke"
+            spoken += b"rank" in line
         scancel = cluster.srun.with_name("scancel")
         subprocess.run([scancel, "-n", "told"], env=cluster.variables, check=True)
         answer = json.loads(job.stdout.read())

@@ -11,21 +11,22 @@ from pathlib import Path
 
 from seatrial.analysis.results import machines_of
 from seatrial.batch.slurm_nodes import nodes_command, read_nodes, read_topology, topology_command
+from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.interface.folder import contents_in
 from seatrial.interface.screen import screen
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import CLUSTER, Where
 from seatrial.launch.queue import Queue, QueueError
+from seatrial.model.role import Role
 from seatrial.model.screen import MARGIN, Screen
 from seatrial.model.spelling import count
 from seatrial.model.unlike_nodes import unlike
 
-TRIAL = ("cpu.peak", "memory.stream", "memory.latency", "io.file")
-"""What every node is put through."""
+TRIAL = (Role.FMA_RATE, Role.MEMORY_BANDWIDTH, Role.LOAD_LATENCY, Role.FILE_RATE)
+"""What is measured on every node."""
 BUDGET_S = 60.0
 """For the trial of one node."""
-_PAIRS = "mpi.pairs"
 _FEWEST_FOR_LINKS = 3
 
 Tell = Callable[[str], None]
@@ -57,7 +58,7 @@ def screen_system(
     if not nodes:
         raise UsageError(f"{where.text} has no node that is up", "sinfo shows the states of its nodes")
     switch_of = _switches(queue, tell)
-    trial = tuple(targets) or TRIAL
+    trial = tuple(targets) or tuple(benchmark_of(role) for role in TRIAL)
     alone = [Where(where.place, where.batch, where.text, node) for node in nodes]
 
     def run(at: Where, names: Sequence[str], settings: dict[str, int], *, detach: bool) -> Sent:
@@ -86,7 +87,7 @@ def screen_system(
     if len(linked) >= _FEWEST_FOR_LINKS:
         at = Where(where.place, where.batch, where.text, ",".join(linked))
         try:
-            sent = run(at, [_PAIRS], {"nodes": len(linked), "ranks": len(linked)}, detach=False)
+            sent = run(at, [benchmark_of(Role.RANK_PAIRS)], {"nodes": len(linked), "ranks": len(linked)}, detach=False)
             missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
         except UsageError as error:
             missing.append(f"links between nodes: {error.message}")

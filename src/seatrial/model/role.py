@@ -14,6 +14,8 @@ class Role(StrEnum):
 
     MEMORY_BANDWIDTH = "memory bandwidth, by the triad"
     MEMORY_STREAM = "memory bandwidth, by another kernel"
+    LOAD_LATENCY = "latency of a load, by level of memory"
+    FILE_RATE = "rate of reading or writing a file"
     FMA_RATE = "FMA rate of the cores"
     MATRIX_PRODUCT = "matrix product by the site's BLAS"
     LINE_BOUNCE = "transfer of a cache line between two cores"

@@ -244,7 +244,7 @@ def test_ranks_are_spread_over_the_like_nodes_of_an_allocation(mpi: str, cluster
     """n2 has less memory and a quota, so it is left out."""
     done = cluster.on(*("salloc", "-Q", "-N", "4", sys.executable, "-c", _ON_ALL_NODES, mpi, str(tmp_path / "results")))
     assert done.returncode == 0, done.stderr
-    assert "n2 is left out: " in done.stderr and "memory limit 2 GiB instead of " in done.stderr
+    assert "n2 is left out: " in done.stderr and "memory limit 2.15 GB instead of " in done.stderr
     lines = [json.loads(line) for file in tmp_path.glob("results/records/*") for line in file.read_text().splitlines()]
     found = {tuple(line["seen"]["hosts"]): line for line in lines if line["outcome"]["state"] == "ok"}
     assert set(found) == {("n1", "n3"), ("n1", "n3", "n4")}, lines

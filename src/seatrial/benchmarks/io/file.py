@@ -26,6 +26,7 @@ from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
 from seatrial.model.protocol import UNREADABLE, ProgramRecord
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 _FILES_B = {"brief": (16 << 20, 256 << 20), "surface": (1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30)}
@@ -203,6 +204,7 @@ def _figure(call: str, verb: str) -> Figure:
         value=_rate,
         work=f"bytes {verb} by synchronous calls of one thread",
         limit=_limit,
+        role=Role.FILE_RATE,
     )
 
 

@@ -34,6 +34,7 @@ from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.memory_size import sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 _SMALLEST_B = 4096
@@ -200,6 +201,7 @@ BENCHMARK = Benchmark(
             value=_time_of_one_load,
             work="one load, whose address comes from the load before",
             limit=_no_limit,
+            role=Role.LOAD_LATENCY,
         ),
     ),
     checks=(
