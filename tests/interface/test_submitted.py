@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from seatrial.interface.system import Where
 from seatrial.launch.queue import QueueError
 from seatrial.model.outcome import State
 from seatrial.model.site import Partition, Place, System
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
 
 SITE = "systems:\n  tera:\n    batch: slurm\n    poll: 1s\n    partitions: {compute: }\n"
 Submits = Callable[[Path], str]
@@ -38,12 +41,12 @@ class FakeQueue:
 @pytest.fixture
 def send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Sent, FakeQueue]]:
     (tmp_path / "site.yaml").write_text(SITE)
-    partition = Partition("compute")
-    where = Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SYSTEMS["slurm"], "tera:compute")
     monkeypatch.setattr(submitted, "_build", lambda portions, machine, tell: None)
     monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
 
-    def run(submits: Submits, **options: Any) -> tuple[Sent, FakeQueue]:
+    def run(submits: Submits, *, has_python: bool = True, **options: Any) -> tuple[Sent, FakeQueue]:
+        partition = Partition("compute", has_python=has_python)
+        where = Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SYSTEMS["slurm"], "tera:compute")
         queue = FakeQueue(submits)
         monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
         options = {"site": tmp_path / "site.yaml", **options}
@@ -113,3 +116,49 @@ def test_again_submits_when_the_last_results_were_printed(send: Any) -> None:
     _, third = send(wait_in_the_queue, again=True, detach=True)
     _, fourth = send(wait_in_the_queue, again=True, detach=True)
     assert len(third.folders) == 1 and not fourth.folders
+
+
+def run_here(folder: Path) -> str:
+    """The job runs at once, on this machine, where what is called Python cannot be used."""
+    tools = folder / "bin"
+    tools.mkdir()
+    for name in ("python", "python3"):
+        (tools / name).write_text(f"#!/bin/sh\necho used >>{folder}/python-was-used\nexit 1\n")
+        (tools / name).chmod(0o755)
+    variables = {"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "77"}
+    subprocess.run(["/bin/sh", str(folder / "job.sh")], env=variables, check=False, capture_output=True, timeout=60)
+    return "77"
+
+
+def other_machine_first(folder: Path) -> str:
+    script = folder / "job.sh"
+    if not (folder.parent / "once").exists():
+        (folder.parent / "once").touch()
+        script.write_text(script.read_text().replace(" CPUs'", "0 CPUs'"))
+    return run_here(folder)
+
+
+@pytest.mark.real
+def test_a_node_without_python(send: Any, tmp_path: Path) -> None:
+    """Planned and recorded here; the same command makes no second job, and records nothing twice."""
+    sent, queue = send(run_here, has_python=False, budget_s=1.0)
+    (one,) = sent.result.experiments
+    assert one.outcome.is_ok and not sent.unfinished, (one.outcome, sent.unfinished)
+    assert one.figures[0].n_repeats >= 6
+    (folder,) = queue.folders
+    assert not (folder / "python-was-used").exists()
+    for name in ("planned.json", "result.json"):  # its recorder was killed before it noted that it had recorded
+        (folder / name).unlink()
+    again, queue = send(run_here, has_python=False, budget_s=1.0)
+    assert not queue.folders and again.result.experiments[0].figures[0].n_repeats == one.figures[0].n_repeats
+    contents = read_contents(ResultsFolder.existing(tmp_path / "results"))
+    records = [record for own in contents.records.values() for record in own]
+    assert len({record.seen["job_repeat"] for record in records}) == len(records) == one.figures[0].n_repeats
+    assert all("no Python" in record.seen["not_observed"] for record in records)
+
+
+@pytest.mark.real
+def test_a_node_of_another_kind_is_planned_for_and_measured_by_a_second_job(send: Any) -> None:
+    sent, queue = send(other_machine_first, has_python=False, budget_s=1.0)
+    assert len(queue.folders) == 2 and sent.result.experiments[0].outcome.is_ok, sent.unfinished
+    assert "another machine" in (queue.folders[0] / "over.json").read_text()

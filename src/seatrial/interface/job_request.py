@@ -138,12 +138,17 @@ def portions_of(command: Command, machine: Machine, longest_s: float | None) -> 
     ]
 
 
-def portion_again(command: Command, job: JobFolder, machine: Machine, longest_s: float | None) -> Portion:
-    """What a job was submitted for, to submit it again. Raises UsageError."""
+def part_of(command: Command, job: JobFolder) -> Command:
+    """The part of a command that a job was submitted for."""
     before = (job.read("request.json") or {}).get("targets", [])
     pairs = zip(command.targets, command.names, strict=True)
     own = [(target, name) for target, name in pairs if named_from_anywhere(target) in before]
-    part = replace(command, targets=tuple(target for target, _ in own), names=tuple(name for _, name in own))
+    return replace(command, targets=tuple(target for target, _ in own), names=tuple(name for _, name in own))
+
+
+def portion_again(command: Command, job: JobFolder, machine: Machine, longest_s: float | None) -> Portion:
+    """What a job was submitted for, to submit it again. Raises UsageError."""
+    part = part_of(command, job)
     points = points_of(part, machine)
     return _portion(part, part.targets, points, expected_times(points, machine), longest_s)
 

@@ -41,7 +41,8 @@ class Partition:
     name, `nodes` their number; () and None if the file does not state them.
 
     `job` is what its jobs need, `longest_s` their longest wall time in seconds (None: no limit), `python` the
-    interpreter that runs seatrial on its nodes (None: the one that submits). `cpus_per_node` is what a job requests on
+    interpreter that runs seatrial on its nodes (None: the one that submits); `has_python` is False if there is none
+    there, and only native programs run. `cpus_per_node` is what a job requests on
     each of its nodes (None: all, if the batch system can say so).
     """
 
@@ -54,6 +55,7 @@ class Partition:
     longest_s: float | None = None
     python: Path | None = None
     cpus_per_node: int | None = None
+    has_python: bool = True
 
 
 @dataclass(frozen=True, slots=True)

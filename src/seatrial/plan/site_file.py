@@ -22,6 +22,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 _LAUNCHER = re.compile(r"(?:~/|/)?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}")
+NO_PYTHON = "none"
+"""The value of `python:` for nodes without Python."""
 _ONLY_COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:#[^\n]*)?")
 _LONGEST_VALUE = 4096
 _SHORTEST_POLL_S = 1.0
@@ -129,6 +131,11 @@ def _path(document: Document, place: Place) -> Path:
         raise document.refuse(place, "no home directory for ~", "give the full path") from None
 
 
+def _python(document: Document, place: Place) -> Path | None:
+    is_path = not _is_absent(document.node(place)) and _text(document, place) != NO_PYTHON
+    return _path(document, place) if is_path else None
+
+
 def _launcher(document: Document, place: Place) -> str:
     text = _text(document, place)
     is_path = "/" in text
@@ -188,8 +195,9 @@ def _partitions(document: Document, place: Place, known: Iterable[str]) -> Itera
             len(hosts) if hosts else count,
             _job_options(document, at),
             _time(document, (*at, "time_limit"), 60.0),
-            None if _is_absent(document.node((*at, "python"))) else _path(document, (*at, "python")),
+            _python(document, (*at, "python")),
             _whole(document, (*at, "cpus_per_node")),
+            _text(document, (*at, "python")) != NO_PYTHON,
         )
 
 

@@ -61,7 +61,8 @@ ACCEPTED = {
     "systems.*.partitions.*.extra": "a list of lines that job scripts contain after their first directives",
     "systems.*.partitions.*.extra.*": "a line of a job script, such as '#SBATCH --mail-type=NONE'",
     "systems.*.partitions.*.time_limit": "the longest wall time of a job, such as 2h (default: no limit)",
-    "systems.*.partitions.*.python": "the Python that runs seatrial on the nodes: begins with / or ~/",
+    "systems.*.partitions.*.python": "the Python that runs seatrial on the nodes: begins with / or ~/; or none, if "
+    "they have no Python: only native programs run there",
 }
 """Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
@@ -116,7 +117,7 @@ class PartitionModel(_Closed):
     extra: Annotated[list[_Name] | None, _described("systems.*.partitions.*.extra", max_length=100)] = None
     time_limit: Annotated[_Name | None, _described("systems.*.partitions.*.time_limit")] = None
     python: Annotated[
-        _Name | None, _described("systems.*.partitions.*.python", json_schema_extra={"pattern": _PATH})
+        _Name | None, _described("systems.*.partitions.*.python", json_schema_extra={"pattern": f"{_PATH}|^none$"})
     ] = None
 
 

@@ -310,6 +310,43 @@ def test_a_job_is_cancelled_and_the_same_command_would_submit_another(cluster: U
     assert refused.returncode == 2 and "node-hours" in refused.stderr
 
 
+_NO_PYTHON = """systems:
+  here:
+    batch: slurm
+    poll: 1s
+    partitions:
+      all: {python: none, extra: ["#SBATCH --nodelist=n3"]}
+"""
+
+
+def test_nodes_without_python_are_measured_by_native_programs(cluster: Up, tmp_path: Path) -> None:
+    """On n3, what starts Python ends with an error."""
+    interpreter = os.path.realpath(sys.executable)
+    assert cluster.on("mount", "--bind", "/bin/false", interpreter, node="n3").returncode == 0
+    assert cluster.on(interpreter, "--version", node="n3").returncode == 1
+    (tmp_path / "site.yaml").write_text(_NO_PYTHON)
+    results = tmp_path / "results"
+    measure = (sys.executable, "-m", "seatrial", *_MEASURE, "1s")
+    command = (*measure, "--site", str(tmp_path / "site.yaml"), "--system", "here", "--results", str(results))
+    try:
+        done = cluster.on(*command, "--format", "json")
+    finally:
+        assert cluster.on("umount", interpreter, node="n3").returncode == 0
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    check(found, "results-1")
+    (experiment,) = found["experiments"]
+    assert experiment["outcome"] == "ok" and experiment["figures"][0]["n_repeats"] >= 6
+    records = [repeat for own in read_contents(ResultsFolder.existing(results)).records.values() for repeat in own]
+    assert {repeat.seen["host"] for repeat in records} == {"n3"}
+    assert all("no Python" in repeat.seen["not_observed"] for repeat in records)
+    before = len(list(results.glob("jobs/2*")))
+    again = cluster.on(*command)
+    assert again.returncode == 0 and len(list(results.glob("jobs/2*"))) == before
+    refused = cluster.on(*command, "gpu.triad")
+    assert refused.returncode == 2 and "no Python" in refused.stderr and "python: /path" in refused.stderr
+
+
 def test_a_screen_names_the_node_with_less_memory_and_a_quota(cluster: Up, tmp_path: Path) -> None:
     """Each node that is up is measured in a job of its own."""
     results, page = tmp_path / "results", tmp_path / "page.html"
