@@ -235,13 +235,14 @@ def program(
     return repeat(wall_s, cpu_s, looks=seen)
 
 
-def locks(wait_s: float, looks: int, turns: int = 0, threads: int = 2) -> dict[str, Any]:
+def locks(wait_s: float, looks: int, turns: int = 0, others: int = 0) -> dict[str, Any]:
+    """`others`: looks in which the same threads waited for something else."""
     return {
-        "threads": threads,
+        "threads": 2,
         "looks": looks,
         "wait_s": wait_s,
-        "seen_s": 2.0,
-        "blocked_s": wait_s,
+        "blocked_looks": looks + others,
+        "blocked_s": wait_s + others / 10,
         "turns": turns,
     }
 
@@ -255,11 +256,8 @@ def waits_for(child: str, wait_s: float, own_s: float, name: str = "solver") -> 
 @pytest.mark.parametrize(
     ("seen", "found"),
     [
-        (program(locks=locks(0.6, 6, turns=5000)), ("lock-contention", 0.3)),
-        (
-            program(system_s=0.4, cpu_s=1.4, voluntary=100_000, locks=locks(0.6, 6, turns=90_000)),
-            ("lock-contention", 0.5),
-        ),
+        (program(locks=locks(0.5, 5, turns=5000)), ("lock-contention", 0.33)),
+        (program(system_s=0.4, voluntary=10_000, locks=locks(0.25, 3, turns=9000)), ("lock-contention", 0.52)),
         (program(system_s=0.6, faults=200_000), ("page-faults", 0.6)),
         (program(cpu_s=0.5, sleep_s=0.5, sleep_looks=5), ("sleep", 0.5)),
         (program(cpu_s=0.3, processes=waits_for("gzip", 0.7, 0.3)), ("child-process", 0.7)),
@@ -273,9 +271,10 @@ def test_what_a_program_does_itself(seen, found):
     "seen",
     [
         program(),
-        program(locks=locks(0.1, 1, turns=5000)),  # a lock that is rarely fought over
+        program(locks=locks(0.05, 3, turns=5000)),  # a lock that is rarely fought over
         program(locks=locks(0.9, 9, turns=4)),  # one long wait: until the thread is let go
-        program(locks=locks(0.9, 9, turns=5000, threads=1)),
+        # A pool whose workers wait for work by condition variables, and sometimes for its mutex:
+        program(system_s=0.4, voluntary=10_000, locks=locks(0.1, 3, turns=9000, others=9)),
         program(system_s=0.6, faults=100),  # each page was touched once
         program(system_s=0.6, faults=1000),  # the kernel did something else
         program(system_s=0.6, faults=200_000, cpu_s=1.0, processes=[]),  # a shell starts many programs

@@ -88,13 +88,13 @@ class BoundJson(TypedDict):
 
 
 class LocksJson(TypedDict):
-    """The threads that waited for a mutex in `looks`, for `wait_s` together. Of all their time they were blocked for
-    `blocked_s`, and got a CPU `turns` times."""
+    """The threads that waited for a mutex in `looks`, for `wait_s` together. They were blocked for any reason in
+    `blocked_looks`, and for `blocked_s` as the kernel counts; they got a CPU `turns` times."""
 
     threads: Count
     looks: Count
     wait_s: NonNegative
-    seen_s: NonNegative
+    blocked_looks: Count
     blocked_s: NonNegative
     turns: NonNegative
 

@@ -61,9 +61,9 @@ public:
   struct Locks {
     Span wait; // all threads together
     std::size_t threads = 0;
-    double seen_s = 0.0;    // from the start of each to its last look
-    double blocked_s = 0.0; // the part of it in which it neither ran nor was ready to run
-    double turns = 0.0;     // how often it got a CPU
+    std::size_t blocked_looks = 0; // those in which a thread was blocked for any reason
+    double blocked_s = 0.0;        // as the kernel counts: it neither ran nor was ready to run
+    double turns = 0.0;            // how often it got a CPU
   };
 
   // Processes of one name.
@@ -143,7 +143,7 @@ public:
       sum.wait.seconds += task.lock.seconds;
       sum.wait.looks += task.lock.looks;
       ++sum.threads;
-      sum.seen_s += task.seen_s;
+      sum.blocked_looks += task.blocked_looks;
       sum.blocked_s += std::max(0.0, task.seen_s - task.counted.cpu_s - task.counted.delay_s);
       sum.turns += task.turns;
     }
@@ -202,6 +202,7 @@ private:
     double seen_s = 0.0;
     double turns = 0.0;
     Span lock;
+    std::size_t blocked_looks = 0;
     std::string allowed;
   };
 
@@ -275,6 +276,7 @@ private:
                     SeenProcess& seen) {
     if (text.starts_with("running"))
       return void(seen.is_running = true);
+    ++task.blocked_looks;
     if (text.starts_with("-1 "))
       waiting_.emplace_back("fault", "");
     const auto call = CallLine::read(text);

@@ -21,12 +21,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """The threads (of the repeat with the most) that waited for mutexes. Of `seen_s` seconds they were blocked for
-    `blocked_s`, and got a CPU `turns` times."""
+    """The threads that waited for mutexes. They were blocked for any reason in `blocked_looks`, and for `blocked_s` as
+    the kernel counts; they got a CPU `turns` times."""
 
-    threads: float
     wait: Span
-    seen_s: float
+    blocked_looks: float
     blocked_s: float
     turns: float
 
@@ -48,12 +47,13 @@ class Processes:
 class Habits:
     """Sums over repeats. `looked_s`: the time that the looks stand for; `runs` of the program were made in it.
 
-    `system_s` and `voluntary` (switches) are of the program and the children that it waited for.
+    `system_s`, `minor_faults` and `voluntary` (switches) are of the program and the children that it waited for.
     """
 
     looked_s: float
     runs: float
     system_s: float
+    minor_faults: float
     voluntary: float
     most_resident_B: float
     sleep: Span
@@ -74,6 +74,7 @@ def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
         looked_s=total("covered_s"),
         runs=total("runs"),
         system_s=total("program_system_s"),
+        minor_faults=total("minor_faults"),
         voluntary=total("voluntary"),
         most_resident_B=max(_number(one, "max_resident_B") for one in looks),
         sleep=Span(total("sleep_s"), total("sleep_looks")),
@@ -93,8 +94,7 @@ def _locks(parts: Sequence[Mapping[str, Any]]) -> Locks:
     def total(name: str) -> float:
         return sum(_number(one, name) for one in parts)
 
-    threads = max((_number(one, "threads") for one in parts), default=0.0)
-    return Locks(threads, Span(total("wait_s"), total("looks")), total("seen_s"), total("blocked_s"), total("turns"))
+    return Locks(Span(total("wait_s"), total("looks")), total("blocked_looks"), total("blocked_s"), total("turns"))
 
 
 def _processes(looks: Sequence[Mapping[str, Any]]) -> tuple[Processes, ...]:

@@ -18,12 +18,12 @@ _LEAST_SEEN_S = 0.4
 """... seconds that they stand for: fewer may be chance."""
 _MOST_LOCK_WAIT_S = 0.1
 """Longer waits for a mutex, on average, are few: a thread waits until it is let go, not for its turn."""
-_LEAST_LOCKED = 0.03
-"""The part of their time in which threads must be seen waiting for mutexes before CPU time in the kernel counts."""
+_MOST_OF_BLOCKS = 0.5
+"""If threads that are blocked wait for mutexes in this part of the looks, their switches are for mutexes, too."""
 _LEAST_SWITCHES_HZ = 2000.0
 """Voluntary switches in each second of CPU time: less often, contention costs no CPU time worth mentioning."""
-_MOST_SWITCH_S = 20e-6
-"""CPU time in the kernel for each voluntary switch, at most: to block a thread and to wake it up."""
+_MOST_SWITCH_S = 50e-6
+"""CPU time in the kernel for each voluntary switch, at most: calls that find the mutex free again do not switch."""
 _MOST_OF_CPU = 0.8
 """Page faults are said only of a process that has this part of the CPU time: to start others costs faults, too."""
 
@@ -43,31 +43,31 @@ def _is_seen(span: Span) -> bool:
 
 
 def _locks(signals: Signals, known: Habits) -> Disturbance | None:
-    """Waiting for mutexes, as seen, and the CPU time in the kernel that blocking and waking took."""
-    locks = known.locks
-    if not _is_seen(locks.wait) or locks.threads < 2 or locks.seen_s <= 0:
+    """Waiting for mutexes, as seen, and the CPU time in the kernel that blocking and waking took: of the time in which
+    threads ran, were ready to run, or waited for mutexes."""
+    locks, ran_s = known.locks, signals.counted_cpu_s
+    if not _is_seen(locks.wait) or not ran_s or signals.delay_s is None:
         return None
     if locks.turns * _MOST_LOCK_WAIT_S < locks.wait.seconds:
         return None
-    blocked = min(1.0, locks.wait.seconds / locks.seen_s)
-    kernel = min(1.0 - blocked, _switching_s(signals, known) / locks.seen_s) if blocked >= _LEAST_LOCKED else 0.0
-    if blocked + kernel < LEAST_SHARE:
+    wait_s = min(locks.wait.seconds, locks.blocked_s)  # what a look sees is not chosen evenly if CPUs are missing
+    whole_s = ran_s + signals.delay_s + wait_s
+    kernel_s = (
+        min(ran_s, _switching_s(ran_s, known)) if locks.wait.looks >= _MOST_OF_BLOCKS * locks.blocked_looks else 0
+    )
+    share = (wait_s + kernel_s) / whole_s
+    if share < LEAST_SHARE:
         return None
-    seen = {
-        "threads": round(locks.threads),
-        "blocked": blocked,
-        "kernel": kernel,
-        "rate": known.voluntary / signals.wall_s,
-    }
-    sureness = Sureness.MEASURED if kernel == 0 else Sureness.INFERRED
-    return Disturbance(Cause.LOCKS, blocked + kernel, sureness, seen)
+    seen = {"blocked": wait_s / whole_s, "kernel": kernel_s / whole_s, "rate": known.voluntary / signals.wall_s}
+    return Disturbance(Cause.LOCKS, share, Sureness.INFERRED if kernel_s else Sureness.MEASURED, seen)
 
 
-def _switching_s(signals: Signals, known: Habits) -> float:
-    """CPU time in the kernel that voluntary switches explain, if there are many; at most."""
-    if not signals.cpu_s or known.voluntary < _LEAST_SWITCHES_HZ * signals.cpu_s:
+def _switching_s(ran_s: float, known: Habits) -> float:
+    """CPU time in the kernel that voluntary switches may explain, and page faults do not; 0 if there are few."""
+    if known.voluntary < _LEAST_SWITCHES_HZ * ran_s:
         return 0.0
-    return min(known.system_s, known.voluntary * _MOST_SWITCH_S)
+    faults_s = MOST_MINOR_FAULT_S * known.minor_faults
+    return max(0.0, min(known.system_s - faults_s, known.voluntary * _MOST_SWITCH_S))
 
 
 def _page_faults(signals: Signals, known: Habits) -> Disturbance | None:

@@ -137,12 +137,15 @@ def _memory(one: Disturbance) -> str:
 
 def _locks(one: Disturbance) -> str:
     seen = one.seen
-    parts = [f"blocked for {show_percent(seen['blocked'])} of their time"]
-    if seen["kernel"] > 0:
-        parts.append(f"blocking and waking up took up to {show_percent(seen['kernel'])} of it in the kernel")
+    kernel = (
+        f", and blocking and waking them took up to {show_percent(seen['kernel'])} in the kernel"
+        if seen["kernel"] > 0
+        else ""
+    )
     return (
-        f"Threads waited for locks (mutexes) that other threads held: {count(seen['threads'], 'thread')} were "
-        f"{', and '.join(parts)}, with {_rounded(seen['rate'])} voluntary switches a second."
+        "Threads waited for locks (mutexes) that other threads held: they were blocked for "
+        f"{show_percent(seen['blocked'])} of their working time{kernel}; the program had {_rounded(seen['rate'])} "
+        "voluntary switches a second."
     )
 
 

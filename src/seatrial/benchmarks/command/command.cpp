@@ -195,7 +195,7 @@ void add_samples(Program& program, const ChildEnd& end, std::size_t index,
       .add("threads", all.threads)
       .add("looks", all.wait.looks)
       .add("wait_s", all.wait.seconds)
-      .add("seen_s", all.seen_s)
+      .add("blocked_looks", all.blocked_looks)
       .add("blocked_s", all.blocked_s)
       .add("turns", all.turns);
 }
