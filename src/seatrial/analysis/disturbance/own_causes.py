@@ -18,6 +18,8 @@ _LEAST_SEEN_S = 0.4
 """... seconds that they stand for: fewer may be chance."""
 _MOST_LOCK_WAIT_S = 0.1
 """Longer waits for a mutex, on average, are few: a thread waits until it is let go, not for its turn."""
+_LEAST_LOCKED = 3
+"""Looks at a thread that waits for a mutex: enough beside many switches, because such waits are short."""
 _MOST_OF_BLOCKS = 0.5
 """If threads that are blocked wait for mutexes in this part of the looks, their switches are for mutexes, too."""
 _LEAST_SWITCHES_HZ = 2000.0
@@ -46,15 +48,16 @@ def _locks(signals: Signals, known: Habits) -> Disturbance | None:
     """Waiting for mutexes, as seen, and the CPU time in the kernel that blocking and waking took: of the time in which
     threads ran, were ready to run, or waited for mutexes."""
     locks, ran_s = known.locks, signals.counted_cpu_s
-    if not _is_seen(locks.wait) or not ran_s or signals.delay_s is None:
+    if locks.wait.looks < _LEAST_LOCKED or not ran_s or signals.delay_s is None:
         return None
     if locks.turns * _MOST_LOCK_WAIT_S < locks.wait.seconds:
         return None
     wait_s = min(locks.wait.seconds, locks.blocked_s)  # what a look sees is not chosen evenly if CPUs are missing
+    is_for_locks = locks.wait.looks >= _MOST_OF_BLOCKS * locks.blocked_looks
+    kernel_s = min(ran_s, _switching_s(ran_s, known)) if is_for_locks else 0.0
+    if not _is_seen(locks.wait) and not kernel_s:
+        return None
     whole_s = ran_s + signals.delay_s + wait_s
-    kernel_s = (
-        min(ran_s, _switching_s(ran_s, known)) if locks.wait.looks >= _MOST_OF_BLOCKS * locks.blocked_looks else 0
-    )
     share = (wait_s + kernel_s) / whole_s
     if share < LEAST_SHARE:
         return None
