@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 from analysis.made_up_fleets import Planted, fleet
+from made_up import facts, made_up_machine
 
 from seatrial.analysis.screening.facts import facts_that_differ
+from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.analysis.screening.screen import screen_cluster
+from seatrial.model.machine_document import machine_document
 from seatrial.model.screen import FALSE_ALARM_RATE, Item, ScreenInput
 
 SHAPES = ((4, 4), (4, 2), (8, 8), (8, 4), (8, 2), (16, 4))
@@ -99,8 +102,8 @@ def test_a_device_is_named_with_its_node() -> None:
 
 
 def test_facts_that_differ_name_who_is_rare() -> None:
-    facts = {f"n{k}": {"kernel": "6.1" if k else "5.10", "microcode": "0x1" if k % 2 else "0x2"} for k in range(8)}
-    kernel, microcode = facts_that_differ(facts)
+    kinds = {f"n{k}": {"kernel": "6.1" if k else "5.10", "microcode": "0x1" if k % 2 else "0x2"} for k in range(8)}
+    kernel, microcode = facts_that_differ(kinds)
     assert kernel.fact == "kernel" and kernel.odd == ("n0",) and kernel.values[0].value == "6.1"
     assert microcode.fact == "microcode" and microcode.odd == ()  # half of them
 
@@ -115,8 +118,8 @@ def test_a_fact_that_a_node_does_not_state_differs() -> None:
 
 
 def test_a_pcie_link_that_is_narrower_is_the_device() -> None:
-    facts = {f"n{k}": {"gpu-1 link rate": 8e9 if k == 2 else 16e9} for k in range(5)}
-    (odd,) = screen_cluster(ScreenInput(tuple(facts), facts=facts)).odd
+    rates = {f"n{k}": {"gpu-1 link rate": 8e9 if k == 2 else 16e9} for k in range(5)}
+    (odd,) = screen_cluster(ScreenInput(tuple(rates), facts=rates)).odd
     assert (odd.kind, odd.what, odd.ratio, odd.sureness) == ("device", "gpu-1 of n2", 0.5, 1.0)
 
 
@@ -124,3 +127,18 @@ def test_two_nodes_cannot_be_told_apart() -> None:
     found = screen_cluster(fleet(random.Random(10), 2, 2, Planted(quota={"n2": 0.8})))
     assert found.odd == () and any("of fewer than 3, none is the odd one" in text for text in found.not_screened)
     assert any("which end is slow cannot be said" in text for text in found.not_screened)
+
+
+def test_a_quota_and_a_limit_of_memory_count_as_what_a_node_has() -> None:
+    document = machine_document(replace(made_up_machine(), facts=facts(cgroup_cpu_limit=0.8, memory_present=64 << 30)))
+    assert facts_of_node(document)["CPUs"] == 0.8 and facts_of_node(document)["memory"] == 64 << 30
+    limited = machine_document(
+        replace(made_up_machine(), facts=facts(memory_present=64 << 30, cgroup_memory_limit=2 << 30))
+    )
+    assert facts_of_node(limited)["CPUs"] == 2 and facts_of_node(limited)["memory"] == 2 << 30
+
+
+def test_messages_between_nodes_that_share_cpus_are_ignored() -> None:
+    given = fleet(random.Random(11), 4, 4, Planted(pair={("n1", "n3"): 0.01}))
+    assert named(given) == {("link", "n1 - n3")}
+    assert named(replace(given, not_apart=frozenset({("n3", "n1"), ("n2", "n4")}))) == set()

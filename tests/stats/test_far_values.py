@@ -95,3 +95,8 @@ def test_two_classes_are_those_on_either_side_of_a_gap() -> None:
     assert two_classes(values, 0.05) == tuple(range(0, 60, 3))
     assert two_classes([source.gauss(0.0, 0.01) for _ in range(60)], 0.05) == ()
     assert two_classes([0.0, 0.0, 0.0, 0.2, 0.2], 0.05) == ()
+
+
+def test_one_that_differs_among_many_equal_ones_is_far() -> None:
+    found, _ = far_values([[0.8 if k == 7 else 1.0] for k in range(1000)], 0.001, 0.05)
+    assert [one.index for one in found] == [7]

@@ -295,6 +295,9 @@ def screen(
         str | None,
         typer.Option("--budget", metavar="TIME", help="with --system: of the trial of a node (default: 60s)"),
     ] = None,
+    no_links: Annotated[
+        bool, typer.Option("--no-links", help="with --system: measure the nodes alone, no messages between them")
+    ] = False,
     margin: Annotated[
         str | None,
         typer.Option("--margin", metavar="PERCENT", help="nodes that differ by up to this are not named (default: 5%)"),
@@ -317,6 +320,7 @@ def screen(
         results=results,
         again=again,
         budget=budget,
+        with_links=not no_links,
         margin=margin,
         output=output,
         detail=detail,

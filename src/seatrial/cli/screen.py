@@ -29,6 +29,7 @@ def screen_command(
     results: Path = RESULTS,
     again: bool = False,
     budget: str | None = None,
+    with_links: bool = True,
     margin: str | None = None,
     output: Path | None = None,
     detail: Detail = Detail.USUAL,
@@ -43,6 +44,7 @@ def screen_command(
             results,
             targets,
             budget_s=BUDGET_S if budget is None else parse_seconds(budget),
+            with_links=with_links,
             again=again,
             site=site,
             margin=share,
@@ -50,7 +52,7 @@ def screen_command(
         )
         folders = [str(results)]
     else:
-        _refuse_measuring(sources, system, is_asked=bool(targets) or again or budget is not None)
+        _refuse_measuring(sources, system, is_asked=bool(targets) or again or budget is not None or not with_links)
         folders, dumps = _parted(sources)
         found = screen(folders, fabric_of(dumps), share)
     if output is not None:

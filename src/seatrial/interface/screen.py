@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,12 +27,14 @@ def screen(
     margin: float = MARGIN,
     *,
     switch_of: Mapping[str, str] | None = None,
+    not_apart: Iterable[tuple[str, str]] = (),
     missing: Sequence[str] = (),
 ) -> Screen:
     """The odd nodes, devices, links and switches in results of one cluster; nothing is measured.
 
     `folders` are results folders, of all nodes or of one node each; `fabric` tells which nodes share a switch.
-    `switch_of` does so without a fabric. `missing` says what could not be measured.
+    `switch_of` does so without a fabric; messages between nodes of `not_apart`, which share CPUs, are ignored.
+    `missing` says what could not be measured.
     `margin`: nodes that differ from the others by less than this share are not named. Raises UsageError for a folder
     that is missing, and if there are results of fewer than two nodes.
     """
@@ -48,7 +50,7 @@ def screen(
             f"{found} cannot be screened: there is nothing to compare it with",
             f"measure at least {FEWEST_NODES} nodes into the same folder, or give --from for the folder of each",
         )
-    answer = screen_cluster(given, margin)
+    answer = screen_cluster(replace(given, not_apart=frozenset(not_apart)), margin)
     return replace(answer, not_screened=(*missing, *answer.not_screened))
 
 

@@ -6,24 +6,31 @@ Each part is a command of `run --system`, so an interrupted screen goes on where
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
+from seatrial.analysis.results import machines_of
 from seatrial.batch.slurm_nodes import nodes_command, read_nodes, read_topology, topology_command
 from seatrial.benchmarks import benchmark_of
-from seatrial.errors import SeatrialError, UsageError
+from seatrial.errors import UsageError
+from seatrial.interface.folder import contents_in
 from seatrial.interface.screen import screen
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import CLUSTER, Where
 from seatrial.launch.queue import Queue, QueueError
+from seatrial.model.machine import Machine
 from seatrial.model.role import Role
 from seatrial.model.screen import MARGIN, Screen
 from seatrial.model.spelling import count
+from seatrial.model.unlike_nodes import unlike
 
 TRIAL = (Role.FMA_RATE, Role.MEMORY_BANDWIDTH, Role.LOAD_LATENCY, Role.FILE_RATE)
 """What is measured on every node."""
 BUDGET_S = 60.0
 """For the trial of one node."""
+LINKS_BUDGET_S = 120.0
+"""For messages between nodes, at least."""
 _FEWEST_FOR_LINKS = 3
 
 Tell = Callable[[str], None]
@@ -35,6 +42,7 @@ def screen_system(
     targets: Sequence[str] = (),
     *,
     budget_s: float = BUDGET_S,
+    with_links: bool = True,
     again: bool = False,
     site: Path | None = None,
     margin: float = MARGIN,
@@ -42,8 +50,9 @@ def screen_system(
 ) -> Screen:
     """Measure every node of a partition that is up, and the links between them; then screen all of it.
 
-    `targets` are the benchmarks of the trial. Nodes of our own cluster may share CPUs: each is measured alone. Raises
-    UsageError, QueueError, StoreError; KeyboardInterrupt passes through: the jobs go on, and so does the same command.
+    `targets` are the benchmarks of the trial; without `with_links`, no messages are measured. Nodes of our own cluster
+    may share CPUs: each is measured alone. Raises UsageError, QueueError, StoreError; KeyboardInterrupt passes through:
+    the jobs go on, and so does the same command.
     """
     if where.batch.name != "slurm":
         raise UsageError(
@@ -64,7 +73,7 @@ def screen_system(
             names,
             settings,
             results,
-            budget_s=None if settings else budget_s,
+            budget_s=max(budget_s, LINKS_BUDGET_S) if settings else budget_s,
             again=again,
             site=site,
             detach=detach,
@@ -79,13 +88,45 @@ def screen_system(
     for at in alone:
         sent = run(at, trial, {}, detach=False)
         missing += [f"{at.node}: {outcome.reason}" for outcome in sent.unfinished]
-    if len(nodes) >= _FEWEST_FOR_LINKS:
+    machines = {machine.name: machine for machine in machines_of(contents_in(results, may_be_empty=True)).values()}
+    linked, why_not = _like_nodes(machines, nodes) if with_links else ([], {})
+    missing += [f"link of {node}: {why}" for node, why in why_not.items()]
+    if len(linked) >= _FEWEST_FOR_LINKS:
+        at = Where(where.place, where.batch, where.text, ",".join(linked))
         try:
-            sent = run(where, [benchmark_of(Role.RANK_PAIRS)], {"nodes": len(nodes), "ranks": len(nodes)}, detach=False)
+            sent = run(at, [benchmark_of(Role.RANK_PAIRS)], {"nodes": len(linked), "ranks": len(linked)}, detach=False)
             missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
-        except SeatrialError as error:
+        except UsageError as error:
             missing.append(f"links between nodes: {error.message}")
-    return screen([results], margin=margin, switch_of=switch_of, missing=missing)
+    elif with_links:
+        fewest = f"fewer than {_FEWEST_FOR_LINKS} do not show which end is slow"
+        missing.append(f"links between nodes: {count(len(linked), 'like node')}, and {fewest}")
+    # Nodes of our own cluster are on one machine: those with a CPU in common wait for each other.
+    is_own = where.place.system.name == CLUSTER
+    not_apart = [
+        (a, b)
+        for a, b in combinations(sorted(machines) if is_own else (), 2)
+        if set(machines[a].allowed_cpus) & set(machines[b].allowed_cpus)
+    ]
+    return screen([results], margin=margin, switch_of=switch_of, not_apart=not_apart, missing=missing)
+
+
+def _like_nodes(machines: Mapping[str, Machine], nodes: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The largest group of nodes that are alike, in their order, and what the others have otherwise: a program with
+    ranks runs on like nodes only."""
+    groups: list[list[str]] = []
+    for node in nodes:
+        if node not in machines:
+            continue
+        group = next((own for own in groups if not unlike(machines[node], machines[own[0]])), None)
+        if group is None:
+            groups.append([node])
+        else:
+            group.append(node)
+    largest = max(groups, key=len, default=[])
+    others = [node for group in groups for node in group if group is not largest]
+    why_not = {node: ", ".join(unlike(machines[node], machines[largest[0]])) for node in others}
+    return largest, {**why_not, **{node: "its machine is not known" for node in nodes if node not in machines}}
 
 
 def _switches(queue: Queue, tell: Tell) -> dict[str, str]:

@@ -85,6 +85,7 @@ class HalfFigure:
 class ScreenInput:
     """All that a screen uses. `switch_of` has the leaf switch of each node whose switch is known.
 
+    `not_apart` are pairs of nodes that share CPUs: messages between them show the scheduler, not a link.
     `oversubscription` is the designed ratio of the bandwidth of a switch's nodes to that of its uplinks, if known.
     """
 
@@ -95,6 +96,7 @@ class ScreenInput:
     facts: Mapping[str, Mapping[str, FactValue]] = field(default_factory=dict)
     switch_of: Mapping[str, str] = field(default_factory=dict)
     oversubscription: float | None = None
+    not_apart: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

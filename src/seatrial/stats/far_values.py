@@ -31,15 +31,14 @@ FEWEST = 3
 FEW = 10
 MANY = 400
 
-_TAIL = 0.2
-"""The share of values on each side whose excesses are fitted."""
+_TAILS = ((400, 0.2, 0.95), (2000, 0.1, 0.99))
+"""(number of values, share of them on each side whose excesses are fitted, one-sided confidence of the bound of their
+shape), from there on. With more values, less of the tail is enough, and the bound must hold farther out: simulated."""
 _CENSORED = 0.05
 """The share of the largest excesses whose size is not used."""
+_FEWEST_EXCESSES = 10
 _SHAPES = 241
 _QUOTIENTS = 300
-_SHAPE_BOUNDS = ((400, 0.95), (2000, 0.99))
-"""(number of values, one-sided confidence of the bound of the shape of their tail from there on): simulated. The more
-values, the farther into the tail the bound must hold."""
 _LEAST_SPREAD = 1e-3
 _GAP = 4.0
 """A far value is at least so many times as far from the centre as any usual one: every spread has a farthest one."""
@@ -227,13 +226,15 @@ def _many(groups: Sequence[Sequence[float]], rate: float, margin: float) -> list
     shifts = middles - centre
     spread = max(1.4826 * float(np.median(np.abs(shifts))), _LEAST_SPREAD)
     far: list[FarValue] = []
+    _, tail, confidence = max(row for row in _TAILS if row[0] <= n)
     for sign in (1.0, -1.0):
         side = sign * shifts
-        threshold = float(np.quantile(side, 1.0 - _TAIL))
+        threshold = float(np.quantile(side, 1.0 - tail))
         excesses = np.sort(side[side > threshold] - threshold)
-        if len(excesses) < 10:
-            continue
-        shape, scale = tail_fit(excesses.tolist(), spread, max(pair for pair in _SHAPE_BOUNDS if pair[0] <= n)[1])
+        if len(excesses) < _FEWEST_EXCESSES:  # nearly all are equal
+            shape, scale = 0.0, spread
+        else:
+            shape, scale = tail_fit(excesses.tolist(), spread, confidence)
         candidates = np.flatnonzero(side > max(math.log1p(margin), threshold))
         share = len(excesses) / n
         for k in candidates[np.argsort(-side[candidates])].tolist():

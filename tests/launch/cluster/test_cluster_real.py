@@ -310,6 +310,25 @@ def test_a_job_is_cancelled_and_the_same_command_would_submit_another(cluster: U
     assert refused.returncode == 2 and "node-hours" in refused.stderr
 
 
+def test_a_screen_names_the_node_with_less_memory_and_a_quota(cluster: Up, tmp_path: Path) -> None:
+    """Each node that is up is measured in a job of its own."""
+    results, page = tmp_path / "results", tmp_path / "page.html"
+    command = (sys.executable, "-m", "seatrial", "screen", "cpu.peak", "--budget", "2s", "--no-links")
+    change = ("scontrol", "update", "nodename=n4")
+    assert cluster.on(*change, "state=drain", "reason=test").returncode == 0
+    done = cluster.on(*command, "--results", str(results), "-o", str(page), "--format", "json")
+    assert cluster.on(*change, "state=resume").returncode == 0
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    check(found, "screen-1")
+    places = [(node["name"], node["switch"]) for node in found["nodes"]]
+    assert places == [("n1", "leaf1"), ("n2", "leaf1"), ("n3", "leaf2")]
+    read = {(one["what"], one["figure"]) for one in found["odd"] if not one["benchmark"]}
+    assert read == {("n2", "memory"), ("n2", "CPUs")}
+    assert "n4: drain in Slurm" in found["not_screened"]
+    assert "What is odd" in page.read_text() and len(list(results.glob("jobs/2*"))) == 3
+
+
 def test_a_node_without_slurmd_is_named_and_goes_with_the_rest(cluster: Up) -> None:
     """The last test of this cluster, which it ends; some process still runs on a node then."""
     os.kill(cluster.state.processes["n2"]["slurmd"], signal.SIGKILL)

@@ -10,7 +10,7 @@ from seatrial.model.fact import FactValue
 _OF_THE_NODE = (
     *("product", "bios_version", "kernel", "kernel_build", "kernel_parameters", "mitigations", "os", "libc"),
     *("governor", "frequency_driver", "boost", "smt_active", "idle_driver", "clocksource", "hypervisor"),
-    *("thp_enabled", "thp_defrag", "numa_balancing", "page_size", "swap_total", "cgroup_cpu_limit", "ecc_mode"),
+    *("thp_enabled", "thp_defrag", "numa_balancing", "page_size", "swap_total", "ecc_mode"),
 )
 _OF_CPUS = ("model_name", "microcode", "stepping")
 _COUNTED = {
@@ -56,8 +56,11 @@ def facts_of_node(machine: Mapping[str, Any]) -> dict[str, FactValue]:
             _keep(found, f"{device['id']} {name.replace('_', ' ')}", device["facts"], name)
     allowed = machine.get("allowed_cpus")
     found |= counts
-    if isinstance(allowed, list) and allowed:
-        found["CPUs"] = len(allowed)
+    quota = _value(facts, "cgroup_cpu_limit")
+    usable = [len(allowed)] if isinstance(allowed, list) and allowed else []
+    if usable or "CPUs" in counts:
+        most: float = usable[0] if usable else counts["CPUs"]
+        found["CPUs"] = min(most, quota) if isinstance(quota, int | float) else most
     ends = {device["id"] for device in machine["devices"] if device["kind"] in _WITH_LINKS}
     for link in machine["links"]:
         if link["trained_Bps"] is not None and link["b"] in ends:

@@ -18,6 +18,7 @@ from seatrial.model.screen import (
     NodeClasses,
     Odd,
     OddKind,
+    PairFigure,
     Screen,
     ScreenInput,
 )
@@ -30,6 +31,7 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
 
     The false alarm rate is divided equally among all figures (Bonferroni), so it holds for the whole screen.
     """
+    given = replace(given, pairs=tuple(filter(None, (_apart(one, given.not_apart) for one in given.pairs))))
     tests = len(given.figures) + len(given.pairs) + len(given.halves)
     share = Share(FALSE_ALARM_RATE / max(1, tests), margin)
     odd: list[Odd] = []
@@ -66,6 +68,14 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
         false_alarm_rate=FALSE_ALARM_RATE,
         margin=margin,
     )
+
+
+def _apart(figure: PairFigure, not_apart: frozenset[tuple[str, str]]) -> PairFigure | None:
+    """The figure without pairs of nodes that share CPUs; None if there are no others."""
+    kept = [k for k, (a, b) in enumerate(figure.pairs) if (a, b) not in not_apart and (b, a) not in not_apart]
+    if not kept:
+        return None
+    return replace(figure, pairs=tuple(figure.pairs[k] for k in kept), values=tuple(figure.values[k] for k in kept))
 
 
 def _named_node(item: Item) -> tuple[OddKind, str, str]:
