@@ -19,6 +19,7 @@ from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import start_of
 from seatrial.environments.private_copy import origins
+from seatrial.environments.site import place_in_force
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
@@ -269,6 +270,8 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     noted["notes"] = with_compilation({**ready.program.added_notes(), **notes} if notes else {})
     if (files := file_system_of(_works_in(ready, claim))) is not None:
         noted["file_system"] = files
+    if (place := place_in_force()) is not None:
+        noted["system"] = f"{place.system.name}:{place.partition.name}"
     if program.hello is not None:
         hello = program.hello
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}

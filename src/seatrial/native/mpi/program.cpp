@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -158,6 +159,24 @@ void write_reason(std::string_view why) {
   watch_no_more();
 }
 
+// An error of MPI, which by default ends the program with nothing but the library's own message.
+void on_mpi_error(MPI_Comm* communicator, int* code, ...) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(*code, text, &length);
+  write_note("in_call", mpi_call());
+  write_reason(text);
+  std::fprintf(stderr, "%s\n", text);
+  MPI_Abort(*communicator, 1);
+}
+
+void report_mpi_errors() {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_create_errhandler(on_mpi_error, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Errhandler_free(&handler);
+}
+
 } // namespace
 
 CommonArguments::CommonArguments(Arguments& arguments)
@@ -171,6 +190,7 @@ Program::Program(std::string_view name, CommonArguments& arguments, int rank)
     : rank(rank), ranks(arguments.ranks), slice_s(arguments.slice_s), turns(arguments.turns),
       name_(name), record_(arguments.record, rank) {
   install_handlers(record_.descriptor());
+  report_mpi_errors();
 }
 
 void Program::hello() {
