@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from seatrial.analysis.experiment_figures import in_time
+from seatrial.analysis.experiment_figures import in_time, outcome_of
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.screening.node_facts import facts_of_node
@@ -16,10 +16,11 @@ from seatrial.model.benchmark import Benchmark
 from seatrial.model.fact import FactValue
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.host_list import expand_hosts
+from seatrial.model.link_counters import LINK_COUNTERS, CounterKind
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
 from seatrial.model.role import Role
-from seatrial.model.screen import HalfFigure, Item, ItemFigure, PairFigure, ScreenInput
+from seatrial.model.screen import HalfFigure, Item, ItemFigure, LinkCount, PairFigure, ScreenInput
 from seatrial.store.contents import Contents
 
 _DEVICE = "device"
@@ -61,6 +62,7 @@ def screen_input(
     nodes |= dict.fromkeys(node for figure in of_pairs for pair in figure.pairs for node in pair)
     nodes |= dict.fromkeys(facts)
     names = tuple(sorted(nodes, key=natural))
+    failed = tuple(dict.fromkeys(text for contents in folders for text in _failed(contents)))
     return ScreenInput(
         nodes=names,
         figures=made,
@@ -69,7 +71,39 @@ def screen_input(
         facts={node: facts[node] for node in names if node in facts},
         switch_of={node: switch_of[node] for node in names if node in switch_of},
         oversubscription=oversubscription,
+        failed=failed,
+        link_counts=_link_counts(folders),
     )
+
+
+def _link_counts(folders: Sequence[Contents]) -> tuple[LinkCount, ...]:
+    """What counters of links grew by in all repeats together, errors first. What is not known is left out."""
+    grew: dict[tuple[str, str, str], int] = {}
+    for contents in folders:
+        for records in contents.records.values():
+            for record in records:
+                hosts = _hosts(record)
+                for entry in record.seen.get("links") or ():
+                    node = entry.get("host") or (hosts[0] if len(set(hosts)) == 1 else None)
+                    if node is not None and entry["grew_by"] and entry["counter"] in LINK_COUNTERS:
+                        place = (str(node), str(entry["port"]), str(entry["counter"]))
+                        grew[place] = grew.get(place, 0) + int(entry["grew_by"])
+    order = {kind: place for place, kind in enumerate(CounterKind)}
+    found = [LinkCount(*place, by) for place, by in grew.items()]
+    return tuple(sorted(found, key=lambda one: (order[LINK_COUNTERS[one.counter].kind], -one.grew_by, one.node)))
+
+
+def _failed(contents: Contents) -> Iterator[str]:
+    """The experiments without a result, by the nodes that they ran on, and why."""
+    for key, experiment in contents.experiments.items():
+        records = contents.records[key]
+        outcome, _ = outcome_of(records)
+        if outcome.is_ok:
+            continue
+        hosts = {host for record in records for host in _hosts(record)}
+        where = f"{next(iter(hosts))}: " if len(hosts) == 1 else ""
+        why = f" ({outcome.reason})" if outcome.reason else ""
+        yield f"{where}{experiment.benchmark} was {outcome.state.value.replace('_', ' ')}{why}"
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
