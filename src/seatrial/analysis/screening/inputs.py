@@ -25,6 +25,7 @@ from seatrial.store.contents import Contents
 
 _DEVICE = "device"
 """The parameter that has the number of a GPU."""
+_MOST_NAMED = 4
 
 
 def screen_input(
@@ -62,7 +63,6 @@ def screen_input(
     nodes |= dict.fromkeys(node for figure in of_pairs for pair in figure.pairs for node in pair)
     nodes |= dict.fromkeys(facts)
     names = tuple(sorted(nodes, key=natural))
-    failed = tuple(dict.fromkeys(text for contents in folders for text in _failed(contents)))
     return ScreenInput(
         nodes=names,
         figures=made,
@@ -71,7 +71,7 @@ def screen_input(
         facts={node: facts[node] for node in names if node in facts},
         switch_of={node: switch_of[node] for node in names if node in switch_of},
         oversubscription=oversubscription,
-        failed=failed,
+        failed=_failed(folders),
         link_counts=_link_counts(folders),
     )
 
@@ -93,17 +93,31 @@ def _link_counts(folders: Sequence[Contents]) -> tuple[LinkCount, ...]:
     return tuple(sorted(found, key=lambda one: (order[LINK_COUNTERS[one.counter].kind], -one.grew_by, one.node)))
 
 
-def _failed(contents: Contents) -> Iterator[str]:
-    """The experiments without a result, by the nodes that they ran on, and why."""
-    for key, experiment in contents.experiments.items():
-        records = contents.records[key]
-        outcome, _ = outcome_of(records)
-        if outcome.is_ok:
-            continue
-        hosts = {host for record in records for host in _hosts(record)}
-        where = f"{next(iter(hosts))}: " if len(hosts) == 1 else ""
-        why = f" ({outcome.reason})" if outcome.reason else ""
-        yield f"{where}{experiment.benchmark} was {outcome.state.value.replace('_', ' ')}{why}"
+def _failed(folders: Sequence[Contents]) -> tuple[str, ...]:
+    """The benchmarks that gave no result on some nodes, and why; of nodes that failed alike, the first are named."""
+    done: set[str] = set()
+    failed: dict[tuple[str, str], dict[str, tuple[frozenset[str], str]]] = {}
+    for contents in folders:
+        for key, experiment in contents.experiments.items():
+            records = contents.records[key]
+            outcome, _ = outcome_of(records)
+            hosts = frozenset(host for record in records for host in _hosts(record))
+            same = _key(experiment.benchmark, experiment.parameters, sorted(hosts))
+            if outcome.is_ok:
+                done.add(same)
+            else:
+                kind = (experiment.benchmark, outcome.state.value.replace("_", " "))
+                failed.setdefault(kind, {})[same] = (hosts, outcome.reason)
+    found = []
+    for (benchmark, state), each in failed.items():
+        left = [own for same, own in each.items() if same not in done]
+        if left:
+            hosts = sorted({host for own, _ in left for host in own}, key=natural)
+            more = f" and {len(hosts) - _MOST_NAMED} more" if len(hosts) > _MOST_NAMED else ""
+            where = f" on {', '.join(hosts[:_MOST_NAMED])}{more}" if hosts else ""
+            reason = f": {left[0][1]}" if left[0][1] else ""
+            found.append(f"{benchmark} {state}{where}{reason}")
+    return tuple(found)
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

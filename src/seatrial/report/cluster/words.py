@@ -29,7 +29,8 @@ def headline(found: Screen) -> str:
     if all(any(text.startswith(name) for text in found.not_screened) for name in names):
         return f"Too little was measured to screen {of}"
     if found.not_screened:
-        return f"Nothing is odd in what was screened of {of}, but {count(len(found.not_screened), 'part')} could not be"
+        parts = count(len(found.not_screened), "part")
+        return f"Nothing odd was found in {of}, but {parts} of the screen could not be done"
     return f"Nothing is odd in {of}"
 
 
