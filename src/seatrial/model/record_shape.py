@@ -50,8 +50,10 @@ class UsedJson(TypedDict):
 
 
 class LinkCounterJson(TypedDict):
-    """A counter of a network link that grew during a repeat; `grew_by` is null if its growth is unknown."""
+    """A counter of a network link that grew during a repeat; `grew_by` is null if its growth is unknown, `host` is its
+    node if there were several."""
 
+    host: NotRequired[str]
     port: str
     counter: str
     kind: str

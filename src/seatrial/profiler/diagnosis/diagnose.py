@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
-_LEAST_WAITING = 0.1
+_LEAST_WAITING = 0.08
 """Nor is less waiting for other ranks: as much comes and goes by itself."""
 _LEAST_STARTUP = 0.2
 _MOST = 0.5
