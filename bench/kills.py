@@ -37,6 +37,7 @@ from typing import Any
 
 from common import live_machine, provenance, ready, today, write
 
+from seatrial.engine.lock_file import HOST
 from seatrial.launch.cluster.groups import Groups, join
 from seatrial.launch.cluster.home import FOLDER, Home
 from seatrial.launch.cluster.namespaces import entering
@@ -48,7 +49,7 @@ from seatrial.processes.detached import start_detached
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.jobs import JobFolder
 
-HOME = Path("/run/seatrial-kills")
+HOME = Path(os.environ.get(FOLDER, "/run/seatrial-kills"))
 STUDY = """study: kills
 question: Is every point measured once, whatever is killed?
 benchmarks:
@@ -124,7 +125,8 @@ class Cluster:
 
 
 def _variables() -> dict[str, str]:
-    return {**os.environ, FOLDER: str(HOME)}
+    """The jobs only sleep: they hold a lock of their own, and wait for no other measurement on this machine."""
+    return {**os.environ, FOLDER: str(HOME), HOST: "seatrial-kills"}
 
 
 @contextmanager
