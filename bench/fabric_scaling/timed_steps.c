@@ -1,9 +1,11 @@
-/* A program with real messages and timed waits in place of its computing: two cores can then stand for several nodes.
+/* A program with real messages and timed waits in place of its computing: two cores can then stand
+   for several nodes.
 
    timed_steps --compute SECONDS --halo BYTES --steps N
 
-   Each step waits for SECONDS / ranks (strong scaling), exchanges BYTES with both neighbours of a ring, and sums one
-   number over all ranks. Nothing polls without a pause, so ranks that share a core do not slow each other down. */
+   Each step waits for SECONDS / ranks (strong scaling), exchanges BYTES with both neighbours of a
+   ring, and sums one number over all ranks. Nothing polls without a pause, so ranks that share a
+   core do not slow each other down. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@ static void pause_s(double seconds) {
   }
 }
 
-static void finish(int count, MPI_Request *requests) {
+static void finish(int count, MPI_Request* requests) {
   int done = 0;
   for (;;) {
     MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
@@ -34,7 +36,7 @@ static void meet(void) {
 
 /* What has passed the links of this node, both directions, in bytes: proc(5), /proc/net/dev. */
 static double on_links(void) {
-  FILE *file = fopen("/proc/net/dev", "r");
+  FILE* file = fopen("/proc/net/dev", "r");
   char line[512];
   double sum = 0;
   if (file == NULL)
@@ -42,7 +44,7 @@ static double on_links(void) {
   while (fgets(line, sizeof line, file) != NULL) {
     char name[64];
     unsigned long long in, out;
-    char *colon = strchr(line, ':');
+    char* colon = strchr(line, ':');
     if (colon == NULL)
       continue;
     *colon = '\0';
@@ -54,7 +56,7 @@ static double on_links(void) {
   return sum;
 }
 
-static double step(double compute_s, int halo, char *buffers, int rank, int ranks) {
+static double step(double compute_s, int halo, char* buffers, int rank, int ranks) {
   double mine = 1, all = 0;
   MPI_Request requests[4];
   const int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
@@ -71,7 +73,7 @@ static double step(double compute_s, int halo, char *buffers, int rank, int rank
   return all;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   double compute_s = 0, sum = 0;
   int halo = 0, steps = 0, rank, ranks;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -85,7 +87,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  char *buffers = calloc(4, (size_t)halo);
+  char* buffers = calloc(4, (size_t)halo);
   if (buffers == NULL || halo <= 0 || steps <= 0)
     MPI_Abort(MPI_COMM_WORLD, 2);
   step(0, halo, buffers, rank, ranks); /* connects the ranks */
@@ -103,7 +105,8 @@ int main(int argc, char **argv) {
   MPI_Reduce(&counted, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   MPI_Reduce(&step_s, &slowest_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   if (rank == 0) {
-    const double payload = ranks > 1 ? 4.0 * halo * steps : 0; /* two messages sent and two received in a step */
+    const double payload =
+        ranks > 1 ? 4.0 * halo * steps : 0; /* two messages sent and two received in a step */
     printf("step = %.9f s\n", slowest_s);
     printf("payload of a node = %.0f B\n", payload);
     printf("links: %.6f to %.6f times the payload\n", payload > 0 ? least / payload : 1.0,

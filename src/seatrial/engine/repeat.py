@@ -32,6 +32,7 @@ from seatrial.model.secrets import secrets_in, without_secrets
 from seatrial.probes.around import Around, look_around, seen_around
 from seatrial.probes.file_systems import file_system_of
 from seatrial.probes.kernel_log import KernelLog, kernel_log
+from seatrial.probes.link_counters import links_of_nodes
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
@@ -267,6 +268,8 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
     notes = dict(program.notes)
     noted |= _looks(notes.pop("looks", None))
+    if (links := links_of_nodes(notes.pop("links", None))) is not None:
+        noted["links"] = links  # of every node, in place of those of this one
     noted["notes"] = with_compilation({**ready.program.added_notes(), **notes} if notes else {})
     if (files := file_system_of(_works_in(ready, claim))) is not None:
         noted["file_system"] = files

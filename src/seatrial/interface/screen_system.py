@@ -6,6 +6,7 @@ Each part is a command of `run --system`, so an interrupted screen goes on where
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -16,6 +17,7 @@ from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.interface.folder import contents_in
 from seatrial.interface.screen import screen
+from seatrial.interface.settings import Settings
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import CLUSTER, Where
 from seatrial.launch.queue import Queue, QueueError
@@ -67,7 +69,7 @@ def screen_system(
     trial = tuple(targets) or tuple(benchmark_of(role) for role in TRIAL)
     alone = [Where(where.place, where.batch, where.text, node) for node in nodes]
 
-    def run(at: Where, names: Sequence[str], settings: dict[str, int], *, detach: bool) -> Sent:
+    def run(at: Where, names: Sequence[str], settings: Settings, *, detach: bool) -> Sent:
         return run_in_jobs(
             at,
             names,
@@ -93,11 +95,13 @@ def screen_system(
     missing += [f"link of {node}: {why}" for node, why in why_not.items()]
     if len(linked) >= _FEWEST_FOR_LINKS:
         at = Where(where.place, where.batch, where.text, ",".join(linked))
-        try:
-            sent = run(at, [benchmark_of(Role.RANK_PAIRS)], {"nodes": len(linked), "ranks": len(linked)}, detach=False)
-            missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
-        except UsageError as error:
-            missing.append(f"links between nodes: {error.message}")
+        for loaded in ({}, {"at_once": "all"}) if _has_shared_uplinks(linked, switch_of) else ({},):
+            settings: Settings = {"nodes": len(linked), "ranks": len(linked), **loaded}
+            try:
+                sent = run(at, [benchmark_of(Role.RANK_PAIRS)], settings, detach=False)
+                missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
+            except UsageError as error:
+                missing.append(f"links between nodes: {error.message}")
     elif with_links:
         fewest = f"fewer than {_FEWEST_FOR_LINKS} do not show which end is slow"
         missing.append(f"links between nodes: {count(len(linked), 'like node')}, and {fewest}")
@@ -109,6 +113,12 @@ def screen_system(
         if set(machines[a].allowed_cpus) & set(machines[b].allowed_cpus)
     ]
     return screen([results], margin=margin, switch_of=switch_of, not_apart=not_apart, missing=missing)
+
+
+def _has_shared_uplinks(nodes: Sequence[str], switch_of: Mapping[str, str]) -> bool:
+    """Whether nodes share uplinks: then pairs are also measured all at once. Many nodes always are."""
+    members = Counter(switch_of[node] for node in nodes if node in switch_of)
+    return len(members) > 1 and max(members.values()) > 1
 
 
 def _like_nodes(machines: Mapping[str, Machine], nodes: Sequence[str]) -> tuple[list[str], dict[str, str]]:
