@@ -103,21 +103,21 @@ def stream(program: Path, node: str) -> Reading:
     on_other = ["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={node}", "--cpu-bind=none"]
     with subprocess.Popen([*on_other, str(program), "-s", "-1"], stdout=subprocess.DEVNULL) as server:
         try:
-            done = _client([str(program), "-c", node, "-t", str(_STREAM_S), "-J"])
+            return _client([str(program), "-c", node, "-t", str(_STREAM_S), "-J"])
         finally:
             server.terminate()
-    return Reading(float(json.loads(done)["end"]["sum_received"]["bits_per_second"]) / 8)
 
 
-def _client(command: Sequence[str]) -> bytes:
-    """What the client prints; the server takes a moment to start."""
+def _client(command: Sequence[str]) -> Reading:
+    """What the client measures; the server takes a moment to start."""
     until = time.monotonic() + 20.0
     while True:
         done = subprocess.run(command, capture_output=True, timeout=60.0, check=False)
-        if done.returncode == 0:
-            return done.stdout
-        if time.monotonic() > until:
-            raise FailedError(done.stdout.decode("utf-8", "replace")[-300:])
+        try:
+            return Reading(float(json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]) / 8)
+        except (ValueError, KeyError):
+            if time.monotonic() > until:
+                raise FailedError(f"iperf3: {done.stdout.decode('utf-8', 'replace')[-300:]}") from None
         time.sleep(0.2)
 
 

@@ -164,7 +164,8 @@ void on_mpi_error(MPI_Comm* communicator, int* code, ...) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(*code, text, &length);
-  write_note("in_call", mpi_call());
+  if (const auto call = mpi_call(); !call.empty()) // a library may have left its function already
+    write_note("in_call", call);
   write_reason(text);
   std::fprintf(stderr, "%s\n", text);
   MPI_Abort(*communicator, 1);
