@@ -89,6 +89,16 @@ CALLS = (
         source=MESSAGES,
         words=("rank 1", "MPI_Recv"),
     ),
+    Planted(
+        "MPI_Test between small pieces of work", "asking", planted("polling"), source=MESSAGES, words=("MPI_Test",)
+    ),
+    Planted(
+        "a sum of one number after each piece of work",
+        "dot-products",
+        planted("message-rate", "latency"),
+        source=MESSAGES,
+        words=("MPI_Allreduce",),
+    ),
     Planted("a communicator for each step", "communicators", planted("communicators")),
     Planted("MPI-IO of 32 B", "tiny-accesses", planted("mpi-io"), source=FILES),
     Planted(
@@ -134,6 +144,13 @@ WAITING = (
     ),
     Planted("an uneven load before MPI_Win_fence", "uneven-fence", planted("imbalance"), source=MESSAGES),
     Planted("work under a lock of a window", "locked", planted("window-wait"), source=MESSAGES),
+    Planted("a counter in a window of a rank that computes", "counter", planted("window-wait"), source=MESSAGES),
+    Planted(
+        "a receiver that is late for large messages",
+        "late-for-large",
+        planted("late-receiver", "imbalance"),
+        source=MESSAGES,
+    ),
 )
 OUTSIDE = (
     Planted(
@@ -153,6 +170,13 @@ OUTSIDE = (
     Planted(
         "rank 0 runs another program",
         "child",
+        planted("blocked-rank", "blocked"),
+        source=FILES,
+        words=("child processes",),
+    ),
+    Planted(
+        "rank 0 reads what another program writes",
+        "child-pipe",
         planted("blocked-rank", "blocked"),
         source=FILES,
         words=("child processes",),
@@ -222,6 +246,7 @@ CONTROLS = (
     Planted("even work in memory", "memory-bound"),
     Planted("an even halo exchange", "even-halo", source=MESSAGES),
     Planted("messages on their way while ranks compute", "overlap", source=MESSAGES),
+    Planted("MPI_Test after each 0.1 ms of work", "asking-rarely", source=MESSAGES),
     Planted("synchronous sends whose receivers are there", "even-ssend", source=MESSAGES),
     Planted("a thread writes while ranks compute", "overlapped", source=FILES),
     Planted("a line of a log in each step", "logging", source=FILES),

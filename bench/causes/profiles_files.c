@@ -138,6 +138,19 @@ static void child(long step) {
   sum();
 }
 
+/* Rank 0 waits for a filter, whose output it reads through a pipe. */
+static void child_pipe(long step) {
+  (void)step;
+  if (rank == 0) {
+    char line[64];
+    FILE* const filter = popen("sleep 0.01; echo 1", "r");
+    if (filter == NULL || fgets(line, sizeof line, filter) == NULL || pclose(filter) != 0)
+      exit(3);
+  }
+  compute(1e-3);
+  sum();
+}
+
 static void all_sleep(long step) {
   (void)step;
   compute(1e-3);
@@ -242,6 +255,7 @@ static const struct cause causes[] = {
     {"compressed", compressed, NULL},
     {"buffered-serial", buffered_serial, NULL},
     {"child", child, NULL},
+    {"child-pipe", child_pipe, NULL},
     {"all-sleep", all_sleep, NULL},
     {"io-and-late-sender", io_and_late_sender, NULL},
     {"overlapped", overlapped, NULL},

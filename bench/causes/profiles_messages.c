@@ -271,6 +271,79 @@ static void locked(long step) {
   MPI_Win_unlock(0, window);
 }
 
+/* Tasks are numbered by a counter in a window of rank 0, which calls MPI between its own only. */
+static void counter(long step) {
+  (void)step;
+  long one = 1, task;
+  open_window();
+  for (int i = 0; i < 20; i++) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+    MPI_Fetch_and_op(&one, &task, MPI_LONG, 0, 0, MPI_SUM, window);
+    MPI_Win_unlock(0, window);
+    compute(rank == 0 ? 2e-3 : 0.2e-3);
+  }
+}
+
+/* A request of another program that may come is tested between small pieces of work; it comes when
+ * all is done. */
+static MPI_Request steering = MPI_REQUEST_NULL;
+static void asking(long step) {
+  const int other = other_of_pair();
+  if (steering == MPI_REQUEST_NULL)
+    MPI_Irecv(buffer, 64, MPI_CHAR, other, 1, MPI_COMM_WORLD, &steering);
+  for (int i = 0; i < 40000; i++) {
+    int is_done = 0;
+    chain(20);
+    MPI_Test(&steering, &is_done, MPI_STATUS_IGNORE);
+  }
+  if (step % 10 == 9)
+    sum();
+}
+
+/* The same, after every 0.1 ms of work. */
+static void asking_rarely(long step) {
+  const int other = other_of_pair();
+  if (steering == MPI_REQUEST_NULL)
+    MPI_Irecv(buffer, 64, MPI_CHAR, other, 1, MPI_COMM_WORLD, &steering);
+  for (int i = 0; i < 40; i++) {
+    int is_done = 0;
+    compute(1e-4);
+    MPI_Test(&steering, &is_done, MPI_STATUS_IGNORE);
+  }
+  if (step % 10 == 9)
+    sum();
+}
+
+static void steer(void) {
+  if (steering == MPI_REQUEST_NULL)
+    return;
+  MPI_Cancel(&steering);
+  MPI_Wait(&steering, MPI_STATUS_IGNORE);
+}
+
+/* Sums of single numbers, as in the dot products of a solver. */
+static void dot_products(long step) {
+  (void)step;
+  for (int i = 0; i < 500; i++) {
+    chain(400);
+    sum();
+  }
+}
+
+/* Large messages whose receiver always comes a little late. */
+static void late_for_large(long step) {
+  (void)step;
+  if (rank == 0) {
+    compute(1e-3);
+    send(4 << 20, 1);
+  } else if (rank == 1) {
+    compute(5e-3);
+    receive(4 << 20, 0);
+  }
+  if (step % 10 == 9)
+    sum();
+}
+
 static void uneven_fence(long step) {
   (void)step;
   char byte = 1;
@@ -312,6 +385,11 @@ static const struct cause causes[] = {
     {"unexpected", unexpected, NULL},
     {"held-sender", held_sender, NULL},
     {"locked", locked, close_window},
+    {"counter", counter, close_window},
+    {"asking", asking, steer},
+    {"asking-rarely", asking_rarely, steer},
+    {"dot-products", dot_products, NULL},
+    {"late-for-large", late_for_large, NULL},
     {"uneven-fence", uneven_fence, close_window},
     {"even-ssend", even_ssend, NULL},
 };

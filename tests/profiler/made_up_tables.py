@@ -36,6 +36,8 @@ NAMES = (
     "MPI_Comm_split",
     "MPI_File_write_at",
     "MPI_Op_create",
+    "MPI_Test",
+    "MPI_Win_unlock",
 )
 RATE = 1e9
 """Ticks a second of the made-up clock: a tick is a nanosecond."""
@@ -52,7 +54,7 @@ def size_bin(size: int) -> int:
 @dataclass(frozen=True)
 class Call:
     """`count` calls of one kind. `mean_s` and `least_s` are of one; every message has `size` bytes. `part`: 1 waiting,
-    2 transfer of calls that stand in a row of their own."""
+    2 transfer of calls that stand in a row of their own. `apart`: those of them with other work before."""
 
     name: str
     count: int = 1
@@ -62,13 +64,14 @@ class Call:
     site: int = 0
     comm: int = 1
     part: int = 0
+    apart: int = 0
 
     def row(self) -> tuple[int, ...]:
         ticks = round(self.count * self.mean_s * RATE)
         least = round((self.mean_s if self.least_s is None else self.least_s) * RATE)
         call = NAMES.index(self.name) + 1
         key = (call, self.comm, self.part, size_bin(self.size), self.site)
-        return (*key, self.count, self.count * self.size, ticks, least, ticks, 0)
+        return (*key, self.count, self.count * self.size, ticks, least, ticks, self.apart)
 
 
 @dataclass(frozen=True)

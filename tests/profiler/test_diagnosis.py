@@ -260,3 +260,52 @@ def test_the_reference_of_a_call() -> None:
     assert ON_ONE_HOST.most_s("MPI_Allreduce", 8, 1024) == pytest.approx(20 * 4.008e-6, rel=0.01)
     assert ON_ONE_HOST.most_s("MPI_Alltoall", 1 << 20, 4) > ON_ONE_HOST.most_s("MPI_Recv", 1 << 20, 4)
     assert BETWEEN_HOSTS.most_s("MPI_Allgather", 1 << 20, 16) > 15 * BETWEEN_HOSTS.most_s("MPI_Recv", 1 << 19, 2)
+
+
+def test_asking_between_pieces_of_work_is_no_waiting() -> None:
+    """Ten million tests of one request, of 0.3 µs each: at once after another, or with work between."""
+
+    def tests(apart: int) -> Diagnosis:
+        calls = [Call("MPI_Irecv", 1, 64, 1e-6), Call("MPI_Test", 10_000_000, 0, 3e-7, 2e-7, apart=apart)]
+        return first(*(rank(n, 2, calls) for n in range(2)))
+
+    assert tests(0).cause is Cause.LATE_SENDER
+    asking = tests(9_000_000)
+    assert asking.cause is Cause.POLLING and asking.call == "MPI_Test" and asking.share == pytest.approx(0.3)
+
+
+def test_what_a_late_receiver_takes_bounds_what_its_sender_needs() -> None:
+    """Every send waits for its receiver, also the shortest; the receiver takes the data in 1 ms."""
+    size = 4 << 20
+    sends = [Call("MPI_Send", 300, size, 8e-3, 4.1e-3)]
+
+    def judged(receive_s: float) -> Diagnosis:
+        return first(rank(0, 2, sends), rank(1, 2, [Call("MPI_Recv", 300, size, receive_s)]))
+
+    late = judged(1e-3)
+    assert late.cause in (Cause.LATE_RECEIVER, Cause.IMBALANCE) and late.share > 0.05
+    assert judged(4e-3).cause is Cause.TRANSFER, "the receiver takes as long: that is the transfer"
+
+
+def test_many_short_waits_are_no_late_ranks() -> None:
+    """A million sums that differ by half a microsecond, and ten thousand that differ by 50."""
+    often = [Call("MPI_Allreduce", 1_000_000, 8, 1.1e-6, 5e-7)]
+    assert first(*(rank(n, 2, often) for n in range(2))).cause is Cause.LATENCY
+    late = [Call("MPI_Allreduce", 20_000, 8, 55e-6, 5e-7)]
+    assert first(*(rank(n, 2, late) for n in range(2))).cause is Cause.LATE_AT_COLLECTIVE
+
+
+def test_startup_comes_after_what_the_program_does() -> None:
+    calls = [Call("MPI_Init", 1, 0, 4.0, 4.0), *REDUCE]
+    causes = [one.cause for one in profile(*(rank(n, 2, calls) for n in range(2))).diagnoses]
+    assert causes == [Cause.LATE_AT_COLLECTIVE, Cause.STARTUP]
+    short = [Call("MPI_Init", 1, 0, 0.8, 0.8)]
+    assert first(*(rank(n, 2, short) for n in range(2))).cause is Cause.COMPUTATION, "every run has a little"
+
+
+def test_access_to_a_window_needs_no_rank_to_come() -> None:
+    """Rank 0 has more to do, but that is not why rank 1 waits for its window."""
+    found = first(
+        rank(0, 2, [Call("MPI_Win_unlock", 100, 0, 1e-5)]), rank(1, 2, [Call("MPI_Win_unlock", 100, 0, 5e-2, 1e-5)])
+    )
+    assert found.cause is Cause.WINDOW_WAIT and found.share == pytest.approx(0.25, abs=0.01)

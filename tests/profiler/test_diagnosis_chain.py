@@ -71,7 +71,7 @@ def test_a_late_receiver_and_what_follows_from_it() -> None:
     made = with_lines(profile(rank(0, 2, held, peers=sent[0]), rank(1, 2, late, peers=sent[1])))
     found = made.diagnoses[0]
     assert found.cause is Cause.LATE_RECEIVER and found.rank == 1 and found.then_rank == 0
-    assert named(made, Cause.LATE_AT_COLLECTIVE) is None and found.share == pytest.approx(0.36, abs=0.03)
+    assert named(made, Cause.LATE_AT_COLLECTIVE) is None and found.share == pytest.approx(0.396, abs=0.005)
     said = sentence(found)
     assert said.startswith("Rank 1 on node1 receives messages late")
     assert line_of(made, "MPI_Recv") in said and line_of(made, "MPI_Allreduce") in said
@@ -154,7 +154,7 @@ def test_a_little_startup_comes_after_other_causes() -> None:
     assert [one.cause for one in short.diagnoses] == [Cause.LATE_AT_COLLECTIVE, Cause.STARTUP]
     assert "note: MPI startup and shutdown take 9.0 % of the time" in profile_text(short)
     alone = profile(*(rank(n, 2, less) for n in range(2)))
-    assert [one.cause for one in alone.diagnoses] == [Cause.STARTUP]
+    assert [one.cause for one in alone.diagnoses] == [Cause.COMPUTATION]
 
 
 def test_time_in_calls_on_files_is_no_computing_where_a_rank_waits_for_a_cpu() -> None:

@@ -184,11 +184,13 @@ def test_functions_that_are_called_instead_of_waiting() -> None:
     """More than three times as often as requests are started, or messages received."""
     names = ("MPI_Test", "MPI_Irecv", "MPI_Iprobe", "MPI_Recv")
 
-    def polling(*counts: int) -> frozenset[int]:
-        return polling_calls(np.arange(1, len(counts) + 1), np.array(counts), names)
+    def polling(*counts: int, apart: int = 0) -> frozenset[int]:
+        worked = np.array([apart] + [0] * (len(counts) - 1))
+        return polling_calls(np.arange(1, len(counts) + 1), np.array(counts), worked, names)
 
     assert polling(10_000, 10, 30, 10) == {1} and polling(30, 10, 61, 10) == {3}
     assert polling(30, 10, 60, 10) == frozenset()
+    assert polling(10_000, 10, apart=5000) == {1} and polling(10_000, 10, apart=5001) == frozenset(), "it works between"
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_every_wrapper_is_in_the_text_with_its_number() -> None:
     text = "".join(wrapper_texts().values())
     exported = Counter(re.findall(r"^SEATRIAL_EXPORT word (\w+)\([^)]*\) {", text, re.MULTILINE))
     unnamed = Counter(re.findall(r"^word seatrial_unnamed_(\w+)\([^)]*\) {", text, re.MULTILINE))
-    numbers = set(re.findall(r"seatrial_leave(?:_sized)?(?:_slowly)?\((\d+),", text))
+    numbers = set(re.findall(r"seatrial_leave(?:_sized|_asking)?(?:_slowly)?\((\d+),", text))
     numbers.update(re.findall(r"SEATRIAL_SITE, (\d+), \w+\);", text))
     for number, function in wrapped():
         names = (function.name, f"P{function.name}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from seatrial.analysis.match import Match, Measured, Sequential
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.host_list import by_number
 from seatrial.model.parameter import Params, Value
+from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
 from seatrial.store.contents import Contents
 
@@ -32,8 +34,13 @@ def blocks_of(contents: Contents, experiment: str) -> dict[int, str]:
 
 def hosts_of(contents: Contents, experiment: str) -> tuple[str, ...]:
     """The hosts that an experiment was measured on, sorted."""
-    records = contents.records.get(experiment, ())
-    return tuple(sorted({str(host) for record in records if (host := record.seen.get("host"))}))
+    return hosts_of_records(contents.records.get(experiment, ()))
+
+
+def hosts_of_records(records: Iterable[RepeatRecord]) -> tuple[str, ...]:
+    """The hosts of all ranks and programs, sorted."""
+    found = {str(host) for record in records for host in record.seen.get("hosts") or [record.seen.get("host")] if host}
+    return tuple(sorted(found, key=by_number))
 
 
 def matches(

@@ -8,6 +8,7 @@ from typing import Any
 
 from seatrial.analysis.ceilings import with_ceilings
 from seatrial.analysis.experiment_figures import Repeats, figures_of, outcome_of
+from seatrial.analysis.measured import hosts_of_records
 from seatrial.analysis.pairs import screened_pairs
 from seatrial.analysis.stated import stated_figures
 from seatrial.benchmarks import registry
@@ -197,7 +198,15 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
             found = repeats.figures()
             screening = screened_pairs(benchmark, experiment, machines[experiment.machine], records)
     return ExperimentResult(
-        key, experiment, _question(experiment), outcome, found, reused=True, notes=notes, screening=screening
+        key,
+        experiment,
+        _question(experiment),
+        outcome,
+        found,
+        reused=True,
+        notes=notes,
+        screening=screening,
+        hosts=hosts_of_records(records),
     )
 
 

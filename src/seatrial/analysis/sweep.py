@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.parameter import Value
-from seatrial.model.study import ENVIRONMENT_PREFIX
+from seatrial.model.study import is_of_environment
 
 _UNSET = "unset"
 
@@ -77,7 +77,7 @@ def _points(results: Iterable[ExperimentResult], benchmark: str, name: str, give
         axes = given.get(result.id, {}).items()
         settings = {
             **result.experiment.parameters,
-            **{axis: _UNSET if value is None else value for axis, value in axes if axis.startswith(ENVIRONMENT_PREFIX)},
+            **{axis: _UNSET if value is None else value for axis, value in axes if is_of_environment(axis)},
         }
         own = [figure for figure in result.figures if figure.name == name]
         points += [SweepPoint(result, figure, {**settings, **figure.point}) for figure in own]
@@ -126,7 +126,7 @@ def _separating(settings: Sequence[Mapping[str, Value]], over: Collection[str]) 
     others, those with the most values first: a value derived from several settings (a size, a count) is a number, and
     has more values than any of them. Machines always separate; environments do unless the sweep is over a part of them.
     """
-    fixed = {"machine"} | (set() if any(name.startswith(ENVIRONMENT_PREFIX) for name in over) else {"environment"})
+    fixed = {"machine"} | (set() if any(is_of_environment(name) for name in over) else {"environment"})
     names = list(dict.fromkeys(name for own in settings for name in own if name not in over))
     values = {name: {_hashable(own.get(name)) for own in settings} for name in names}
     swept = list(over)

@@ -13,6 +13,7 @@ from seatrial.benchmarks.apps.layout import cpus_of
 from seatrial.benchmarks.apps.layout import resolved as resolved_ranks
 from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.command import command
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, on_each_node
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import ProtocolError
@@ -73,7 +74,7 @@ def declared_benchmark(declaration: Declaration, folder: Path) -> Benchmark:
         name=declaration.full_name,
         question=declaration.question,
         program=program,
-        parameters=(*declaration.parameters, *((NODES,) if declaration.ranks else ())),
+        parameters=(*declaration.parameters, *((NODES, NODE_PLACEMENT) if declaration.ranks else ())),
         figures=_figures([(f.name, f.unit, f.is_higher_better) for f in declaration.figures]),
         checks=_checks(declaration),
         placement=_placement_of_ranks if declaration.ranks else _placement,

@@ -70,11 +70,11 @@ def node_count(machine: Machine, nodes: Value, ranks: int | None = None) -> int:
 
 
 def machines_of(machine: Machine, nodes: int) -> tuple[Machine, ...]:
-    """The machines of that many nodes, this one first."""
+    """The machines of the first nodes, so many."""
     allocation = machine.allocation
-    if allocation is None or nodes == 1:
+    if allocation is None:
         return (machine,) * nodes
-    return (machine, *(node.machine for node in allocation.nodes[1:nodes]))
+    return tuple(node.machine for node in allocation.nodes[:nodes])
 
 
 def cpus_of_nodes(machine: Machine, nodes: int) -> int:
@@ -93,6 +93,8 @@ def on_each_node(
 def hosts_of(machine: Machine, params: Params) -> tuple[str, ...]:
     """The names of the nodes of resolved parameters; empty if all ranks are on this node."""
     nodes = params.get(NODES_NAME, 1)
-    if machine.allocation is None or not isinstance(nodes, int) or nodes == 1:
+    if machine.allocation is None or not isinstance(nodes, int):
         return ()
-    return machine.allocation.names[:nodes]
+    used = machine.allocation.nodes[:nodes]
+    is_here = nodes == 1 and used[0].machine.name == machine.name
+    return () if is_here else tuple(node.name for node in used)

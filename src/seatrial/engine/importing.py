@@ -15,6 +15,7 @@ from typing import Any
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.imported.declarations import GIVEN_BANDWIDTH, GIVEN_FLOPS
+from seatrial.benchmarks.node_placement import on_placed_nodes
 from seatrial.engine.checks import failed_check, impossible_figure, wrong_sample
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.imports.readers import reader_of
@@ -282,6 +283,7 @@ def _as_started(
     if not isinstance(words, list):
         raise UsageError(f"{file} does not contain the program's arguments", "write it with a program of this version")
     try:
+        machine, parameters = on_placed_nodes(machine, parameters)
         parameters = benchmark.on_devices(benchmark.prepare(machine, parameters), _are_processors(found))
         arguments = list(benchmark.program.stated_arguments(parameters))
     except (Skip, *UNREADABLE) as problem:

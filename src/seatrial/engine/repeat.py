@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from seatrial.engine.cluster_link import link_of
 from seatrial.engine.compiled_programs import with_compilation
 from seatrial.engine.judge import judge
 from seatrial.engine.probing import probe_reports, probed
@@ -18,6 +19,7 @@ from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import start_of
 from seatrial.environments.private_copy import origins
+from seatrial.environments.site import place_in_force
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
@@ -119,6 +121,7 @@ def _run_watched(
     try:
         with ExitStack() as inputs:
             for ready, claim in claimed:
+                inputs.enter_context(link_of(ready))
                 inputs.enter_context(ready.program.prepared(ready, claim.path, time_limit_s(ready)))
             before = look_around(cpus)
             with probed([(ready, claim.path) for ready, claim in claimed]):
@@ -270,6 +273,8 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     noted["notes"] = with_compilation({**ready.program.added_notes(), **notes} if notes else {})
     if (files := file_system_of(_works_in(ready, claim))) is not None:
         noted["file_system"] = files
+    if (place := place_in_force()) is not None:
+        noted["system"] = f"{place.system.name}:{place.partition.name}"
     if program.hello is not None:
         hello = program.hello
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}

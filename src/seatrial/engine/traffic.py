@@ -20,7 +20,7 @@ def messages_astray(point: Point, program: Runnable, record: ProgramRecord) -> O
 
     A program that counts and reports nothing does not pass.
     """
-    if not point.hosts or not program.writes_record or record.hello is None:
+    if len(point.hosts) < 2 or not program.writes_record or record.hello is None:
         return None
     try:
         counted = counted_traffic(record.notes)

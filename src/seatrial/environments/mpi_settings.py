@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from seatrial.environments.control_variables import ControlVariables, control_variables
 from seatrial.errors import BuildError
 from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.mpi_settings import BINDING, COLLECTIVE_ALGORITHM, TRANSPORT, chosen_algorithms
+from seatrial.model.mpi_settings import BINDING, CLUSTER_LINK, COLLECTIVE_ALGORITHM, TRANSPORT, chosen_algorithms
 
 Settings = Iterable[tuple[str, str]]
 Variables = tuple[tuple[str, str], ...]
@@ -26,7 +26,9 @@ class NoSettingError(BuildError):
 
 
 def setting_variables(mpi: Mpi, settings: Settings) -> Variables:
-    """The variables, sorted, that apply these settings in a library. Binding is done by the launcher and needs none.
+    """The variables, sorted, that apply these settings in a library. Binding, which the launcher does, and the link of
+    a cluster need none.
+
     Raises NoSettingError, and BuildError if the library's control variables cannot be listed."""
     found: dict[str, str] = {}
     for name, value in settings:
@@ -35,7 +37,7 @@ def setting_variables(mpi: Mpi, settings: Settings) -> Variables:
                 found |= _algorithm(mpi, operation, algorithm)
         elif name == TRANSPORT:
             found |= _transport(mpi, value)
-        elif name != BINDING:
+        elif name not in (BINDING, CLUSTER_LINK):
             raise NoSettingError(f"{mpi.title} has no setting {name}")
     return tuple(sorted(found.items()))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from seatrial.launch.allocation import Allocated
 from seatrial.launch.node_probe import machines_in
+from seatrial.launch.switches import leaf_switches
 from seatrial.model.allocation import Allocation, LeftOut, Node
 from seatrial.model.machine import Machine
 from seatrial.model.unlike_nodes import unlike
@@ -30,7 +31,8 @@ def like_nodes(found: Allocated, this: Machine, variables: Mapping[str, str]) ->
     name = found.this or this.name
     others = tuple(node for node in found.nodes if node != found.this)
     machines, problems = _asked(found, others, variables) if others else ({}, {})
-    nodes, left_out = [Node(name, this)], []
+    switches = leaf_switches(variables) if others else {}
+    nodes, left_out = [Node(name, this, switches.get(name))], []
     for node in others:
         machine = machines.get(node)
         if machine is None:
@@ -38,7 +40,7 @@ def like_nodes(found: Allocated, this: Machine, variables: Mapping[str, str]) ->
         elif differences := unlike(machine, this):
             left_out.append(LeftOut(node, ", ".join(differences)))
         else:
-            nodes.append(Node(node, machine))
+            nodes.append(Node(node, machine, switches.get(node)))
     return Allocation(found.source, tuple(nodes), tuple(left_out))
 
 

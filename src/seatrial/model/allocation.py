@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: `name` as launchers take it, which may not be its host name; `machine` what it is."""
+    """A node: `name` as launchers take it, which may not be its host name; `machine` what it is; `switch` the leaf
+    switch that it is below, None if that is unknown."""
 
     name: str
     machine: Machine
+    switch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,3 +189,5 @@ class ExperimentResult:
     reused: bool = False
     notes: tuple[str, ...] = ()
     screening: Screening | None = None
+    hosts: tuple[str, ...] = ()
+    """The nodes that its repeats ran on."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 from seatrial.model.parameter import Params
 
 COLLECTIVE_ALGORITHM, TRANSPORT, BINDING = "collective_algorithm", "transport", "binding"
-SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING)
+CLUSTER_LINK = "cluster.link"
+"""The rate of the links of a virtual cluster's nodes. It is no setting of the library, but of where its ranks run."""
+SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING, CLUSTER_LINK)
 
 AUTO, CORE, NONE = "auto", "core", "none"
 TRANSPORTS = (AUTO, "shm", "tcp", "ucx", "ofi")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.parameter import Params, Value
-from seatrial.model.study import ENVIRONMENT_PREFIX
+from seatrial.model.study import ENVIRONMENT_PREFIX, is_of_environment
 from seatrial.model.units import Unit
 
 DIGITS = 3
@@ -178,7 +178,7 @@ def setting_number(name: str, value: float) -> str:
 def workers_text(along: str, number: float) -> str:
     """A number of workers with its name: "16 threads", "1 node", "OMP_NUM_THREADS=4", "size 1 KiB"."""
     spelled = setting_number(along, number)
-    if along.startswith(ENVIRONMENT_PREFIX):
+    if is_of_environment(along):
         return f"{along.removeprefix(ENVIRONMENT_PREFIX)}={spelled}"
     name = bare_name(along)
     if name != along:

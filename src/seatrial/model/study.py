@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from seatrial.model.mpi_settings import CLUSTER_LINK
 from seatrial.model.parameter import Params, Value
 
 LABEL = "label"
@@ -13,6 +14,12 @@ LABEL = "label"
 
 ENVIRONMENT_PREFIX = "environment."
 """The prefix of the names of axes that vary the environment of programs."""
+
+
+def is_of_environment(name: str) -> bool:
+    """Whether an axis varies the environment of programs: its name has the prefix, or is that of the cluster's link."""
+    return name.startswith(ENVIRONMENT_PREFIX) or name == CLUSTER_LINK
+
 
 DEFAULT_MARGIN = 0.02
 """Differences up to this share count as none, unless a study sets another margin."""

@@ -67,7 +67,7 @@ def _limit_B(facts: Facts) -> int | None:
 
 
 def _bytes(size: int | None) -> str:
-    return "unknown" if size is None else show(size, "B")
+    return "unknown" if size is None else show(size, "B", binary=True)
 
 
 def _of_machine(facts: Facts, name: str) -> FactValue | frozenset[str] | None:

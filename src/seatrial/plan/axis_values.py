@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import Parameter, ParameterKind, Value
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
+from seatrial.model.study import LABEL, is_of_environment
 from seatrial.plan.environment_axes import (
     COLLECTIVE_ALGORITHM,
     NAMED,
@@ -36,7 +36,7 @@ def concerns(name: str, benchmark: Benchmark) -> bool:
     """Whether an axis affects a benchmark, or is the label."""
     if name == LABEL:
         return True
-    if name.startswith(ENVIRONMENT_PREFIX):
+    if is_of_environment(name):
         return concerns_environment(name, benchmark)
     return any(parameter.name == name for parameter in benchmark.parameters)
 
@@ -44,7 +44,7 @@ def concerns(name: str, benchmark: Benchmark) -> bool:
 def check_axis_name(document: Document, path: Path, name: str, benchmarks: Sequence[Benchmark]) -> None:
     """Raises UsageError if these benchmarks have nothing of that name to vary."""
     line = _key_line(document, path, name)
-    if name.startswith(ENVIRONMENT_PREFIX):
+    if is_of_environment(name):
         try:
             check_environment_axis(name)
         except UsageError as error:
@@ -71,7 +71,7 @@ def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks
     try:
         if name == LABEL:
             return _label(node)
-        if name.startswith(ENVIRONMENT_PREFIX):
+        if is_of_environment(name):
             value = environment_value(name, node)
             for benchmark in benchmarks:
                 if concerns(name, benchmark):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import Value
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, Axis, Study, StudyBenchmark
+from seatrial.model.study import LABEL, Axis, Study, StudyBenchmark, is_of_environment
 from seatrial.plan.axis_values import concerns
 
 MOST_COMBINATIONS = 100_000
@@ -70,7 +70,7 @@ def _defaults(study: Study, entry: StudyBenchmark, benchmark: Benchmark) -> dict
     return {
         axis.name: benchmark.parameter(axis.name).default
         for axis in study.axes
-        if concerns(axis.name, benchmark) and axis.name != LABEL and not axis.name.startswith(ENVIRONMENT_PREFIX)
+        if concerns(axis.name, benchmark) and axis.name != LABEL and not is_of_environment(axis.name)
     }
 
 

@@ -11,6 +11,7 @@ from seatrial.model.benchmark import Benchmark
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.mpi_settings import (
     BINDINGS,
+    CLUSTER_LINK,
     DEFAULTS,
     OPERATIONS,
     TRANSPORTS,
@@ -20,7 +21,7 @@ from seatrial.model.mpi_settings import (
 )
 from seatrial.model.parameter import Params, Value
 from seatrial.model.secrets import sounds_like_a_secret
-from seatrial.model.study import ENVIRONMENT_PREFIX
+from seatrial.model.study import ENVIRONMENT_PREFIX, is_of_environment
 from seatrial.plan.study_yaml import Node
 
 COMPILER = ENVIRONMENT_PREFIX + "compiler"
@@ -32,7 +33,7 @@ MPI = ENVIRONMENT_PREFIX + "mpi"
 COLLECTIVE_ALGORITHM = ENVIRONMENT_PREFIX + mpi_settings.COLLECTIVE_ALGORITHM
 TRANSPORT = ENVIRONMENT_PREFIX + mpi_settings.TRANSPORT
 BINDING = ENVIRONMENT_PREFIX + mpi_settings.BINDING
-SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING)
+SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING, CLUSTER_LINK)
 OF_RANKS = (MPI, *SETTINGS)
 """Axes that affect only programs with MPI ranks."""
 NAMED = (*OF_BUILDS, *OF_RANKS)
@@ -44,6 +45,7 @@ _LONGEST_VALUE = 4096
 
 _MPI_NAME = re.compile(r"[A-Za-z0-9_/.~][A-Za-z0-9_/.+@~-]{0,254}")
 _ALGORITHM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+_RATE = re.compile(r"\d{1,6}(?:\.\d{1,6})?[kmgt]?bit")
 _COMMAND = re.compile(r"[A-Za-z0-9_/.][A-Za-z0-9_/.+-]{0,254}")
 
 _FLAG = re.compile(
@@ -83,11 +85,13 @@ ACCEPTED_ALGORITHM = (
 )
 ACCEPTED_TRANSPORT = f"one of {', '.join(TRANSPORTS)}"
 ACCEPTED_BINDING = f"{BINDINGS[0]} (each rank on its own CPUs, the default) or {BINDINGS[1]} (placed by the kernel)"
+ACCEPTED_LINK = "the rate of each node's link on a `seatrial cluster`, such as 10gbit or 500mbit"
 ACCEPTED = {
     MPI: ACCEPTED_MPI,
     COLLECTIVE_ALGORITHM: ACCEPTED_ALGORITHM,
     TRANSPORT: ACCEPTED_TRANSPORT,
     BINDING: ACCEPTED_BINDING,
+    CLUSTER_LINK: ACCEPTED_LINK,
 }
 """What the axes of programs with MPI ranks accept, for messages and schema descriptions."""
 
@@ -159,7 +163,7 @@ def refuse_for(name: str, value: Value | None, benchmark: Benchmark) -> None:
 def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameters: Params) -> EnvironmentChoice:
     """The environment that the values of axes select for a benchmark with these parameters. A setting at its default is
     left out, so that the experiment is the same as without it."""
-    chosen = {name: value for name, value in given.items() if name.startswith(ENVIRONMENT_PREFIX)}
+    chosen = {name: value for name, value in given.items() if is_of_environment(name)}
     if not chosen:
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
@@ -176,7 +180,7 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         () if flags is None else tuple(str(flags).split()),
         tuple(sorted(variables.items())),
         None if mpi is None else str(mpi),
-        tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS[name])),
+        tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
     )
 
 
@@ -212,6 +216,10 @@ def _of_ranks(name: str, node: Node) -> str:
     text = node.written if node.is_scalar and node.value is not None else ""
     if name == COLLECTIVE_ALGORITHM:
         return _algorithms(text, node)
+    if name == CLUSTER_LINK:
+        if not _RATE.fullmatch(text.lower()):
+            raise UsageError(f"{node.shown()} is not the rate of a link", f"it takes {ACCEPTED_LINK}")
+        return text.lower()
     words = {TRANSPORT: TRANSPORTS, BINDING: BINDINGS}.get(name)
     if words is not None and text not in words:
         known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)

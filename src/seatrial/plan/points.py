@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seatrial.benchmarks import benchmark_named, registry
+from seatrial.benchmarks.node_placement import on_placed_nodes
 from seatrial.benchmarks.nodes import hosts_of
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark import Benchmark, Skip
@@ -15,7 +16,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Params, Value
 from seatrial.model.secrets import masked_parameters
-from seatrial.model.study import ENVIRONMENT_PREFIX
+from seatrial.model.study import is_of_environment
 from seatrial.plan.axis_values import concerns, none_concerned
 from seatrial.plan.environment_axes import NAMED, check_environment_axis, choice_of, environment_value, refuse_for
 from seatrial.plan.study_yaml import Node
@@ -110,7 +111,7 @@ def parse_settings(options: Sequence[str]) -> dict[str, list[str]]:
 def _refuse_unknown(settings: Mapping[str, Sequence[Value]], benchmarks: Sequence[Benchmark]) -> None:
     known = {parameter.name for benchmark in benchmarks for parameter in benchmark.parameters}
     for name in settings:
-        if name.startswith(ENVIRONMENT_PREFIX):
+        if is_of_environment(name):
             try:
                 check_environment_axis(name)
             except UsageError as error:
@@ -124,7 +125,7 @@ def _refuse_unknown(settings: Mapping[str, Sequence[Value]], benchmarks: Sequenc
 
 def _environments(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> list[dict[str, Value | None]]:
     """All combinations of the settings of the environment that affect this benchmark."""
-    own = [name for name in settings if name.startswith(ENVIRONMENT_PREFIX) and concerns(name, benchmark)]
+    own = [name for name in settings if is_of_environment(name) and concerns(name, benchmark)]
     axes = [[(name, _environment_value(name, str(value), benchmark)) for value in settings[name]] for name in own]
     return [dict(combination) for combination in itertools.product(*axes)]
 
@@ -150,6 +151,7 @@ def resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine,
     """The point with these parameters, the others at their defaults; refused if it cannot run on this machine."""
     parameters: Params = benchmark.point(given)
     try:
+        machine, parameters = on_placed_nodes(machine, parameters)
         parameters = benchmark.prepare(machine, parameters)
         cpus = benchmark.placement(machine, parameters)
         hosts = hosts_of(machine, parameters) if benchmark.ranks == "mpi" else ()

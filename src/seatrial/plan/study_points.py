@@ -10,7 +10,7 @@ from seatrial.errors import UsageError
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Value
 from seatrial.model.scaling import workers_of
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, Study
+from seatrial.model.study import LABEL, Study, is_of_environment
 from seatrial.plan.axis_values import alike
 from seatrial.plan.combinations import Given, combinations
 from seatrial.plan.environment_axes import choice_of
@@ -153,7 +153,7 @@ def compared_points(study: Study, points: Sequence[Point]) -> tuple[tuple[Point,
 
 
 def _is_parameter(name: str) -> bool:
-    return name != LABEL and not name.startswith(ENVIRONMENT_PREFIX)
+    return name != LABEL and not is_of_environment(name)
 
 
 def _labelled(point: Point, given: Given) -> Point:

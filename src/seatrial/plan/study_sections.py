@@ -10,7 +10,7 @@ from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import ParameterKind, Value
 from seatrial.model.scaling import workers_of
-from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, BestOf, Compare, Scaling
+from seatrial.model.study import Axis, BestOf, Compare, Scaling, is_of_environment
 from seatrial.model.units import parse_share
 from seatrial.plan.axis_values import alike, axis_value, concerns, parameters_named, unknown_name
 from seatrial.plan.study_yaml import Document, Path
@@ -136,7 +136,7 @@ def _refuse_single(context: Context, path: Path, axis: Axis) -> None:
 def _is_number(context: Context, name: str, value: Value | None) -> bool:
     """Whether a value is a number, as text if it is that of an environment variable. A word such as "all" of a numeric
     parameter may become one on the machine; whether all are above 0 is checked there (`refuse_no_scaling`)."""
-    if isinstance(value, str) and not name.startswith(ENVIRONMENT_PREFIX):
+    if isinstance(value, str) and not is_of_environment(name):
         numeric = (ParameterKind.INTEGER, ParameterKind.BYTES)
         return any(p.kind in numeric for _, p in parameters_named(name, context.benchmarks))
     return workers_of(value) is not None or (value == 0 and not isinstance(value, bool))

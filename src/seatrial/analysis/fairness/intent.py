@@ -20,7 +20,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.mpi_settings import BINDING, SETTINGS
 from seatrial.model.parameter import Params, Value
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, is_of_environment
 
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
@@ -63,9 +63,9 @@ def _is_axis(item: Noticed, axis: str) -> bool:
     """Whether it is the axis itself."""
     if item.kind is Kind.PARAMETER:
         return item.name == axis
-    bare = axis.removeprefix(ENVIRONMENT_PREFIX)
-    if bare == axis:
+    if not is_of_environment(axis):
         return False
+    bare = axis.removeprefix(ENVIRONMENT_PREFIX)
     if item.kind is Kind.ENVIRONMENT:
         wanted = "added flags" if axis == _FLAGS else f"settings {bare}".replace("_", " ") if bare in SETTINGS else bare
         return item.name == wanted or item.name.startswith(f"{wanted} ")
@@ -73,7 +73,7 @@ def _is_axis(item: Noticed, axis: str) -> bool:
 
 
 def _follows(item: Noticed, group: Group, axis: str) -> bool:
-    if axis.startswith(ENVIRONMENT_PREFIX):
+    if is_of_environment(axis):
         if axis in (_COMPILER, _FLAGS):
             return _follows_building(item, axis)
         if axis == _MPI:

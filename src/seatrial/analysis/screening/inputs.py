@@ -112,9 +112,9 @@ def _failed(folders: Sequence[Contents]) -> tuple[str, ...]:
     for (benchmark, state), each in failed.items():
         left = [own for same, own in each.items() if same not in done]
         if left:
-            hosts = sorted({host for own, _ in left for host in own}, key=natural)
-            more = f" and {len(hosts) - _MOST_NAMED} more" if len(hosts) > _MOST_NAMED else ""
-            where = f" on {', '.join(hosts[:_MOST_NAMED])}{more}" if hosts else ""
+            named = sorted({host for own, _ in left for host in own}, key=natural)
+            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+            where = f" on {', '.join(named[:_MOST_NAMED])}{more}" if named else ""
             reason = f": {left[0][1]}" if left[0][1] else ""
             found.append(f"{benchmark} {state}{where}{reason}")
     return tuple(found)

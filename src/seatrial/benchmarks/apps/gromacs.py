@@ -25,6 +25,7 @@ from seatrial.benchmarks.apps.gromacs_output import MEASURED, read_gromacs
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.apps.time_step import time_step
 from seatrial.benchmarks.bounds import exactly, zero
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure
@@ -222,6 +223,7 @@ BENCHMARK = Benchmark(
         RANKS,
         NODES,
         RANKS_PER_NODE,
+        NODE_PLACEMENT,
         THREADS,
     ),
     figures=(

@@ -14,6 +14,7 @@ from pathlib import Path
 from seatrial.benchmarks.apps.hpcg_output import SHORTEST_OFFICIAL_S, HpcgReport, read_hpcg
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.bounds import exactly, zero
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, External, Figure
@@ -174,6 +175,7 @@ BENCHMARK = Benchmark(
         RANKS,
         NODES,
         RANKS_PER_NODE,
+        NODE_PLACEMENT,
         THREADS,
     ),
     figures=(

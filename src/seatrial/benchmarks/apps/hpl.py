@@ -32,6 +32,7 @@ from seatrial.benchmarks.apps.hpl_output import SERIES, read_hpcc, read_xhpl
 from seatrial.benchmarks.apps.layout import cpus_of, openmp_variables, refuse_too_many
 from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES as NODES_PARAMETER
 from seatrial.benchmarks.nodes import node_count, on_each_node
 from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
@@ -308,6 +309,7 @@ BENCHMARK = Benchmark(
             minimum=1,
         ),
         NODES_PARAMETER,
+        NODE_PLACEMENT,
         Parameter(
             THREADS,
             ParameterKind.INTEGER,

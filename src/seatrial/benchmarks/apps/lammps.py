@@ -24,6 +24,7 @@ from seatrial.benchmarks.apps.lammps_output import MEASURED, SETTLING, read_lamm
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.apps.time_step import time_step
 from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure, Skip
@@ -169,6 +170,7 @@ BENCHMARK = Benchmark(
         RANKS,
         NODES,
         RANKS_PER_NODE,
+        NODE_PLACEMENT,
         THREADS,
         Parameter(
             "package",

@@ -13,6 +13,7 @@ from pathlib import Path
 from seatrial.benchmarks.bounds import between
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Machine
@@ -58,6 +59,7 @@ BENCHMARK = Benchmark(
         RANKS,
         NODES,
         RANKS_PER_NODE,
+        NODE_PLACEMENT,
         OVERSUBSCRIBE,
         Parameter("size_B", ParameterKind.BYTES, 8, "size of a ping-pong message", minimum=1),
         Parameter("background_B", ParameterKind.BYTES, 1 << 20, "size of a background message", minimum=1),

@@ -18,6 +18,7 @@ from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Native
@@ -76,7 +77,7 @@ BENCHMARK = Benchmark(
     name="mpi.bandwidth",
     question="How fast do messages stream from one rank to another?",
     program=Native(PROGRAM, arguments, takes_turns=True),
-    parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
+    parameters=(TWO_RANKS, NODES, NODE_PLACEMENT, OVERSUBSCRIBE, *STREAMED),
     figures=(replace(bandwidth("bytes of messages of size_B, one direction"), role=Role.MESSAGE_BANDWIDTH),),
     checks=(WRONG_BYTES,),
     placement=pair_cpus,

@@ -20,6 +20,7 @@ from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.placement import pair_cpus
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.parameter import Params
@@ -33,7 +34,7 @@ BENCHMARK = Benchmark(
     name="mpi.bidirectional",
     question="How fast do messages stream between two ranks in both directions at once?",
     program=Native(PROGRAM, _arguments, takes_turns=True),
-    parameters=(TWO_RANKS, NODES, OVERSUBSCRIBE, *STREAMED),
+    parameters=(TWO_RANKS, NODES, NODE_PLACEMENT, OVERSUBSCRIBE, *STREAMED),
     figures=(bandwidth("bytes of messages of size_B, both directions together"),),
     checks=(WRONG_BYTES,),
     placement=pair_cpus,

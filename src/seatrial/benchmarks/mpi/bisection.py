@@ -17,6 +17,7 @@ from pathlib import Path
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
@@ -90,6 +91,7 @@ BENCHMARK = Benchmark(
         RANKS,
         NODES,
         RANKS_PER_NODE,
+        NODE_PLACEMENT,
         OVERSUBSCRIBE,
         Parameter("size_B", ParameterKind.BYTES, 1 << 20, "size of a message", minimum=1),
         Parameter("window", ParameterKind.INTEGER, 4, "messages in flight per pair, in each direction", minimum=1),

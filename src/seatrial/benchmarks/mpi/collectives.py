@@ -31,6 +31,7 @@ from seatrial.benchmarks.mpi.collective_family import (
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, OVERSUBSCRIBE, RANKS, rank_cpus
 from seatrial.benchmarks.mpi.sizes import ELEMENT_B
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Native, Skip
 from seatrial.model.limit import Basis, Limit
@@ -265,7 +266,7 @@ def _benchmark(operation: _Operation) -> Benchmark:
         question=operation.question,
         program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation), takes_turns=True),
         parameters=(
-            *(RANKS, NODES, RANKS_PER_NODE, OVERSUBSCRIBE),
+            *(RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, OVERSUBSCRIBE),
             *sized,
             *((DATATYPE, REDUCTION) if operation.reduces else ()),
             *(CALL, TESTS, START),

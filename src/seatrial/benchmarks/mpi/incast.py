@@ -13,6 +13,7 @@ from pathlib import Path
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.limit import Limit
@@ -72,6 +73,7 @@ BENCHMARK = Benchmark(
         RANKS,
         NODES,
         RANKS_PER_NODE,
+        NODE_PLACEMENT,
         OVERSUBSCRIBE,
         Parameter("size_B", ParameterKind.BYTES, 256 << 10, "size of a message", minimum=1),
         Parameter("window", ParameterKind.INTEGER, 2, "messages in flight per sender", minimum=1),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native
 from seatrial.model.sample import Sample
@@ -28,7 +29,7 @@ BENCHMARK = Benchmark(
     name="mpi.init",
     question="How long does MPI_Init take, and how much memory does MPI use?",
     program=Native(Path(__file__).with_suffix(".cpp"), lambda params: []),
-    parameters=(RANKS, NODES, RANKS_PER_NODE, OVERSUBSCRIBE),
+    parameters=(RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, OVERSUBSCRIBE),
     figures=(
         _figure("time_max", "init", "s", "s", "MPI_Init on the slowest rank"),
         _figure("time_mean", "init", "s", "mean", "MPI_Init, mean over ranks"),

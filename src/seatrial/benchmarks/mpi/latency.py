@@ -19,6 +19,7 @@ from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
@@ -83,6 +84,7 @@ BENCHMARK = Benchmark(
     parameters=(
         Parameter("ranks", ParameterKind.INTEGER, 2, "ranks of the ping-pong", minimum=2),
         NODES,
+        NODE_PLACEMENT,
         OVERSUBSCRIBE,
         PLACEMENT,
         replace(SIZE, help=f"{SIZE.help}; 0: empty messages"),

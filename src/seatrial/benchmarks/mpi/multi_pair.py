@@ -20,6 +20,7 @@ from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, bytes_per_second
 from seatrial.benchmarks.mpi.placement import pair_cpus
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, node_count
 from seatrial.benchmarks.placement import thread_count
 from seatrial.errors import UsageError
@@ -79,6 +80,7 @@ BENCHMARK = Benchmark(
             minimum=2,
         ),
         NODES,
+        NODE_PLACEMENT,
         OVERSUBSCRIBE,
         *STREAMED,
     ),

@@ -26,6 +26,7 @@ from seatrial.benchmarks.mpi.collective_family import (
 )
 from seatrial.benchmarks.mpi.ranks import BUFFERS, OVERSUBSCRIBE, RANKS, rank_cpus
 from seatrial.benchmarks.mpi.sizes import sizes_of
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Native
@@ -80,7 +81,7 @@ def _benchmark(operation: str, question: str) -> Benchmark:
         question=question,
         program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation), takes_turns=True),
         parameters=(
-            *(RANKS, NODES, RANKS_PER_NODE, OVERSUBSCRIBE),
+            *(RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, OVERSUBSCRIBE),
             DIMENSIONS,
             size_parameter("one block to one neighbour"),
             *(LARGEST, BUFFERS, CALL, TESTS, START),

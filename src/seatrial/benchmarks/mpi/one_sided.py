@@ -17,6 +17,7 @@ from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.machine import Machine
@@ -29,6 +30,7 @@ _BUFFERS = 4
 _PARAMETERS = (
     Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: one origin and one target", minimum=2),
     NODES,
+    NODE_PLACEMENT,
     OVERSUBSCRIBE,
     SIZE,
     LARGEST,

@@ -21,6 +21,7 @@ from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.tournament import Pair, all_rounds, rounds_by_spread, sampled_pairs
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.limit import Limit
@@ -131,6 +132,7 @@ BENCHMARK = Benchmark(
         RANKS,
         NODES,
         RANKS_PER_NODE,
+        NODE_PLACEMENT,
         OVERSUBSCRIBE,
         Parameter(
             "rounds",

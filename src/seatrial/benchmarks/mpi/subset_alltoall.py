@@ -15,6 +15,7 @@ from pathlib import Path
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, bytes_per_second
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.limit import Limit
@@ -75,6 +76,7 @@ BENCHMARK = Benchmark(
         RANKS,
         NODES,
         RANKS_PER_NODE,
+        NODE_PLACEMENT,
         OVERSUBSCRIBE,
         Parameter("size_B", ParameterKind.BYTES, 64 << 10, "block that a rank sends to each other one", minimum=1),
         Parameter(

@@ -88,6 +88,12 @@ def shaping(interface: str, link: Link) -> Iterator[str]:
         yield f"qdisc add dev {interface} parent 1:1 handle 2: netem {delay}"
 
 
+def reshape(tools: Tools, inside: list[str], interface: str, link: Link) -> None:
+    """Give an interface that is shaped already another rate; its delay stays. Raises ClusterError."""
+    line = next(shaping(interface, link)).replace("qdisc add", "qdisc change", 1)
+    _shape(tools, inside, f"{line}\n", link)
+
+
 def burst(link: Link) -> int:
     """The size of a link's token bucket in bytes."""
     return max(_LEAST_BURST_B, round(link.rate_Bps * _BURST_S))

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -134,6 +135,15 @@ void install_handlers(int record) {
   std::atexit(at_process_exit);
 }
 
+// MPICH 4.0.2 with UCX 1.13 can hang in MPI_Finalize over TCP if messages were under way just
+// before; it did not in runs that paused for this long.
+void let_messages_settle() {
+#ifdef MPICH
+  const timespec pause{0, 300'000'000};
+  nanosleep(&pause, nullptr);
+#endif
+}
+
 void watch_no_more() noexcept {
   const int descriptor = phase.descriptor;
   phase.descriptor = -1;
@@ -149,6 +159,24 @@ void write_reason(std::string_view why) {
   watch_no_more();
 }
 
+// An error of MPI, which by default ends the program with nothing but the library's own message.
+void on_mpi_error(MPI_Comm* communicator, int* code, ...) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(*code, text, &length);
+  write_note("in_call", mpi_call());
+  write_reason(text);
+  std::fprintf(stderr, "%s\n", text);
+  MPI_Abort(*communicator, 1);
+}
+
+void report_mpi_errors() {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_create_errhandler(on_mpi_error, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Errhandler_free(&handler);
+}
+
 } // namespace
 
 CommonArguments::CommonArguments(Arguments& arguments)
@@ -162,6 +190,7 @@ Program::Program(std::string_view name, CommonArguments& arguments, int rank)
     : rank(rank), ranks(arguments.ranks), slice_s(arguments.slice_s), turns(arguments.turns),
       name_(name), record_(arguments.record, rank) {
   install_handlers(record_.descriptor());
+  report_mpi_errors();
 }
 
 void Program::hello() {
@@ -170,11 +199,14 @@ void Program::hello() {
   record_.flush();
   const auto masks = gather_lists(mine);
   hosts_ = gather_hosts();
-  choose_counting_ranks();
-  before_ = link_bytes();
-  if (reads_counters_)
-    counters_before_ = link_counters();
-  MPI_Barrier(MPI_COMM_WORLD); // no node sends its first message before all have counted
+  nodes_ = of_first(static_cast<double>(std::set(hosts_.begin(), hosts_.end()).size()));
+  if (nodes_ > 1) {
+    choose_counting_ranks();
+    before_ = link_bytes();
+    if (reads_counters_)
+      counters_before_ = link_counters();
+    MPI_Barrier(MPI_COMM_WORLD); // no node sends its first message before all have counted
+  }
   if (rank == 0) {
     record_.add(hello_event(name_, masks, rank, ranks).add("hosts", hosts_));
     record_.flush();
@@ -215,8 +247,6 @@ void Program::choose_counting_ranks() {
   std::set<std::string> seen;
   for (std::size_t r = 0; r < hosts_.size(); ++r)
     chosen[r] = seen.insert(hosts_[r]).second ? 1 : 0;
-  if (seen.size() < 2)
-    std::ranges::fill(chosen, 0);
   int mine = 0;
   MPI_Scatter(chosen.data(), 1, MPI_INT, &mine, 1, MPI_INT, 0, MPI_COMM_WORLD);
   reads_counters_ = mine != 0;
@@ -225,6 +255,8 @@ void Program::choose_counting_ranks() {
 // Collective, after the last message: what has passed the links of each node since the hello, as
 // its first rank counted it. All ranks count, since only rank 0 knows which ranks share a node.
 void Program::report_traffic() {
+  if (nodes_ < 2)
+    return;
   MPI_Barrier(MPI_COMM_WORLD);
   const auto now = link_bytes();
   const auto unknown = before_.unknown.empty() ? now.unknown : before_.unknown;
@@ -239,8 +271,6 @@ void Program::report_traffic() {
         node.add("sent_B", all[3 * r]).add("received_B", all[3 * r + 1]);
       nodes.push_back(node);
     }
-  if (counted.size() < 2)
-    return;
   note("traffic", nodes);
   if (!unknown.empty())
     note("traffic_unknown", unknown);
@@ -248,6 +278,8 @@ void Program::report_traffic() {
 
 // Collective: which counters of links grew on each of several nodes.
 void Program::report_counters() {
+  if (nodes_ < 2)
+    return;
   const auto mine = reads_counters_ ? lines(grown(counters_before_, link_counters())) : "";
   const auto all = gather_lists(std::vector<char>(mine.begin(), mine.end()));
   std::vector<json::Object> found;
@@ -258,8 +290,7 @@ void Program::report_counters() {
         own.add("grew_by", grew_by);
       found.push_back(own);
     }
-  if (std::set(hosts_.begin(), hosts_.end()).size() > 1)
-    note("links", found);
+  note("links", found);
 }
 
 // The other ranks' files remain only if a run died.
@@ -273,6 +304,8 @@ void Program::finish(const json::Object& last) {
     record_.add(last);
     record_.close();
   }
+  if (nodes_ > 1)
+    let_messages_settle();
 }
 
 namespace detail {

@@ -84,6 +84,7 @@ private:
   std::string name_;
   Record record_;
   std::vector<std::string> hosts_; // of each rank; empty but on rank 0
+  double nodes_ = 1;
   LinkBytes before_;
   bool reads_counters_ = false; // the first rank of each node does, if there are several nodes
   LinkCounters counters_before_;

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.profiler.capture.functions import Function, functions
+from seatrial.profiler.merge.bound import is_poll
 from seatrial.profiler.tables.traffic import Traffic, is_blocking_collective, traffic_of
 from seatrial.profiler.trace.calls import Traced, traced
 
@@ -35,6 +36,9 @@ _OFTEN = frozenset(
     )
 )
 """Functions that programs may call as often as they communicate, besides those that move data."""
+
+_LEAVE_ASKING = "seatrial_leave_asking"
+"""Counts a call that asks if something is complete."""
 
 _UNITS = 8
 """Translation units of the wrappers, which are compiled in parallel."""
@@ -269,6 +273,7 @@ def _counted(
     traffic = traffic_of(function.base)
     comm = _comm(function)
     leave = "seatrial_leave" if is_often(function) and recorded is None and not is_split else "seatrial_leave_slowly"
+    leave = _LEAVE_ASKING if is_poll(function.base) else leave
     return [
         *([f"  {traffic.before}"] if traffic.before else []),
         *_timed(names, comm if is_split else None),
@@ -294,13 +299,13 @@ def _after(
     after += ["  uint64_t size = 0;"] if traffic.has_size else []
     after += ["  uint64_t bytes = 0;", f"  if (SEATRIAL_LIKELY((int)returned == 0)) {{ {statements} }}"]
     after += [f"  else {{ {failed} }}"] if failed else []
-    if traffic.completes_several:
-        leave, sizes = leave.replace("leave", "leave_sized"), f"seatrial_message_bytes(bytes, &waiting), {bytes_}"
-    elif traffic.has_size:
-        leave, sizes = leave.replace("leave", "leave_sized"), "size, bytes"
-    else:
-        sizes = bytes_
     size = "size" if traffic.has_size else bytes_
+    if traffic.completes_several:
+        leave, sizes = _sized(leave), f"seatrial_message_bytes(bytes, &waiting), {bytes_}"
+    elif traffic.has_size:
+        leave, sizes = _sized(leave), "size, bytes"
+    else:
+        sizes = f"{bytes_}, {bytes_}" if leave == _LEAVE_ASKING else bytes_
     how = "SEATRIAL_ALWAYS" if recorded is not None and recorded.always else "SEATRIAL_IF_RECORDED"
     return [
         *(after if statements else []),
@@ -309,6 +314,10 @@ def _after(
         f"  {leave}({call}, {kind}, {sizes}, site, begin, end);",
         *(["  seatrial_deliver();"] if "seatrial_closed" in statements else []),
     ]
+
+
+def _sized(leave: str) -> str:
+    return leave if leave == _LEAVE_ASKING else leave.replace("leave", "leave_sized")
 
 
 def _entering(names: list[str], met: str | None = None) -> list[str]:

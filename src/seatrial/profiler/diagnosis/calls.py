@@ -14,6 +14,7 @@ from seatrial.profiler.merge.bound import (
     bound_of,
     is_call_rate,
     is_file_access,
+    is_poll,
     is_start,
     may_wait,
 )
@@ -90,7 +91,7 @@ def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | N
     if one.bound is Bound.WAITING and not one.prompt_s:
         return None  # it polls
     if is_call_rate(one.count, one.time_s):
-        return Cause.MESSAGE_RATE
+        return Cause.POLLING if is_poll(one.call) else Cause.MESSAGE_RATE
     bound = one.bound
     if bound is Bound.WAITING:  # the rest of its time
         if one.best_s > one.prompt_s:

@@ -31,6 +31,8 @@ class Cause(StrEnum):
     METADATA = "metadata"
     BLOCKED = "blocked"
     MESSAGE_RATE = "message-rate"
+    POLLING = "polling"
+    """A program asks again and again if something is complete, and does other work between."""
     LATENCY = "latency"
     TRANSFER = "transfer"
     PACKING = "packing"

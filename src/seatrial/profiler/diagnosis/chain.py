@@ -26,6 +26,8 @@ def last_at_collectives(seconds: Sequence[float]) -> int | None:
     order = sorted(range(len(seconds)), key=lambda k: seconds[k])
     others = [seconds[k] for k in order[1:]]
     mean_s = sum(others) / len(others)
+    if mean_s <= 0:
+        return None
     if seconds[order[0]] > _ARRIVES_LAST * mean_s or others[0] < _OTHERS_WAIT * mean_s:
         return None
     return order[0]

@@ -20,9 +20,9 @@ from seatrial.profiler.diagnosis.cause import (
 from seatrial.profiler.diagnosis.chain import late_in_call
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.profiler.diagnosis.input_output import blocked_diagnoses, io_diagnoses
-from seatrial.profiler.diagnosis.late import could_be_late, late
+from seatrial.profiler.diagnosis.late import could_be_late, late, waits_itself
 from seatrial.profiler.diagnosis.node import node_diagnoses
-from seatrial.profiler.diagnosis.ranks import explained_by_computing, uneven, uneven_despite_delay
+from seatrial.profiler.diagnosis.ranks import Uneven, explained_by_computing, uneven, uneven_despite_delay
 from seatrial.profiler.diagnosis.sites import longest_site
 from seatrial.profiler.diagnosis.slow_collective import slow_collective
 from seatrial.profiler.diagnosis.small_calls import with_small_calls
@@ -36,8 +36,9 @@ LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
 _LEAST_WAITING = 0.08
 """Nor is less waiting for other ranks: as much comes and goes by itself."""
-_LEAST_STARTUP = 0.1
+_LEAST_STARTUP = 0.2
 _MOST = 0.5
+_CLEARLY = 2 / 3
 _MOST_WAIT_FOR_DELAY = 4
 """While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""
 _DELAYS_COST = 1.5
@@ -72,7 +73,11 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     if not no_cpu:
         found = _with_paging([*found, *node_diagnoses(profile)])
     named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= _least(one)]
-    ordered = sorted(named, key=lambda one: (not _is_before_all(one), is_note(one), -weight(one, named)))
+    named = [one for one in named if len(named) > 1 or not is_note(one) or one.share >= _LEAST_STARTUP]
+    ordered = sorted(
+        named,
+        key=lambda one: (not _is_before_all(one), is_note(one), -min(weight(one, named), _most(one, profile, named))),
+    )
     return tuple(with_small_calls(profile, ordered or [_computation(profile)]))
 
 
@@ -84,9 +89,18 @@ def weight(one: Diagnosis, named: Sequence[Diagnosis]) -> float:
     return min(one.share, 0.99 * blocked) if is_unexplained and blocked >= _MOST * one.share else one.share
 
 
+def _most(one: Diagnosis, profile: Profile, named: Sequence[Diagnosis]) -> float:
+    """Less than the share of partners that are late, if the rank that computes longest waits for them: ranks work
+    in turn, and evener work would leave that."""
+    late = max((other.share for other in named if other.cause in (Cause.LATE_SENDER, Cause.LATE_RECEIVER)), default=0.0)
+    if one.cause is not Cause.IMBALANCE or late == 0 or not waits_itself(profile, one.rank):
+        return one.share
+    return 0.99 * late
+
+
 def is_note(one: Diagnosis) -> bool:
-    """Whether it is only to be noted beside other causes: a little startup, as in every short run."""
-    return one.cause is Cause.STARTUP and one.share < _LEAST_STARTUP
+    """Whether it is only to be noted beside other causes: startup, of which every short run has much."""
+    return one.cause is Cause.STARTUP
 
 
 def _is_before_all(one: Diagnosis) -> bool:
@@ -111,7 +125,7 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
     waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
     if waited_s < LEAST_SHARE * profile.wall_s:
         return []
-    differing = uneven(profile)
+    differing = Uneven((), (0.0,) * len(profile.per_rank)) if _is_for_windows(profile) else uneven(profile)
     found = list(differing.causes)
     waits = [rank.waits for rank in profile.per_rank]
     left_s = sum(max(0.0, one.clear_s - own_s) for one, own_s in zip(waits, differing.explained_s, strict=True))
@@ -130,6 +144,13 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
         return [*found, *partners]
     transfer = slow_transfer(profile, left_s) if could_be_late(profile) < _MOST else None
     return [*found, transfer or _not_known(profile, left_s / profile.wall_s)]
+
+
+def _is_for_windows(profile: Profile) -> bool:
+    """Whether ranks wait for access to windows: no other rank has to come for that, so that one with more to do is no
+    reason."""
+    waits = [rank.waits for rank in profile.per_rank]
+    return sum(one.window_s for one in waits) >= _CLEARLY * sum(one.all_s for one in waits)
 
 
 def _with_paging(found: list[Diagnosis]) -> list[Diagnosis]:

@@ -43,6 +43,8 @@ _WAITS = re.compile(
 
 _RECEIVES = re.compile(r"MPI_(Recv|Mrecv|Sendrecv\w*|Probe|Mprobe)(_c)?")
 _SENDS = re.compile(r"MPI_[SBR]?send(_c)?", re.IGNORECASE)
+_BLOCKING_SENDS = re.compile(r"MPI_[SR]?send(_c)?", re.IGNORECASE)
+_BLOCKING_RECEIVES = re.compile(r"MPI_M?recv(_c)?", re.IGNORECASE)
 _WINDOWS = re.compile(r"MPI_Win_(start|complete|wait|lock|unlock|flush)\w*")
 _ACCESSES = re.compile(r"MPI_File_(read|write)(_at|_shared)?(_c)?")
 _RECEIVING = re.compile(r"MPI_(I?m?recv|Start|Startall|I?sendrecv\w*)(_c)?", re.IGNORECASE)
@@ -97,6 +99,16 @@ def sends(call: str) -> bool:
     return _SENDING.fullmatch(call) is not None
 
 
+def is_blocking_send(call: str) -> bool:
+    """Whether a function may wait until its message is received."""
+    return _BLOCKING_SENDS.fullmatch(call) is not None
+
+
+def is_blocking_receive(call: str) -> bool:
+    """Whether a function returns when it has received a message, and sends none."""
+    return _BLOCKING_RECEIVES.fullmatch(call) is not None
+
+
 def is_poll(call: str) -> bool:
     """Whether a function asks if something is complete, and returns at once."""
     return _POLLS.fullmatch(call) is not None
@@ -109,6 +121,11 @@ def starts_requests(call: str) -> bool:
 
 SHORT_CALL_S = 1e-6
 MANY_CALLS = 10_000
+
+
+def is_short_wait(count: int, waiting_s: float) -> bool:
+    """Whether many calls wait so little each that no rank is late: they differ by contention."""
+    return count >= MANY_CALLS and waiting_s <= SHORT_CALL_S * count
 
 
 def is_call_rate(count: int, time_s: float) -> bool:

@@ -95,6 +95,8 @@ def _profile(
     matrix, unmatched = pair_table(tables, size)
     reference = reference_of(len({table.host for table in tables}))
     barrier_s = reference.most_s("MPI_Barrier", 0, size)
+    if _has_gaps(tables, rows, names):
+        reference = reference.piecewise()
     sizes = size_totals(rows, names, measured_waiting(tables, barrier_s), reference, size, has_sizes=trust.has_sizes)
     ranks = _per_rank(tables, rows, sizes, names)
     profile = Profile(
@@ -122,6 +124,15 @@ def _profile(
         noncontiguous_B=sum(table.noncontiguous_B for table in tables),
     )
     return replace(profile, diagnoses=diagnose(profile))
+
+
+def _has_gaps(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) -> bool:
+    """Whether most of the bytes that are sent have datatypes with gaps."""
+    import numpy as np
+
+    collective = np.array([False, *(_is_collective(name) for name in names)])
+    sent_B = sum(int(table.peers[:, 1].sum()) for table in tables) + int(rows.bytes[collective[rows.call]].sum())
+    return sum(table.noncontiguous_B for table in tables) > sent_B / 2 > 0
 
 
 def _own_s(calls: int, table: ProcessTable) -> float:

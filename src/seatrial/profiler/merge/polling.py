@@ -1,7 +1,8 @@
 """Functions that a program calls again and again instead of waiting: MPI_Test, MPI_Iprobe and the like.
 
 They poll if they are called more than three times for each request that is started, or for each message that is
-received: a program that asks once for each request does not wait in them.
+received: a program that asks once for each request does not wait in them. Nor does one that does other work between
+most of the calls: then asking is all that they cost.
 """
 
 from __future__ import annotations
@@ -16,15 +17,20 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _EACH = 3
+_MOSTLY = 0.5
 _PROBES = ("MPI_Iprobe", "MPI_Improbe")
 _RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv", "MPI_Sendrecv")
 
 
-def polling_calls(call: npt.NDArray[np.int64], count: npt.NDArray[np.int64], names: Sequence[str]) -> frozenset[int]:
-    """The numbers, from 1, of the functions that poll; `call` and `count` (n,) are rows: function and calls."""
+def polling_calls(
+    call: npt.NDArray[np.int64], count: npt.NDArray[np.int64], apart: npt.NDArray[np.int64], names: Sequence[str]
+) -> frozenset[int]:
+    """The numbers, from 1, of the functions that poll; `call`, `count` and `apart` (n,) are rows: function, calls, and
+    those of them with other work before them."""
     import numpy as np
 
     counts = np.bincount(call, count, len(names) + 1)
+    worked = np.bincount(call, apart, len(names) + 1)
 
     def calls(chosen: Sequence[int]) -> float:
         return float(counts[list(chosen)].sum()) if chosen else 0.0
@@ -39,4 +45,4 @@ def polling_calls(call: npt.NDArray[np.int64], count: npt.NDArray[np.int64], nam
         found += tests
     if calls(probes) > _EACH * calls(receives):
         found += probes
-    return frozenset(found)
+    return frozenset(number for number in found if worked[number] <= _MOSTLY * counts[number])

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 from seatrial.profiler.diagnosis.reference import ON_ONE_HOST, Reference
-from seatrial.profiler.merge.bound import SMALL_B, bound_of, may_wait
+from seatrial.profiler.merge.bound import (
+    SMALL_B,
+    bound_of,
+    is_blocking_receive,
+    is_blocking_send,
+    is_short_wait,
+    may_wait,
+)
 from seatrial.profiler.merge.polling import polling_calls
 from seatrial.profiler.merge.waiting import Measured, summed
 from seatrial.profiler.profile import Bound, CallTotals, SizeTotals
@@ -28,7 +35,8 @@ _BITS_OF_BIN = 16
 class Rows:
     """Columns of equal length (n,), over all processes in order. `process` is the index of the row's process; times are
     in seconds, `least_s` is the shortest call; `call` counts functions from 1; `site` is an address in the process,
-    `region` the number of the innermost region in its table, 0: none."""
+    `region` the number of the innermost region in its table, 0: none. `apart` are the calls that ask if something is
+    complete with other work before them."""
 
     process: Whole
     call: Whole
@@ -39,6 +47,7 @@ class Rows:
     time_s: Real
     least_s: Real
     region: Whole
+    apart: Whole
 
 
 def all_rows(tables: Sequence[ProcessTable]) -> Rows:
@@ -64,6 +73,7 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
         region=np.concatenate(
             [np.zeros(0, np.int64), *(thread.regions for table in tables for thread in table.threads)]
         ),
+        apart=slots["apart"].astype(np.int64),
     )
 
 
@@ -101,6 +111,7 @@ def size_totals(
     spans = [slice(a, b) for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
     best = [float(np.median(groups.least_s[span])) for span in spans]
     small: dict[int, float] = {}
+    received = _received_s(groups, spans, best, names)
     for span, value in zip(spans, best, strict=True):
         if groups.bin[span.start] <= SMALL_B:
             call = int(groups.call[span.start])
@@ -109,7 +120,9 @@ def size_totals(
     def most_s(call: str, size_B: float) -> float:
         return reference.most_s(call, size_B, ranks) if has_sizes else inf
 
-    rules = _Rules(names, has_sizes, measured or {}, most_s, polling_calls(rows.call, rows.count, names))
+    rules = _Rules(
+        names, has_sizes, measured or {}, most_s, polling_calls(rows.call, rows.count, rows.apart, names), received
+    )
     found = [
         _size(groups, span, value, small.get(int(groups.call[span.start])), rules)
         for span, value in zip(spans, best, strict=True)
@@ -143,13 +156,15 @@ def grouped(rows: Rows) -> Groups:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What totals are judged by. `polling`: the numbers of functions that are called instead of waiting."""
+    """What totals are judged by. `polling`: the numbers of functions that are called instead of waiting.
+    `received_s`: the best time of receiving a message, by its bin."""
 
     names: Sequence[str]
     has_sizes: bool
     measured: Measured
     most_s: Callable[[str, float], float]
     polling: frozenset[int]
+    received_s: Mapping[int, float]
 
 
 def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None, rules: _Rules) -> SizeTotals:
@@ -162,8 +177,11 @@ def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None
     # In collectives with a root, the bytes are those of the ranks that pass them.
     mean_B = max(float(groups.bytes[span].sum()) / total, bin_floor(size_bin))
     prompt_s = 0.0 if polls else min(best_s, rules.most_s(call, mean_B))
+    if is_blocking_send(call):  # until it is received; a receiver that comes late waits for the transfer only
+        prompt_s = min(prompt_s, rules.received_s.get(size_bin, prompt_s))
     can_wait = polls or may_wait(call)
     waiting_s = float(np.maximum(0.0, time_s - count * prompt_s).sum()) if can_wait else 0.0
+    waiting_s = 0.0 if not polls and is_short_wait(total, waiting_s) else waiting_s
     shortest = float((time_s / count).min()) * total / total_s if total_s > 0 else 1.0
     known = rules.measured.get((number, size_bin))
     if known is not None:
@@ -188,6 +206,18 @@ def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None
         least_s=float(groups.least_s[span].min()),
         moved_B=mean_B,
     )
+
+
+def _received_s(
+    groups: Groups, spans: Sequence[slice], best: Sequence[float], names: Sequence[str]
+) -> dict[int, float]:
+    """Bin -> the best time of a call that receives such a message."""
+    found: dict[int, float] = {}
+    for span, value in zip(spans, best, strict=True):
+        if is_blocking_receive(names[int(groups.call[span.start]) - 1]):
+            size_bin = int(groups.bin[span.start])
+            found[size_bin] = min(found.get(size_bin, value), value)
+    return found
 
 
 def call_totals(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> list[CallTotals]:

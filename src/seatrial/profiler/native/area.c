@@ -250,6 +250,7 @@ static struct seatrial_slot* replace_coldest(struct seatrial_thread* area, uint6
     return NULL;
   rest->count += slot->count;
   rest->bytes += slot->bytes;
+  rest->apart += slot->apart;
   rest->ticks += slot->ticks;
   if (slot->least_ticks < rest->least_ticks)
     rest->least_ticks = slot->least_ticks;
@@ -257,7 +258,7 @@ static struct seatrial_slot* replace_coldest(struct seatrial_thread* area, uint6
     rest->most_ticks = slot->most_ticks;
   area->without_site += slot->count;
   slot->count = 0; /* a row without calls is ignored by readers */
-  slot->bytes = slot->ticks = slot->most_ticks = 0;
+  slot->bytes = slot->ticks = slot->most_ticks = slot->apart = 0;
   make_slot(slot, head, site);
   return slot;
 }

@@ -42,8 +42,9 @@ struct seatrial_thread_state {
   int64_t type_size;
   struct seatrial_thread* area;
   uint64_t loaded_at;
-  uint64_t tidy_at; /* ticks: when the header is next updated */
-  word site;        /* of a call through a Fortran binding, else 0 */
+  uint64_t tidy_at;  /* ticks: when the header is next updated */
+  word site;         /* of a call through a Fortran binding, else 0 */
+  uint64_t asked_at; /* ticks: the end of the latest call that asks if something is complete */
   unsigned bin_shift;
   uint32_t rows;
   bool is_refused;
@@ -148,10 +149,11 @@ static SEATRIAL_INLINE void seatrial_add_to_slot(struct seatrial_slot* slot, uin
     slot->most_ticks = ticks;
 }
 
-/* `size` selects the bin: that of one message if the call completed several. */
-static SEATRIAL_INLINE void seatrial_leave_sized(unsigned call, uint64_t comm, uint64_t size,
-                                                 uint64_t bytes, word site, uint64_t begin,
-                                                 uint64_t end) {
+/* `size` selects the bin: that of one message if the call completed several. Returns the row. */
+static SEATRIAL_INLINE struct seatrial_slot* seatrial_leave_sized(unsigned call, uint64_t comm,
+                                                                  uint64_t size, uint64_t bytes,
+                                                                  word site, uint64_t begin,
+                                                                  uint64_t end) {
   struct seatrial_thread_state* here = &seatrial_thread_state;
   const uint64_t head = seatrial_slot_head(call, comm, size);
   struct seatrial_slot* slot = &here->slots[seatrial_place_of(head, site)];
@@ -164,6 +166,18 @@ static SEATRIAL_INLINE void seatrial_leave_sized(unsigned call, uint64_t comm, u
   else
     seatrial_add_time(begin, end);
   here->where = here->outside;
+  return slot;
+}
+
+/* The same for a call that asks if something is complete. */
+static SEATRIAL_INLINE void seatrial_leave_asking(unsigned call, uint64_t comm, uint64_t size,
+                                                  uint64_t bytes, word site, uint64_t begin,
+                                                  uint64_t end) {
+  struct seatrial_thread_state* here = &seatrial_thread_state;
+  const uint64_t pause = begin - here->asked_at;
+  here->asked_at = end;
+  seatrial_leave_sized(call, comm, size, bytes, site, begin, end)->apart +=
+      2 * pause >= end - begin;
 }
 
 static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_t bytes, word site,

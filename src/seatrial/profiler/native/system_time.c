@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 enum { ROOM = 512 }; /* bytes; with more room in the buffer, a line does not reach the kernel */
 
@@ -32,6 +33,22 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
     __atomic_fetch_add(&use->bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
+enum { LONG_READ = 1 << 14 }; /* ticks: a shorter read hardly waited, so nobody asks what for */
+
+/* Adds a read. One of a pipe waits for whoever writes into it: for a child process, if the program
+ * waits for any (it got the pipe from popen), else it counts as polling. */
+static void add_read(int descriptor, int64_t bytes, uint64_t begin) {
+  struct stat status;
+  const struct seatrial_header* header = seatrial_process.header;
+  if (seatrial_ticks() - begin < LONG_READ || header == NULL || fstat(descriptor, &status) != 0 ||
+      !S_ISFIFO(status.st_mode))
+    add(SEATRIAL_SYSTEM_READ, bytes, begin);
+  else
+    add(header->system_uses[SEATRIAL_SYSTEM_CHILD].calls > 0 ? SEATRIAL_SYSTEM_CHILD
+                                                             : SEATRIAL_SYSTEM_POLL,
+        0, begin);
+}
+
 /* Functions with at most six arguments, all of them words (also those after `...`, which both
  * supported processors pass in the same registers): name, kind, and whether they return a number
  * of bytes. */
@@ -49,7 +66,6 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
   X(__poll_chk, POLL, 0)                                                                           \
   X(__pread64_chk, READ, 1)                                                                        \
   X(__pread_chk, READ, 1)                                                                          \
-  X(__read_chk, READ, 1)                                                                           \
   X(__recv_chk, POLL, 0)                                                                           \
   X(__recvfrom_chk, POLL, 0)                                                                       \
   X(__xstat, METADATA, 0)                                                                          \
@@ -115,8 +131,6 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
   X(pwritev2, WRITE, 1)                                                                            \
   X(pwritev64, WRITE, 1)                                                                           \
   X(pwritev64v2, WRITE, 1)                                                                         \
-  X(read, READ, 1)                                                                                 \
-  X(readv, READ, 1)                                                                                \
   X(recv, POLL, 0)                                                                                 \
   X(recvfrom, POLL, 0)                                                                             \
   X(recvmsg, POLL, 0)                                                                              \
@@ -168,6 +182,22 @@ typedef word (*word_function)(word, word, word, word, word, word);
     return returned;                                                                               \
   }
 WORD_FUNCTIONS(DEFINE)
+
+#define DEFINE_READ(name)                                                                          \
+  static seatrial_function next_##name;                                                            \
+  static word timed_##name(word file, word b, word c, word d) {                                    \
+    typedef word (*type)(word, word, word, word);                                                  \
+    const type next = (type)next_##name;                                                           \
+    if (!is_timed())                                                                               \
+      return next(file, b, c, d);                                                                  \
+    const uint64_t begin = seatrial_ticks();                                                       \
+    const word returned = next(file, b, c, d);                                                     \
+    add_read((int)file, (int64_t)returned, begin);                                                 \
+    return returned;                                                                               \
+  }
+DEFINE_READ(__read_chk)
+DEFINE_READ(read)
+DEFINE_READ(readv)
 
 /* Of all that fcntl does, only what waits for a lock. Its third argument is a word. */
 #define DEFINE_FCNTL(name)                                                                         \
@@ -230,7 +260,7 @@ static size_t timed_fread(void* data, size_t size, size_t n, FILE* file) {
     return next(data, size, n, file);
   const uint64_t begin = seatrial_ticks();
   const size_t returned = next(data, size, n, file);
-  add(SEATRIAL_SYSTEM_READ, (int64_t)(returned * size), begin);
+  add_read(fileno(file), (int64_t)(returned * size), begin);
   return returned;
 }
 
@@ -241,7 +271,7 @@ static char* timed_fgets(char* line, int size, FILE* file) {
     return next(line, size, file);
   const uint64_t begin = seatrial_ticks();
   char* const returned = next(line, size, file);
-  add(SEATRIAL_SYSTEM_READ, 0, begin);
+  add_read(fileno(file), 0, begin);
   return returned;
 }
 
@@ -304,6 +334,9 @@ static int timed___fprintf_chk(FILE* file, int flag, const char* format, ...) {
 static struct seatrial_timed timed[] = {WORD_FUNCTIONS(ROW) OTHER(fwrite),
                                         OTHER(fcntl),
                                         OTHER(fcntl64),
+                                        OTHER(__read_chk),
+                                        OTHER(read),
+                                        OTHER(readv),
                                         OTHER(fread),
                                         OTHER(fgets),
                                         OTHER(fputs),

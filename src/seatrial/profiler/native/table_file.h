@@ -186,7 +186,8 @@ struct seatrial_slot {
   uint64_t ticks;
   uint64_t least_ticks;
   uint64_t most_ticks;
-  uint64_t unused;
+  uint64_t apart; /* calls that ask if something is complete, if at least half as long passed since
+                     the last such call ended: the program does other work between them */
 };
 
 /* Point-to-point traffic with one rank of MPI_COMM_WORLD; ranks outside it are counted at

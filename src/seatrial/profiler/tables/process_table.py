@@ -64,7 +64,7 @@ SLOT = [
     ("ticks", "<u8"),
     ("least_ticks", "<u8"),
     ("most_ticks", "<u8"),
-    ("unused", "<u8"),
+    ("apart", "<u8"),
 ]
 """The fields of one row, as a numpy dtype."""
 SLOT_B = 64

@@ -94,6 +94,7 @@ class ExperimentJson(TypedDict):
     parameters: Annotated[Settings, From("experiment.parameters")]
     environment: Annotated[str | None, From(lambda result: result.experiment.environment or None)]
     machine: NotRequired[Annotated[str, From("experiment.machine")]]
+    hosts: NotRequired[Annotated[list[str], "the nodes that its repeats ran on"]]
     outcome: Annotated[State, From("outcome.state")]
     reason: Annotated[str, From("outcome.reason")]
     evidence: NotRequired[Annotated[str, From("outcome.evidence")]]

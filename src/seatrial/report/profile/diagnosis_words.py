@@ -205,6 +205,14 @@ def _message_rate(one: Diagnosis) -> str:
     )
 
 
+def _polling(one: Diagnosis) -> str:
+    mean = show(number_of(one, Signal.CALL_MEAN), "s")
+    return (
+        f"{one.call} is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time: asking so often "
+        "costs the time, not waiting."
+    )
+
+
 def _latency(one: Diagnosis) -> str:
     return (
         f"{call_words(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
@@ -326,6 +334,7 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.LATE_IN_CALL: late_in_call,
     Cause.SLOW_COLLECTIVE: slow_collective,
     Cause.MESSAGE_RATE: _message_rate,
+    Cause.POLLING: _polling,
     Cause.LATENCY: _latency,
     Cause.TRANSFER: _transfer,
     Cause.PACKING: _packing,
@@ -369,6 +378,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.METADATA: lambda _: "opening, closing and querying files",
     Cause.BLOCKED: lambda one: f"{rank_words(one)} is blocked outside MPI",
     Cause.MESSAGE_RATE: lambda _: "many short calls",
+    Cause.POLLING: lambda _: "asking again and again if something is complete",
     Cause.LATENCY: lambda _: "latency-bound",
     Cause.TRANSFER: lambda _: "bandwidth-bound",
     Cause.MPI_IO: lambda _: "calls on files in MPI",

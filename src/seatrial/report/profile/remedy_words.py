@@ -83,7 +83,8 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         "using a CPU."
     ),
     Cause.WINDOW_WAIT: lambda _: (
-        "Hold locks for a shorter time, use shared locks for reading, or lock all targets once (MPI_Win_lock_all)."
+        "Hold locks for a shorter time, use shared locks for reading, or lock all targets once (MPI_Win_lock_all); or "
+        "let the target call MPI more often (MPICH does so in the background with MPIR_CVAR_ASYNC_PROGRESS=1)."
     ),
     Cause.IO: _less_io,
     Cause.METADATA: lambda _: "Keep files open, or put the content of many small files into a few.",
@@ -100,6 +101,7 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.LATE_IN_CALL: late_in_call_remedy,
     Cause.SLOW_COLLECTIVE: slow_collective_remedy,
     Cause.MESSAGE_RATE: lambda _: "Combine messages: send fewer, larger ones.",
+    Cause.POLLING: lambda one: f"Call {one.call} less often: once for a larger piece of work.",
     Cause.LATENCY: lambda _: (
         "Send fewer, larger messages, or run fewer ranks; "
         f"`seatrial run {benchmark_of(Role.MESSAGE_TIME)}` measures the fabric."

@@ -7,6 +7,7 @@ from statistics import median
 
 from seatrial.analysis.pairs import pair_of
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.host_list import fold_hosts
 from seatrial.model.limit import Basis
 from seatrial.model.outcome import State
 from seatrial.model.parameter import Value
@@ -27,7 +28,8 @@ def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN) -> s
     Experiments that could not be run for the same reason are one line, at the end."""
     shared = {reason: alike for reason, alike in not_run(results).items() if len(alike) > 1}
     left_out = {id(result) for alike in shared.values() for result in alike}
-    blocks = [_experiment(result, style) for result in results if id(result) not in left_out]
+    several = len({host for result in results for host in result.hosts}) > 1
+    blocks = [_experiment(result, style, has_hosts=several) for result in results if id(result) not in left_out]
     blocks += [
         f"{style.paint(state.value, _TONES[state])} ({len(alike)} experiments): "
         f"{few([result.experiment.benchmark for result in alike])}\n  {reason}"
@@ -57,7 +59,7 @@ def parameters_text(parameters: Mapping[str, Value]) -> str:
     return settings(parameters)
 
 
-def _experiment(result: ExperimentResult, style: Style) -> str:
+def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool) -> str:
     title = f"{result.experiment.benchmark} {parameters_text(result.experiment.parameters)}".rstrip()
     lines = [style.paint(title, "heading") + ("  (stored)" if result.reused else "")]
     if not result.outcome.is_ok:
@@ -68,6 +70,8 @@ def _experiment(result: ExperimentResult, style: Style) -> str:
         lines.append(style.table(row for rows in _rows(result) for row in rows))
         lines += [f"  {line}" for line in screening_lines(result.screening)]
         lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.figures).items()]
+    if has_hosts and result.hosts:
+        lines.append(f"  ran on {fold_hosts(result.hosts)}")
     lines += [f"  note: {note}" for note in result.notes]
     return "\n".join(lines)
 
