@@ -80,7 +80,10 @@ def screen_pairs(
 
 
 def _too_few(nodes: int) -> str:
-    return f"{nodes} nodes have one link between them: which end is slow cannot be said; measure {FEWEST} or more"
+    return (
+        f"{count(nodes, 'node')} with messages to two others or more: "
+        f"which end is slow cannot be said of fewer than {FEWEST}"
+    )
 
 
 class _Quickness:
