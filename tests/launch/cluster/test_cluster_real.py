@@ -258,66 +258,6 @@ def test_ranks_are_spread_over_the_like_nodes_of_an_allocation(
     assert all(node["sent_B"] + node["received_B"] > _MESSAGE_B for node in traffic)
 
 
-@pytest.fixture
-def ssh(cluster: Up, tmp_path: Path) -> Iterator[str]:
-    """Servers on n1 and n4 that let this user in; a PATH on which `ssh` has the key."""
-    sshd, client = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin"), shutil.which("ssh")
-    if sshd is None or client is None:
-        pytest.skip("needs sshd and ssh")
-    for name in ("host", "key"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
-    (tmp_path / "sshd").write_text(
-        f"HostKey {tmp_path}/host\nAuthorizedKeysFile {tmp_path}/key.pub\nPidFile none\nUsePAM no\nStrictModes no\n"
-        "PermitRootLogin prohibit-password\n"
-    )
-    (tmp_path / "client").write_text(
-        f"IdentityFile {tmp_path}/key\nIdentitiesOnly yes\nUserKnownHostsFile {tmp_path}/known\n"
-        "StrictHostKeyChecking accept-new\n"
-    )
-    wrapper = tmp_path / "bin" / "ssh"
-    wrapper.parent.mkdir()
-    wrapper.write_text(f'#!/bin/sh\nexec {client} -F {tmp_path}/client "$@"\n')
-    wrapper.chmod(0o755)
-    runs_in = Path("/run/sshd")  # without this folder sshd does not start
-    is_new = not runs_in.exists()
-    runs_in.mkdir(mode=0o755, exist_ok=True)
-    path = f"PATH={wrapper.parent}:{os.environ['PATH']}"
-    command = [sshd, "-D", "-e", "-f", str(tmp_path / "sshd")]
-    servers = [cluster.place.started("exec", "--node", node, "--", *command) for node in ("n1", "n4")]
-    try:
-        until = time.monotonic() + 30
-        while cluster.on("env", path, "ssh", "n4", "true").returncode != 0:
-            assert time.monotonic() < until, "the server on n4 does not answer"
-        yield path
-    finally:
-        for server in servers:
-            server.terminate()
-            server.wait(timeout=20)
-        if is_new:
-            runs_in.rmdir()
-
-
-_ON_HOSTS = """
-import sys, seatrial
-site, results = sys.argv[1:]
-for mpi in ("openmpi", "mpich"):
-    settings = {"environment.mpi": mpi, "size_B": 1 << 16}
-    seatrial.run("mpi.bandwidth", set=settings, results=results, repeats=1, site=site, system="lab")
-"""
-
-
-def test_hosts_of_the_site_file_are_reached_by_ssh(cluster: Up, ssh: str, tmp_path: Path) -> None:
-    site, results = tmp_path / "site.yaml", tmp_path / "results"
-    site.write_text("systems:\n  lab:\n    partitions:\n      all: {hosts: [n1, n4]}\n")
-    done = cluster.on("env", ssh, sys.executable, "-c", _ON_HOSTS, str(site), str(results))
-    assert done.returncode == 0, done.stderr
-    repeats = [repeat for each in read_contents(ResultsFolder.existing(results)).records.values() for repeat in each]
-    assert len(repeats) == 2
-    for repeat in repeats:
-        assert repeat.outcome.is_ok, repeat.outcome
-        assert repeat.seen["hosts"] == ["n1", "n4"]
-
-
 _ACCEPTED_AND_KILLED = """#!/bin/sh
 /usr/bin/sbatch "$@" >"${0%/*}/accepted"
 guard=$PPID

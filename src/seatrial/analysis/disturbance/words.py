@@ -154,7 +154,7 @@ def _page_faults(one: Disturbance) -> str:
     return (
         f"Page faults took about {_share(one)}: {_rounded(seen['rate'])} a second, each "
         f"{seen['per_fault_s'] * 1e6:.2g} µs of CPU time in the kernel. Each page of its memory was handed "
-        f"out {seen['per_page']:.2g} times."
+        f"out {_rounded(seen['per_page'])} times."
     )
 
 
