@@ -151,7 +151,7 @@ def one_then_end() -> Submits:
 
 
 def test_the_rest_is_submitted_after_a_submitter_ended_between_two_jobs(send: Any, tmp_path: Path) -> None:
-    several: dict[str, Any] = {"targets": ["cpu.peak", "cpu.gemm"], "detach": True, "longest_s": 180.0}
+    several: dict[str, Any] = {"targets": ["cpu.peak", "cpu.gemm"], "detach": True, "longest_s": 1.0}
     with pytest.raises(EndedError):
         send(one_then_end(), **several)
     again, queue = send(wait_in_the_queue, **several)
