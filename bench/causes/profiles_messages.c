@@ -293,7 +293,7 @@ static void asking(long step) {
     MPI_Irecv(buffer, 64, MPI_CHAR, other, 1, MPI_COMM_WORLD, &steering);
   for (int i = 0; i < 40000; i++) {
     int is_done = 0;
-    chain(20);
+    chain(100);
     MPI_Test(&steering, &is_done, MPI_STATUS_IGNORE);
   }
   if (step % 10 == 9)

@@ -186,7 +186,7 @@ struct seatrial_slot {
   uint64_t ticks;
   uint64_t least_ticks;
   uint64_t most_ticks;
-  uint64_t apart; /* calls that ask if something is complete, if at least half as long passed since
+  uint64_t apart; /* calls that ask if something is complete, if at least twice as long passed since
                      the last such call ended: the program does other work between them */
 };
 
