@@ -176,7 +176,8 @@ static SEATRIAL_INLINE void seatrial_leave_asking(unsigned call, uint64_t comm, 
   struct seatrial_thread_state* here = &seatrial_thread_state;
   const uint64_t pause = begin - here->asked_at;
   here->asked_at = end;
-  seatrial_leave_sized(call, comm, size, bytes, site, begin, end)->apart += pause >= end - begin;
+  seatrial_leave_sized(call, comm, size, bytes, site, begin, end)->apart +=
+      pause >= 2 * (end - begin);
 }
 
 static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_t bytes, word site,
