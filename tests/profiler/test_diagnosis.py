@@ -285,6 +285,8 @@ def test_what_a_late_receiver_takes_bounds_what_its_sender_needs() -> None:
     late = judged(1e-3)
     assert late.cause in (Cause.LATE_RECEIVER, Cause.IMBALANCE) and late.share > 0.05
     assert judged(4e-3).cause is Cause.TRANSFER, "the receiver takes as long: that is the transfer"
+    far = [rank(0, 2, sends), rank(1, 2, [Call("MPI_Recv", 300, size, 1e-3)], host="node2")]
+    assert all(one.cause is not Cause.LATE_RECEIVER for one in profile(*far).diagnoses), "it may have arrived before"
 
 
 def test_many_short_waits_are_no_late_ranks() -> None:

@@ -89,6 +89,17 @@ def is_file_access(call: str) -> bool:
     return _ACCESSES.fullmatch(call) is not None
 
 
+def is_of_files(call: str) -> bool:
+    """Whether a function is one of MPI-IO."""
+    return call.startswith("MPI_File_")
+
+
+def gaps_share(noncontiguous_B: int, files_B: int, sent_B: int) -> float:
+    """At least this share of the bytes that are sent have datatypes with gaps: what was written to files (`files_B`)
+    may have them too."""
+    return min(1.0, max(0, noncontiguous_B - files_B) / sent_B) if sent_B > 0 else 0.0
+
+
 def receives(call: str) -> bool:
     """Whether a function receives a message, or begins to."""
     return _RECEIVING.fullmatch(call) is not None

@@ -100,9 +100,13 @@ def size_totals(
     ranks: int = 2,
     *,
     has_sizes: bool = True,
+    on_one_host: bool = True,
 ) -> list[SizeTotals]:
     """Totals by function and size, longest time first. `measured` is the measured waiting. `has_sizes` is False if the
-    sizes are unknown. A call beyond the `reference` for this number of `ranks` waits, even if all of its kind do."""
+    sizes are unknown. A call beyond the `reference` for this number of `ranks` waits, even if all of its kind do.
+
+    On one host, a receiver copies what it gets, so that its time bounds that of the transfer; from another host, the
+    data may have arrived before."""
     import numpy as np
 
     if not len(rows.call):
@@ -111,7 +115,7 @@ def size_totals(
     spans = [slice(a, b) for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
     best = [float(np.median(groups.least_s[span])) for span in spans]
     small: dict[int, float] = {}
-    received = _received_s(groups, spans, best, names)
+    received = _received_s(groups, spans, best, names) if on_one_host else {}
     for span, value in zip(spans, best, strict=True):
         if groups.bin[span.start] <= SMALL_B:
             call = int(groups.call[span.start])
