@@ -40,9 +40,14 @@ public:
       const auto first = cpu;
       while (cpu + 1 < end && has(cpu + 1))
         ++cpu;
-      text += (text.empty() ? "" : ",") + std::to_string(first);
-      if (cpu > first)
-        text += "-" + std::to_string(cpu);
+      // In steps: GCC 12 warns of an overlap (-Wrestrict) where a literal is joined to a string.
+      if (!text.empty())
+        text += ',';
+      text += std::to_string(first);
+      if (cpu > first) {
+        text += '-';
+        text += std::to_string(cpu);
+      }
     }
     return text;
   }
