@@ -301,7 +301,7 @@ static void ask(long step, int times, long work) {
 }
 
 static void asking(long step) {
-  ask(step, 40000, 100);
+  ask(step, 40000, 20);
 }
 
 /* The same, after every 0.1 ms of work. */
