@@ -201,6 +201,7 @@ def test_functions_that_are_called_instead_of_waiting() -> None:
 @pytest.mark.parametrize(
     ("late", "late_rank", "blocked", "first_is"),
     [
+        (0.12, None, 0.05, Cause.BLOCKED),
         (0.18, None, 0.17, Cause.BLOCKED),  # nobody in particular is late, and all are blocked for as long
         (0.18, 1, 0.17, Cause.LATE_AT_COLLECTIVE),  # a rank is known
         (0.40, None, 0.15, Cause.LATE_AT_COLLECTIVE),  # that does not explain it

@@ -39,6 +39,8 @@ _LEAST_WAITING = 0.08
 _LEAST_STARTUP = 0.2
 _MOST = 0.5
 _CLEARLY = 2 / 3
+_ABOUT = 0.4
+_BLOCKED = (Cause.BLOCKED, Cause.BLOCKED_RANK)
 _MOST_WAIT_FOR_DELAY = 4
 """While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""
 _DELAYS_COST = 1.5
@@ -85,8 +87,8 @@ def weight(one: Diagnosis, named: Sequence[Diagnosis]) -> float:
     """Its share; less than that of ranks that are blocked outside MPI if it only says that somebody comes late at a
     collective call, and they are blocked for about as long: that is why they come late."""
     is_unexplained = one.cause is Cause.LATE_AT_COLLECTIVE and one.rank is None
-    blocked = max((other.share for other in named if other.cause is Cause.BLOCKED), default=0.0)
-    return min(one.share, 0.99 * blocked) if is_unexplained and blocked >= _MOST * one.share else one.share
+    blocked = max((other.share for other in named if other.cause in _BLOCKED), default=0.0)
+    return min(one.share, 0.99 * blocked) if is_unexplained and blocked >= _ABOUT * one.share else one.share
 
 
 def _most(one: Diagnosis, profile: Profile, named: Sequence[Diagnosis]) -> float:
