@@ -41,6 +41,15 @@ def measure(item: Ready, machine: Machine, sample_s: float | None = None) -> Rep
 def provenance(machine: Machine, item: Ready) -> dict[str, Any]:
     """Date, machine, compiler and flags of a result."""
     environment = native_environment(machine).document()
+    return {
+        **machine_provenance(machine),
+        "compiler": environment["compiler"]["version"],
+        "flags": environment["flags"],
+    }
+
+
+def machine_provenance(machine: Machine) -> dict[str, Any]:
+    """Date and machine of a result."""
     package = machine.of_kind(DeviceKind.PACKAGE)[0].facts
     return {
         "date": today(),
@@ -50,8 +59,6 @@ def provenance(machine: Machine, item: Ready) -> dict[str, Any]:
         "cpus": len(machine.allowed_cpus),
         "hypervisor": machine.facts.text("hypervisor"),
         "kernel": platform.release(),
-        "compiler": environment["compiler"]["version"],
-        "flags": environment["flags"],
         "load_before": os.getloadavg()[0],
     }
 

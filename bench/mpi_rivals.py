@@ -197,7 +197,7 @@ def theirs(
     raise FailedError(f"its output has no {rival.series} of {size_B} B")
 
 
-def _paths(options: Sequence[str]) -> dict[str, Path]:
+def mpi_paths(options: Sequence[str]) -> dict[str, Path]:
     """`["openmpi=PATH", ...]` as MPI -> path."""
     found: dict[str, Path] = {}
     for option in options:
@@ -208,7 +208,7 @@ def _paths(options: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _osu_program(folder: Path | None, name: str) -> Path | None:
+def osu_program(folder: Path | None, name: str) -> Path | None:
     """The program of this name below a folder, ignoring libtool scripts of the same name."""
     for path in sorted(folder.rglob(name)) if folder is not None else ():
         if path.is_file() and os.access(path, os.X_OK) and path.read_bytes()[:4] == b"\x7fELF":
@@ -234,7 +234,7 @@ def contest(comparison: Comparison, mpi: str, osu: Path | None, imb: Path | None
     item = ready(machine, comparison.benchmark, **{"environment.mpi": mpi, **comparison.settings})
     runners: dict[str, Runner] = {"seatrial": lambda: ours(item, comparison, machine)}
     absent: dict[str, str] = {}
-    program = _osu_program(osu, comparison.osu.program)
+    program = osu_program(osu, comparison.osu.program)
     if program is None:
         absent["osu"] = f"{comparison.osu.program}: no path given, or not found below it"
     else:
@@ -295,7 +295,8 @@ def summary(one: Contest, found: Mapping[str, Sequence[Reading]]) -> dict[str, A
     }
 
 
-def _shown(mpi: str, result: Mapping[str, Any]) -> str:
+def shown(mpi: str, result: Mapping[str, Any]) -> str:
+    """One line about a comparison."""
     scale, unit = (1e-9, "GB/s") if result["unit"] == "B/s" else (1e9, "ns")
     best = "  ".join(
         f"{name} {value * scale:.4g} {unit} (median {result['median'][name] * scale:.4g})"
@@ -327,7 +328,7 @@ def _arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure and print."""
     options = _arguments()
-    osu, imb = _paths(options.osu), _paths(options.imb)
+    osu, imb = mpi_paths(options.osu), mpi_paths(options.imb)
     machine = live_machine()
     chosen = [c for c in COMPARISONS if not options.only or c.name in options.only]
     document: dict[str, Any] = {}
@@ -341,7 +342,7 @@ def main() -> None:
         document.setdefault("provenance", provenance(machine, contests[0].item))
         found = compete(contests, options.rounds)
         results = [summary(one, of) for one, of in zip(contests, found, strict=True)]
-        programs = {p for c in chosen if (p := _osu_program(osu.get(mpi.name), c.osu.program))} | {
+        programs = {p for c in chosen if (p := osu_program(osu.get(mpi.name), c.osu.program))} | {
             path for path in (imb.get(mpi.name),) if path
         }
         document[mpi.name] = {
@@ -350,7 +351,7 @@ def main() -> None:
             "results": results,
         }
         for result in results:
-            print(_shown(mpi.name, result))
+            print(shown(mpi.name, result))
     write("mpi_rivals", document, options.output)
 
 

@@ -287,31 +287,26 @@ static void counter(long step) {
 /* A request of another program that may come is tested between small pieces of work; it comes when
  * all is done. */
 static MPI_Request steering = MPI_REQUEST_NULL;
-static void asking(long step) {
+static void ask(long step, int times, long work) {
   const int other = other_of_pair();
   if (steering == MPI_REQUEST_NULL)
     MPI_Irecv(buffer, 64, MPI_CHAR, other, 1, MPI_COMM_WORLD, &steering);
-  for (int i = 0; i < 40000; i++) {
+  for (int i = 0; i < times; i++) {
     int is_done = 0;
-    chain(20);
+    chain(work);
     MPI_Test(&steering, &is_done, MPI_STATUS_IGNORE);
   }
   if (step % 10 == 9)
     sum();
 }
 
+static void asking(long step) {
+  ask(step, 40000, 20);
+}
+
 /* The same, after every 0.1 ms of work. */
 static void asking_rarely(long step) {
-  const int other = other_of_pair();
-  if (steering == MPI_REQUEST_NULL)
-    MPI_Irecv(buffer, 64, MPI_CHAR, other, 1, MPI_COMM_WORLD, &steering);
-  for (int i = 0; i < 40; i++) {
-    int is_done = 0;
-    compute(1e-4);
-    MPI_Test(&steering, &is_done, MPI_STATUS_IGNORE);
-  }
-  if (step % 10 == 9)
-    sum();
+  ask(step, 40, (long)(1e-4 * chain_per_s));
 }
 
 static void steer(void) {

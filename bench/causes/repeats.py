@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 
-from causes.case import BOTH, QUIET_ONLY, Bench, Case, Said, planted
+from causes.case import BOTH, QUIET_ONLY, Bench, Case, Said, Skip, planted
 from causes.loads import io_limit, mounted, quota, spinners
 
 NOT_KNOWN = frozenset({"not-known"})
@@ -115,6 +117,21 @@ def _synchronous_folder(bench: Bench) -> Iterator[Sequence[str]]:
 def _dd(file: str, megabytes: int, *options: str) -> Callable[[Bench], list[str]]:
     def argv(bench: Bench) -> list[str]:
         return ["dd", "if=/dev/zero", f"of={bench.folder / file}", "bs=1M", f"count={megabytes}", *options]
+
+    return argv
+
+
+def _program(mode: str, seconds: float = 1.0, before: Sequence[str] = ()) -> Callable[[Bench], list[str]]:
+    """The program of repeats.c, compiled in the case's folder."""
+
+    def argv(bench: Bench) -> list[str]:
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if compiler is None:
+            raise Skip("a C compiler is missing")
+        program = bench.folder / "repeats"
+        source = Path(__file__).with_name("repeats.c")
+        subprocess.run([compiler, "-O1", str(source), "-o", str(program), "-pthread", "-lm"], check=True)
+        return [*before, str(program), mode, str(seconds)]
 
     return argv
 
@@ -226,8 +243,25 @@ CASES: tuple[Case, ...] = (
         lambda bench: [sys.executable, "-c", _SYNCS, str(bench.folder / "file")],
         planted("synchronised-io"),
     ),
+    _of_command(
+        "command: threads bound to a CPU each, a spinner on one",
+        _program("bound"),
+        planted("other-processes"),
+        _with_spinners(1),
+    ),
+    _of_command("command: two threads and one lock", _program("locks"), planted("lock-contention"), is_quick=True),
+    _of_command("command: memory allocated in each step", _program("faults"), planted("page-faults"), is_quick=True),
+    _of_command("command that polls and sleeps", _program("polls"), planted("sleep"), is_quick=True),
+    _of_command("command that sleeps", ["sleep", "0.4"], planted("sleep")),
+    _of_command("command that waits for others", _program("child"), planted("child-process"), is_quick=True),
     _of_command("command that computes", _spin()),
-    _of_command("command that sleeps", ["sleep", "0.4"], is_quick=True),
+    _of_command("command with a lock for each of many rows", _program("rows"), is_quick=True),
+    _of_command("command whose workers wait for work", _program("pool")),
+    _of_command("command that touches memory once", _program("once"), is_quick=True),
+    _of_command("command that computes beside a thread that sleeps", _program("watched"), is_quick=True),
+    _of_command(
+        "shell that waits for a command", _program("compute", before=("sh", "-c", '"$@"; :', "sh")), is_quick=True
+    ),
     _of_command("command that writes to a disk", _dd("file", 200, "oflag=direct")),
     _of_command("command on a CPU: a spinner on the other", _on(1, _spin()), plant=_with_spinners(0)),
     _of_command("command of 20 ms", _spin(0.02)),

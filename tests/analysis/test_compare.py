@@ -310,6 +310,19 @@ def test_what_follows_from_the_axis_does_not_part_what_is_compared(tmp_path: Pat
     assert found.comparisons[0].verdict is Verdict.FASTER and found.baseline == "threads 1"
 
 
+def test_figures_are_relative_to_one_system(tmp_path: Path) -> None:
+    """Each system is a machine of its own, with as many threads as it has."""
+    made = MadeUpFolder(tmp_path / "r")
+    for number, (system, threads) in enumerate((("gold:all", 20), ("platinum:all", 24)), 1):
+        rates = noisy(LEVEL * number, 10, seed=number)
+        made.add(rates, host=f"n{number}", seen={"system": system}, threads=threads)
+    made.add(noisy(LEVEL, 10), host="n3", cores="all")  # measured without a system
+    (found,) = compare_along(made.contents, "system", 0.02).compared
+    (one,) = found.comparisons
+    assert (found.baseline, found.candidate) == ("system gold:all", "system platinum:all")
+    assert one.ratio == pytest.approx(2, rel=0.02) and "Two machines, n1 and n2" in found.scope
+
+
 def test_a_reference_gives_a_ratio_and_no_verdict(tmp_path: Path) -> None:
     own = next(r for r in all_references() if r.benchmark == "cpu.peak" and r.figure == "fma")
     made = MadeUpFolder(tmp_path / "r")

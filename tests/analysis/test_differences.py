@@ -234,6 +234,18 @@ def test_one_thread_fewer_by_parameter() -> None:
     assert found["command line"].follows_from == "threads"
 
 
+@pytest.mark.parametrize("benchmark", ["mpi.allreduce", "mpi.barrier"])
+def test_one_rank_more_by_parameter(benchmark: str) -> None:
+    """Parameters that a benchmark drops, such as `ranks_per_node`, hide nothing that follows from the axis."""
+    one, two = ({"ranks": 2, "nodes": 1}, {"ranks": 4, "nodes": 1})
+    on = replace(made_up_machine(cores=4), facts=machine().facts)
+    ours = side(benchmark=benchmark, parameters=one, on=on)
+    more = side(benchmark=benchmark, parameters=two, on=on, seen={**SEEN, "affinity": [[0], [1], [2], [3]]})
+    found = named(differences(ours, more, "ranks"))
+    assert found["parameter ranks"].intended and found["affinity"].follows_from == "ranks"
+    assert all(difference.intended for difference in found.values())
+
+
 def test_one_thread_fewer_by_taskset() -> None:
     small = replace(machine(), allowed_cpus=(0,))
     for axis in (None, "nontemporal", "huge_pages"):

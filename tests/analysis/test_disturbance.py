@@ -200,3 +200,113 @@ def test_the_time_of_command_is_that_of_its_program():
 def test_damaged_values_are_not_used():
     odd = repeat(busy_s=None, looks={"threads": 1, "allowed": "0-99999999", "waits": None}, pressure=None)
     assert causes(odd) == []
+
+
+def program(
+    cpu_s: float = 1.0, wall_s: float = 1.0, system_s: float = 0.0, faults: int = 100, name: str = "solver", **more: Any
+) -> dict[str, Any]:
+    """A repeat of `command` that was looked at ten times a second."""
+    process = {
+        "name": name,
+        "processes": 1,
+        "seen_s": wall_s,
+        "cpu_s": cpu_s,
+        "system_s": system_s,
+        "minor_faults": faults,
+        "waits_for": [],
+    }
+    seen = {
+        "program_s": wall_s,
+        "program_cpu_s": cpu_s,
+        "program_system_s": system_s,
+        "runs": 1,
+        "minor_faults": faults,
+        "voluntary": 10,
+        "max_resident_B": 4096 * 100,
+        "covered_s": wall_s,
+        "looks": 10,
+        "sleep_s": 0.0,
+        "sleep_looks": 0,
+        "locks": locks(0.0, 0),
+        "processes": [process],
+        "waits": [],
+        **more,
+    }
+    return repeat(wall_s, cpu_s, looks=seen)
+
+
+def locks(wait_s: float, looks: int, turns: int = 0, others: int = 0) -> dict[str, Any]:
+    """`others`: looks in which the same threads waited for something else."""
+    return {
+        "threads": 2,
+        "looks": looks,
+        "wait_s": wait_s,
+        "blocked_looks": looks + others,
+        "blocked_s": wait_s + others / 10,
+        "turns": turns,
+    }
+
+
+def waits_for(child: str, wait_s: float, own_s: float, name: str = "solver") -> list[dict[str, Any]]:
+    times = {"seen_s": 1.0, "cpu_s": own_s, "system_s": 0.0, "minor_faults": 0, "processes": 1}
+    waits = [{"name": child, "looks": round(10 * wait_s), "wait_s": wait_s}]
+    return [{"name": name, **times, "waits_for": waits}]
+
+
+@pytest.mark.parametrize(
+    ("seen", "found"),
+    [
+        (program(locks=locks(0.5, 5, turns=5000)), ("lock-contention", 0.33)),
+        (program(system_s=0.4, voluntary=10_000, locks=locks(0.25, 3, turns=9000)), ("lock-contention", 0.52)),
+        (program(system_s=0.6, faults=200_000), ("page-faults", 0.6)),
+        (program(cpu_s=0.5, sleep_s=0.5, sleep_looks=5), ("sleep", 0.5)),
+        (program(cpu_s=0.3, processes=waits_for("gzip", 0.7, 0.3)), ("child-process", 0.7)),
+    ],
+)
+def test_what_a_program_does_itself(seen, found):
+    assert causes(seen, seen) == [found]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        program(),
+        program(locks=locks(0.05, 3, turns=5000)),  # a lock that is rarely fought over
+        program(locks=locks(0.9, 9, turns=4)),  # one long wait: until the thread is let go
+        # A pool whose workers wait for work by condition variables, and sometimes for its mutex:
+        program(system_s=0.4, voluntary=10_000, locks=locks(0.1, 3, turns=9000, others=9)),
+        program(system_s=0.6, faults=100),  # each page was touched once
+        program(system_s=0.6, faults=1000),  # the kernel did something else
+        program(system_s=0.6, faults=200_000, cpu_s=1.0, processes=[]),  # a shell starts many programs
+        program(sleep_s=0.05, sleep_looks=5),
+        program(cpu_s=0.0, processes=waits_for("solver", 1.0, 0.01, name="sh")),  # a launcher
+    ],
+)
+def test_what_a_program_may_do(seen):
+    assert causes(seen, seen) == []
+
+
+def test_a_rule_names_what_a_program_does_and_no_spread_is_explained_by_it():
+    seen = program(cpu_s=0.3, processes=waits_for("gzip", 0.7, 0.3))
+    even = result(made(1.0, None))
+    case = Case(made_up_machine(), (even,), {(even.id, number): seen for number in range(6)})
+    (finding,) = (one for one in findings(case.machine, case.results, case.seen) if one.causes)
+    assert finding.rule == "waits-for-child" and finding.severity.value == "info" and finding.loss is None
+    assert "gzip" in finding.observation
+
+
+def test_threads_that_are_bound_to_one_cpu_each():
+    """A spinner on one of them: the other is idle for half of the time, and nobody shares a CPU by choice."""
+    bound = [
+        {"cpus": "0", "threads": 1, "cpu_s": 0.5, "delay_s": 0.0},
+        {"cpus": "1", "threads": 1, "cpu_s": 0.5, "delay_s": 0.5},
+        {"cpus": "0-1", "threads": 1, "cpu_s": 0.001, "delay_s": 0.0},  # the shell that started it
+    ]
+    seen = {"threads": 3, "cpu_s": 1.0, "delay_s": 0.5, "covered_s": 1.0, "allowed": "1", "bound": bound}
+    found = repeat(cpu_s=1.0, looks=seen, others_s=0.5, busy_s={"0": 0.5, "1": 1.0})
+    assert causes(found, found) == [("other-processes", 0.5)]
+    known = signals([found, found])
+    assert known is not None and "bound to CPU 1" in sentence(disturbances(known)[0])
+    alone = {**seen, "bound": [{"cpus": "1", "threads": 2, "cpu_s": 1.0, "delay_s": 1.0}], "delay_s": 1.0}
+    crowded = repeat(cpu_s=1.0, looks=alone, busy_s={"0": 0.0, "1": 1.0})
+    assert causes(crowded, crowded) == [("more-threads-than-cpus", 0.5)]

@@ -482,6 +482,9 @@ def test_a_remedy_makes_the_same_experiment_again():
     assert again(two_cores, result(benchmark="no.such", name="a; `rm -rf /`")) == (
         "seatrial run no.such --set 'name=a; `rm -rf /`' --again"
     )
+    program = result(benchmark="command", argv=("./solver", "a b"))
+    assert again(two_cores, program) == "seatrial run command --again -- ./solver 'a b'"
+    assert again(two_cores, result(benchmark="no.such", argv=("./solver",))) == "seatrial run STUDY.yaml --again"
 
 
 @pytest.mark.parametrize("stage", Stage)

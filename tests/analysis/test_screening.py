@@ -13,7 +13,7 @@ from seatrial.analysis.screening.facts import facts_that_differ
 from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.model.machine_document import machine_document
-from seatrial.model.screen import FALSE_ALARM_RATE, Item, ScreenInput
+from seatrial.model.screen import FALSE_ALARM_RATE, Item, LinkCount, ScreenInput
 
 SHAPES = ((4, 4), (4, 2), (8, 8), (8, 4), (8, 2), (16, 4))
 FAULTS = (
@@ -142,3 +142,47 @@ def test_messages_between_nodes_that_share_cpus_are_ignored() -> None:
     given = fleet(random.Random(11), 4, 4, Planted(pair={("n1", "n3"): 0.01}))
     assert named(given) == {("link", "n1 - n3")}
     assert named(replace(given, not_apart=frozenset({("n3", "n1"), ("n2", "n4")}))) == set()
+
+
+def test_a_link_that_counted_errors_is_named_and_congestion_is_only_listed() -> None:
+    counts = (
+        LinkCount("n2", "mlx5_0 port 1", "symbol_error", 4000),
+        LinkCount("n2", "mlx5_0 port 1", "link_downed", 1),
+        LinkCount("n3", "mlx5_0 port 1", "symbol_error", 2),
+        *(LinkCount(f"n{k}", "mlx5_0 port 1", "port_xmit_wait", 90_000) for k in range(1, 9)),
+    )
+    given = replace(fleet(random.Random(12), 8, 8), link_counts=counts)
+    found = screen_cluster(given)
+    assert {(one.kind.value, one.what) for one in found.odd} == {("link", "n2 - s1")}
+    errors = {one.figure: one for one in found.odd}
+    assert set(errors) == {"mlx5_0 port 1 link_downed", "mlx5_0 port 1 symbol_error"}
+    damaged = errors["mlx5_0 port 1 symbol_error"]
+    assert "damaged" in damaged.why and "cable" in damaged.remedy and (damaged.value, damaged.usual) == (4000, 0)
+    assert found.link_counts == counts
+    everywhere = tuple(LinkCount(f"n{k}", "mlx5_0 port 1", "link_downed", 1) for k in range(1, 9))
+    assert screen_cluster(replace(given, link_counts=everywhere)).odd == ()
+
+
+def test_the_nodes_of_a_slow_switch_do_not_hide_each_other() -> None:
+    """A rack of 40 among 1,200 nodes is slow, and so is one node elsewhere."""
+    source = random.Random(13)
+    nodes = [f"n{k}" for k in range(1200)]
+    values = tuple([(0.8 if k < 40 or k == 700 else 1.0) * source.lognormvariate(0, 0.005)] for k in range(1200))
+    one = fleet(source, 4, 4).figures[0]
+    figure = replace(one, items=tuple(map(Item, nodes)), values=values)
+    assert named(ScreenInput(tuple(nodes), (figure,))) == {("node", f"n{k}") for k in (*range(40), 700)}
+
+
+def test_what_gave_no_figure_is_said() -> None:
+    found = screen_cluster(replace(fleet(random.Random(14), 8, 8), failed=("n3: io.file was timed out",)))
+    assert found.odd == () and found.not_screened == ("n3: io.file was timed out",)
+
+
+def test_shared_uplinks_are_compared_with_each_other_where_the_design_is_not_known() -> None:
+    """All pairs at once share uplinks that are half as fast as their nodes together."""
+    shared = Planted(uplink={f"s{k}": 0.5 for k in range(1, 5)})
+    given = fleet(random.Random(15), 16, 4, shared)
+    loaded = replace(given, pairs=tuple(replace(one, parameters={"at_once": 8}) for one in given.pairs))
+    assert named(loaded) == set()
+    assert named(replace(loaded, oversubscription=2.0)) == set()
+    assert {kind for kind, _ in named(replace(loaded, oversubscription=1.0))} == {"switch"}

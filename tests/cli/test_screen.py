@@ -12,6 +12,7 @@ from analysis.made_up_folders import MadeUpFolder
 from analysis.made_up_sweeps import noisy
 from cli.in_process import seatrial_here
 
+from seatrial.model.outcome import Outcome, State
 from seatrial.report.schemas import schema
 
 
@@ -85,3 +86,24 @@ def test_a_single_node_cannot_be_screened(tmp_path: Path) -> None:
     path = folder_of(tmp_path / "results", {"n1": 1.0})
     answer = seatrial_here("screen", "--from", str(path), cwd=tmp_path)
     assert answer.returncode == 2 and "one node (n1) cannot be screened" in answer.stderr
+
+
+def test_failed_trials_and_counters_of_links_are_told(tmp_path: Path) -> None:
+    folder = MadeUpFolder(tmp_path / "results")
+    source = random.Random(2)
+    errors = {"port": "mlx5_0 port 1", "counter": "symbol_error", "kind": "error", "grew_by": 50}
+    for k in range(1, 7):
+        seen = {"links": [errors]} if k == 5 else {}
+        if k == 3:
+            folder.add([1e9], host="n3", outcome=Outcome(State.TIMED_OUT, "ended after 30 s"))
+        folder.add(noisy(1e9, 6, 0.005, source), host=f"n{k}", seen=seen, cores="all" if k == 3 else "one")
+    answer = seatrial_here("screen", "--from", str(tmp_path / "results"), "--format", "json", cwd=tmp_path)
+    document = json.loads(answer.stdout)
+    jsonschema.validate(document, schema("screen-1"))
+    assert document["not_screened"][0] == "cpu.peak timed out on n3: ended after 30 s"
+    (odd,) = document["odd"]
+    assert (odd["kind"], odd["what"], odd["value"]) == ("link", "link of n5", 300.0)
+    (counter,) = document["link_counters"]
+    assert (counter["node"], counter["grew_by"], counter["meaning"]) == ("n5", 300, "symbols that arrived damaged")
+    text = seatrial_here("screen", "--from", str(tmp_path / "results"), cwd=tmp_path).stdout
+    assert "mlx5_0 port 1 symbol_error grew by 300 where the others have none" in " ".join(text.split())

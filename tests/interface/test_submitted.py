@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seatrial.batch.systems import SYSTEMS
+from seatrial.engine.planned import planned_experiments
 from seatrial.interface import job_following, submitted
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import Where
 from seatrial.launch.queue import QueueError
-from seatrial.model.outcome import State
+from seatrial.machine.live import discover_live
+from seatrial.model.environment_choice import AS_IT_IS
+from seatrial.model.machine_document import machine_document
+from seatrial.model.machine_identity import machine_identity
+from seatrial.model.outcome import Outcome, State
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import Sample
 from seatrial.model.site import Partition, Place, System
+from seatrial.plan.points import plan_points
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
 
 SITE = "systems:\n  tera:\n    batch: slurm\n    poll: 1s\n    partitions: {compute: }\n"
+SAMPLE = Sample("fma", 0, 1.0, {"flops": 5e9})
 Submits = Callable[[Path], str]
 
 
@@ -29,6 +42,10 @@ class FakeQueue:
     def __init__(self, submits: Submits) -> None:
         self._submits = submits
         self.folders: list[Path] = []
+
+    @property
+    def targets(self) -> list[list[str]]:
+        return [json.loads((folder / "request.json").read_text())["targets"] for folder in self.folders]
 
     def submit(self, script: str) -> str:
         self.folders.append(Path(script.splitlines()[-1].split()[-1]).parent)
@@ -45,12 +62,13 @@ def send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
     monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
 
     def run(submits: Submits, *, has_python: bool = True, **options: Any) -> tuple[Sent, FakeQueue]:
-        partition = Partition("compute", has_python=has_python)
-        where = Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SYSTEMS["slurm"], "tera:compute")
         queue = FakeQueue(submits)
         monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
         options = {"site": tmp_path / "site.yaml", **options}
-        return run_in_jobs(where, ["cpu.peak"], {"cores": "one"}, tmp_path / "results", **options), queue
+        targets = options.pop("targets", ["cpu.peak"])
+        partition = Partition("compute", has_python=has_python, longest_s=options.pop("longest_s", None))
+        where = Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SYSTEMS["slurm"], "tera:compute")
+        return run_in_jobs(where, targets, {"cores": "one"}, tmp_path / "results", **options), queue
 
     return run
 
@@ -162,3 +180,88 @@ def test_a_node_of_another_kind_is_planned_for_and_measured_by_a_second_job(send
     sent, queue = send(other_machine_first, has_python=False, budget_s=1.0)
     assert len(queue.folders) == 2 and sent.result.experiments[0].outcome.is_ok, sent.unfinished
     assert "another machine" in (queue.folders[0] / "over.json").read_text()
+
+
+class EndedError(Exception):
+    """The submitter ends here."""
+
+
+def one_then_end() -> Submits:
+    accepted: list[Path] = []
+
+    def submits(folder: Path) -> str:
+        if accepted:
+            raise EndedError
+        accepted.append(folder)
+        return "77"
+
+    return submits
+
+
+def test_the_rest_is_submitted_after_a_submitter_ended_between_two_jobs(send: Any, tmp_path: Path) -> None:
+    several: dict[str, Any] = {"targets": ["cpu.peak", "cpu.gemm"], "detach": True, "longest_s": 1.0}
+    with pytest.raises(EndedError):
+        send(one_then_end(), **several)
+    again, queue = send(wait_in_the_queue, **several)
+    assert len(again.jobs) == 2
+    last, queue = send(wait_in_the_queue, **several)
+    assert len(last.jobs) == 2 and not queue.folders, "nothing is missing"
+
+
+def measure(folder: Path) -> str:
+    """What a job does, as far as its files show: a record of each experiment, and the result."""
+    request = json.loads((folder / "request.json").read_text())
+    results, machine = ResultsFolder.existing(folder.parents[1]), discover_live()
+    identity = machine_identity(machine)[:16]
+    results.put("machines", identity, {"identity": identity, **machine_document(machine)})
+    points = plan_points(request["targets"], request["settings"], machine)
+    writer, entries = RecordWriter(results, "n1"), []
+    for _, experiment, _ in planned_experiments(points, machine):
+        results.put("experiments", experiment.id, experiment.document())
+        results.put("environments", experiment.environment, {"name": "gcc 12 -O3", "flags": ["-O3"]})
+        seen = {"host": "n1", "affinity": [[0]], "budget_s": 60.0}
+        writer.append(RepeatRecord(experiment.id, 0, 0, 1.7e9, 0.3, Outcome.ok(), (SAMPLE,), {}, seen))
+        entry = {"experiment": experiment.document(), "choice": asdict(AS_IT_IS), "outcome": asdict(Outcome.ok())}
+        entries.append(entry)
+    writer.close()
+    end(folder)
+    document = {"v": 1, "experiments": entries, "study": None, "problem": None}
+    (folder / "result.json").write_text(json.dumps(document))
+    return "77"
+
+
+def test_no_job_is_submitted_for_what_earlier_jobs_measured(send: Any, tmp_path: Path) -> None:
+    _, queue = send(measure, targets=["cpu.peak", "cpu.linebounce"])
+    assert queue.targets == [["cpu.peak", "cpu.linebounce"]]
+    sent, queue = send(refuse)
+    assert not queue.folders and not sent.jobs and not sent.unfinished
+    assert {(one.experiment.benchmark, one.reused) for one in sent.result.experiments} == {("cpu.peak", True)}
+    _, queue = send(measure, targets=["cpu.peak", "memory.latency"])
+    assert queue.targets == [["memory.latency"]], "only what is missing"
+    sent, queue = send(refuse, targets=["memory.latency", "cpu.peak"])
+    assert not queue.folders
+    assert {one.experiment.benchmark for one in sent.result.experiments} == {"cpu.peak", "memory.latency"}
+    _, queue = send(wait_in_the_queue, again=True, detach=True)
+    assert queue.targets == [["cpu.peak"]], "asked for again"
+    for file in (tmp_path / "results" / "records").iterdir():
+        file.unlink()
+    _, queue = send(wait_in_the_queue, detach=True)
+    assert queue.targets == [["cpu.peak"]], "its records were dropped"
+
+
+def test_who_submits_into_the_same_folder_at_the_same_time_waits_and_says_so(send: Any, tmp_path: Path) -> None:
+    first, _ = send(wait_in_the_queue, detach=True)
+    told: list[str] = []
+    with (tmp_path / "results" / "jobs" / ".lock").open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        def tell(text: str) -> None:
+            told.append(text)
+            fcntl.flock(held, fcntl.LOCK_UN)
+
+        second, queue = send(wait_in_the_queue, detach=True, tell=tell)
+    assert told == [
+        f"another process submits jobs into {tmp_path / 'results'}; waiting until it has",
+        "already submitted by the same command: job 77",
+    ]
+    assert not queue.folders and second.jobs == first.jobs

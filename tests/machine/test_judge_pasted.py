@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from machine.matrix_dumps import (
     COLUMNS,
@@ -153,6 +153,8 @@ def test_broken_lines_of_peer_access(broken: Callable[[str, int], str], seed: in
 
 
 @given(seed=st.integers(0, 2**32), width=st.sampled_from((80, 100, 132)), lost=st.integers(0, 200))
+@example(1446568513, 80, 9)  # the end of the first CPU affinity
+@example(802670740, 132, 11)
 def test_a_piece_that_is_lost_is_never_made_up(seed: int, width: int, lost: int) -> None:
     made = random_topology(random.Random(seed))
     lines = folded("\n".join(table(made, Look(), random.Random(0))), width).split("\n")

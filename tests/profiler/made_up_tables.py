@@ -54,7 +54,7 @@ def size_bin(size: int) -> int:
 @dataclass(frozen=True)
 class Call:
     """`count` calls of one kind. `mean_s` and `least_s` are of one; every message has `size` bytes. `part`: 1 waiting,
-    2 transfer of calls that stand in a row of their own. `apart`: those of them with other work before."""
+    2 transfer of calls that stand in a row of their own. `pause_s`: the time before each."""
 
     name: str
     count: int = 1
@@ -64,14 +64,14 @@ class Call:
     site: int = 0
     comm: int = 1
     part: int = 0
-    apart: int = 0
+    pause_s: float = 0.0
 
     def row(self) -> tuple[int, ...]:
         ticks = round(self.count * self.mean_s * RATE)
         least = round((self.mean_s if self.least_s is None else self.least_s) * RATE)
         call = NAMES.index(self.name) + 1
         key = (call, self.comm, self.part, size_bin(self.size), self.site)
-        return (*key, self.count, self.count * self.size, ticks, least, ticks, self.apart)
+        return (*key, self.count, self.count * self.size, ticks, least, ticks, round(self.count * self.pause_s * RATE))
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,7 @@ class Table:
     lost_places: int = 0
     script: str = ""
     noncontiguous_B: int = 0
+    reading_ticks: float = 0.0
     version: int = VERSION
     extension: bytes = b""
     """The bytes of the extension; none: the table has no extension."""
@@ -149,7 +150,7 @@ class Table:
             *(int(self.system_uses is not None), *self._system_uses()),
             extension_at,
             *((0,) * 5 if self.version == 2 else (self.rows, 0, places_b, len(self.places), self.lost_places)),
-            *(self.script.encode(), self.noncontiguous_B),
+            *(self.script.encode(), self.noncontiguous_B, self.reading_ticks),
         )
         data = bytearray(at + self.most_threads * area)
         data[: len(head)] = head

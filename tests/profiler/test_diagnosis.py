@@ -265,12 +265,12 @@ def test_the_reference_of_a_call() -> None:
 def test_asking_between_pieces_of_work_is_no_waiting() -> None:
     """Ten million tests of one request, of 0.3 µs each: at once after another, or with work between."""
 
-    def tests(apart: int) -> Diagnosis:
-        calls = [Call("MPI_Irecv", 1, 64, 1e-6), Call("MPI_Test", 10_000_000, 0, 3e-7, 2e-7, apart=apart)]
+    def tests(pause_s: float) -> Diagnosis:
+        calls = [Call("MPI_Irecv", 1, 64, 1e-6), Call("MPI_Test", 10_000_000, 0, 3e-7, 2e-7, pause_s=pause_s)]
         return first(*(rank(n, 2, calls) for n in range(2)))
 
-    assert tests(0).cause is Cause.LATE_SENDER
-    asking = tests(9_000_000)
+    assert tests(5e-8).cause is Cause.LATE_SENDER
+    asking = tests(3e-7)
     assert asking.cause is Cause.POLLING and asking.call == "MPI_Test" and asking.share == pytest.approx(0.3)
 
 
@@ -285,6 +285,8 @@ def test_what_a_late_receiver_takes_bounds_what_its_sender_needs() -> None:
     late = judged(1e-3)
     assert late.cause in (Cause.LATE_RECEIVER, Cause.IMBALANCE) and late.share > 0.05
     assert judged(4e-3).cause is Cause.TRANSFER, "the receiver takes as long: that is the transfer"
+    far = [rank(0, 2, sends), rank(1, 2, [Call("MPI_Recv", 300, size, 1e-3)], host="node2")]
+    assert all(one.cause is not Cause.LATE_RECEIVER for one in profile(*far).diagnoses), "it may have arrived before"
 
 
 def test_many_short_waits_are_no_late_ranks() -> None:

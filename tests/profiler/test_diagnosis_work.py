@@ -15,6 +15,7 @@ from seatrial.profiler.diagnosis.diagnose import weight
 from seatrial.profiler.diagnosis.measured import MeasuredCall, MeasuredNetwork, judged
 from seatrial.profiler.merge.bound import WaitKind, wait_kind
 from seatrial.profiler.merge.polling import polling_calls
+from seatrial.profiler.merge.rows import Rows
 from seatrial.profiler.profile_io import SystemCall
 from seatrial.profiler.tables.header import OLD_VERSION
 from seatrial.profiler.tables.process_table import parse_table
@@ -184,18 +185,23 @@ def test_functions_that_are_called_instead_of_waiting() -> None:
     """More than three times as often as requests are started, or messages received."""
     names = ("MPI_Test", "MPI_Irecv", "MPI_Iprobe", "MPI_Recv")
 
-    def polling(*counts: int, apart: int = 0) -> frozenset[int]:
-        worked = np.array([apart] + [0] * (len(counts) - 1))
-        return polling_calls(np.arange(1, len(counts) + 1), np.array(counts), worked, names)
+    def polling(*counts: int, pause_s: float = 0.0) -> frozenset[int]:
+        """Of calls that take 1 µs, with a pause before each."""
+        count = np.array(counts)
+        whole, sites = np.zeros(len(counts), np.int64), np.zeros(len(counts), np.uint64)
+        taken = (whole, np.arange(1, len(counts) + 1), whole, sites, count, whole, count * 1e-6, count * 1e-6, whole)
+        return polling_calls(Rows(*taken, pause_s=count * pause_s), names)
 
     assert polling(10_000, 10, 30, 10) == {1} and polling(30, 10, 61, 10) == {3}
     assert polling(30, 10, 60, 10) == frozenset()
-    assert polling(10_000, 10, apart=5000) == {1} and polling(10_000, 10, apart=5001) == frozenset(), "it works between"
+    assert polling(10_000, 10, pause_s=0.5e-6) == {1}
+    assert polling(10_000, 10, pause_s=0.6e-6) == frozenset(), "it works between"
 
 
 @pytest.mark.parametrize(
     ("late", "late_rank", "blocked", "first_is"),
     [
+        (0.12, None, 0.05, Cause.BLOCKED),
         (0.18, None, 0.17, Cause.BLOCKED),  # nobody in particular is late, and all are blocked for as long
         (0.18, 1, 0.17, Cause.LATE_AT_COLLECTIVE),  # a rank is known
         (0.40, None, 0.15, Cause.LATE_AT_COLLECTIVE),  # that does not explain it

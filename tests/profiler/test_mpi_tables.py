@@ -106,6 +106,7 @@ def test_a_live_table_is_read_as_it_is() -> None:
         (WHOLE.data()[:5000], "truncated"),
         (with_field("rate", float("nan")), "ticks per second"),
         (WHOLE.but(own_ticks=-1.0).data(), "invalid overhead"),
+        (WHOLE.but(reading_ticks=float("nan")).data(), "invalid cost of reading the clock"),
         (WHOLE.but(modules="nonsense\n").data(), "module map"),
         (WHOLE.but(modules="2000 1000 0 /x\n").data(), "module map"),
     ],

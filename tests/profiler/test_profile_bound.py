@@ -46,6 +46,7 @@ WAITS = (
     "Reduce_scatter_block",
 )
 WAITS += ("Win_lock_all", "Comm_split", "File_write_at_all", "Neighbor_alltoallv_c", "Allreduce", "Barrier")
+WAITS += ("Fetch_and_op", "Compare_and_swap", "Accumulate", "Get_accumulate_c")
 LOCAL = (
     "Alloc_mem",
     "Reduce_local",
@@ -57,7 +58,7 @@ LOCAL = (
     "Get_count",
 )
 LOCAL += ("Comm_create_keyval", "Win_create_errhandler", "Neighbor_alltoall_init_c")
-BEGINS = ("Isend", "Irecv_c", "Iallreduce", "Start", "Pready_range", "Put", "Rget", "Testall", "Improbe", "Accumulate")
+BEGINS = ("Isend", "Irecv_c", "Iallreduce", "Start", "Pready_range", "Put", "Rget", "Testall", "Improbe", "Raccumulate")
 
 
 def test_which_calls_can_wait() -> None:

@@ -19,6 +19,9 @@ from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared
 from seatrial.store.contents import Contents
 
+SYSTEM = "system"
+"""The axis of the site file's systems and partitions that experiments were measured on, `NAME:PARTITION`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
@@ -61,16 +64,22 @@ def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
 
 def _as_studies(contents: Contents, along: str) -> list[KeptStudy]:
     """Experiments that vary along the axis without a study, as one study per machine."""
-    values = {key: _coordinate(experiment, contents, along) for key, experiment in contents.experiments.items()}
+    values = {key: _coordinate(key, contents, along) for key in contents.experiments}
     found = {key: value[0] for key, value in values.items() if value is not None}
     if len(set(found.values())) < 2:
         return []
     machines = dict.fromkeys(contents.experiments[key].machine for key in found)
-    return [_as_study(contents, along, machine, found) for machine in machines]
+    if along == SYSTEM:
+        return [_as_study(contents, along, next(iter(machines)), found)]
+    return [
+        _as_study(
+            contents, along, machine, {k: v for k, v in found.items() if contents.experiments[k].machine == machine}
+        )
+        for machine in machines
+    ]
 
 
-def _as_study(contents: Contents, along: str, machine: str, found: Mapping[str, Value | None]) -> KeptStudy:
-    own = {key: value for key, value in found.items() if contents.experiments[key].machine == machine}
+def _as_study(contents: Contents, along: str, machine: str, own: Mapping[str, Value | None]) -> KeptStudy:
     others = {key: _other_coordinates(contents.experiments[key], contents, along) for key in own}
     points: list[StudyPoint] = []
     for benchmark in dict.fromkeys(contents.experiments[key].benchmark for key in own):
@@ -96,8 +105,13 @@ def _following(values: Mapping[str, Value | None], others: Mapping[str, Mapping[
     return frozenset(filter(follows, names))
 
 
-def _coordinate(experiment: Experiment, contents: Contents, along: str) -> tuple[Value | None] | None:
-    """The value of an axis at an experiment, in a tuple of one; None if it has no such axis."""
+def _coordinate(key: str, contents: Contents, along: str) -> tuple[Value | None] | None:
+    """The value of an axis at an experiment, in a tuple of one; None if it has no such axis, or was measured at several
+    values of it."""
+    if along == SYSTEM:
+        found = {str(name) for one in contents.records.get(key, ()) if (name := one.seen.get(SYSTEM))}
+        return (next(iter(found)),) if len(found) == 1 else None
+    experiment = contents.experiments[key]
     if not is_of_environment(along):
         return (experiment.parameters[along],) if along in experiment.parameters else None
     name = along.removeprefix(ENVIRONMENT_PREFIX)
@@ -130,7 +144,9 @@ def _other_coordinates(experiment: Experiment, contents: Contents, along: str) -
 def _axes(contents: Contents) -> Iterable[str]:
     """The parameters that vary in the folder, and the screens."""
     seen: dict[str, set[object]] = {}
-    for experiment in contents.experiments.values():
+    for key, experiment in contents.experiments.items():
+        if (system := _coordinate(key, contents, SYSTEM)) is not None:
+            seen.setdefault(SYSTEM, set()).add(system)
         for name, value in experiment.parameters.items():
             seen.setdefault(name, set()).add(value)
     return [*(name for name, values in seen.items() if len(values) > 1), *SCREENS]

@@ -10,7 +10,7 @@ from seatrial.model.host_list import expand_hosts
 _USABLE = frozenset({"idle", "mix", "mixed", "alloc", "allocated", "comp", "completing", "resv", "reserved"})
 _MARKS = "*~#!%$@^-+"
 """Marks behind a state: not responding, powered down, and more (sinfo(1), "NODE STATE CODES")."""
-_PAIR = re.compile(r"(\w+)=(\S*)", re.ASCII)
+_PAIR = re.compile(r"(?<!\w)(\w++)=(\S*)", re.ASCII)
 
 
 def nodes_command(queue: str) -> list[str]:

@@ -293,7 +293,11 @@ def screen(
     again: Annotated[bool, typer.Option("--again", help="with --system: measure finished experiments again")] = False,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="TIME", help="with --system: of the trial of a node (default: 60s)"),
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="with --system: of the trial of a node (default: 60s), and of the messages (2min)",
+        ),
     ] = None,
     no_links: Annotated[
         bool, typer.Option("--no-links", help="with --system: measure the nodes alone, no messages between them")

@@ -11,7 +11,7 @@ from seatrial.cli.output import message, print_json, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS
 from seatrial.interface.screen import fabric_of, jobs_of, screen
-from seatrial.interface.screen_system import BUDGET_S, screen_system
+from seatrial.interface.screen_system import screen_system
 from seatrial.interface.system import where_jobs_go
 from seatrial.model.screen import MARGIN
 from seatrial.model.units import parse_seconds, parse_share
@@ -43,7 +43,7 @@ def screen_command(
             where,
             results,
             targets,
-            budget_s=BUDGET_S if budget is None else parse_seconds(budget),
+            budget_s=None if budget is None else parse_seconds(budget),
             with_links=with_links,
             again=again,
             site=site,

@@ -19,6 +19,7 @@ from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import start_of
 from seatrial.environments.private_copy import origins
+from seatrial.environments.site import place_in_force
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
@@ -31,6 +32,7 @@ from seatrial.model.secrets import secrets_in, without_secrets
 from seatrial.probes.around import Around, look_around, seen_around
 from seatrial.probes.file_systems import file_system_of
 from seatrial.probes.kernel_log import KernelLog, kernel_log
+from seatrial.probes.link_counters import links_of_nodes
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
@@ -285,9 +287,13 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
     notes = dict(program.notes)
     noted |= _looks(notes.pop("looks", None))
+    if (links := links_of_nodes(notes.pop("links", None))) is not None:
+        noted["links"] = links  # of every node, in place of those of this one
     noted["notes"] = with_compilation({**ready.program.added_notes(), **notes} if notes else {})
     if "job_repeat" not in noted and (files := file_system_of(_works_in(ready, claim))) is not None:
         noted["file_system"] = files
+    if (place := place_in_force()) is not None:
+        noted["system"] = f"{place.system.name}:{place.partition.name}"
     if program.hello is not None:
         hello = program.hello
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}

@@ -8,23 +8,26 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from seatrial.batch.job import JobRequest
 from seatrial.batch.portable import node_script
+from seatrial.benchmarks import benchmark_named
 from seatrial.engine.planned import ExpectedTimes, expected_times
 from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.errors import UsageError
 from seatrial.interface.job import VERSION
 from seatrial.interface.settings import Settings, values_of
 from seatrial.interface.system import Where
+from seatrial.model.benchmark import Benchmark
 from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
 from seatrial.model.study import Study
 from seatrial.model.study_document import study_without_secrets
+from seatrial.plan.axis_values import concerns
 from seatrial.plan.points import Point, plan_points
 from seatrial.plan.site_file import site_of
 from seatrial.plan.study_points import study_points
@@ -138,19 +141,26 @@ def portions_of(command: Command, machine: Machine, longest_s: float | None) -> 
     ]
 
 
-def part_of(command: Command, job: JobFolder) -> Command:
+def part_of_job(command: Command, job: JobFolder) -> Command:
     """The part of a command that a job was submitted for."""
     before = (job.read("request.json") or {}).get("targets", [])
-    pairs = zip(command.targets, command.names, strict=True)
-    own = [(target, name) for target, name in pairs if named_from_anywhere(target) in before]
-    return replace(command, targets=tuple(target for target, _ in own), names=tuple(name for _, name in own))
+    return part_of(command, lambda target, name: named_from_anywhere(target) in before)
 
 
 def portion_again(command: Command, job: JobFolder, machine: Machine, longest_s: float | None) -> Portion:
     """What a job was submitted for, to submit it again. Raises UsageError."""
-    part = part_of(command, job)
+    part = part_of_job(command, job)
     points = points_of(part, machine)
     return _portion(part, part.targets, points, expected_times(points, machine), longest_s)
+
+
+def part_of(command: Command, keeps: Callable[[str, str], bool]) -> Command:
+    """The part of a command that has these of its targets, `keeps(target, name)`, with the settings that concern it."""
+    own = [(target, name) for target, name in zip(command.targets, command.names, strict=True) if keeps(target, name)]
+    part = replace(command, targets=tuple(target for target, _ in own), names=tuple(name for _, name in own))
+    if command.study is not None or not own:
+        return part
+    return replace(part, settings=_concerning(command.settings, [benchmark_named(name) for _, name in own]))
 
 
 def named_from_anywhere(target: str) -> str:
@@ -164,7 +174,7 @@ def _portion(
     limit_s = _limit_s(command, points, times)
     return Portion(
         tuple(targets),
-        dict(_settings_for(command.settings, points)),
+        _as_json(_concerning(command.settings, [point.benchmark for point in points])),
         points,
         min(_least_s(command, points, times) + times.build_s, limit_s),
         limit_s if longest_s is None else min(limit_s, longest_s),
@@ -182,12 +192,20 @@ def _nodes(point: Point) -> int:
     return nodes if isinstance(nodes, int) and not isinstance(nodes, bool) and nodes > 0 else 1
 
 
-def _settings_for(settings: Settings, points: Sequence[Point]) -> Iterator[tuple[str, Any]]:
-    """The settings that these points have: a job with some of the targets would refuse the others."""
-    names = {parameter.name for point in points for parameter in point.benchmark.parameters}
-    for name, values in values_of(settings).items():
-        if name in names or "." in name:
-            yield name, [list(value) if isinstance(value, tuple) else value for value in values]
+def _concerning(settings: Settings, benchmarks: Sequence[Benchmark]) -> dict[str, list[Any]]:
+    """The settings that concern these benchmarks: a job with some of the targets would refuse the others."""
+    return {
+        name: list(values)
+        for name, values in values_of(settings).items()
+        if any(concerns(name, benchmark) for benchmark in benchmarks)
+    }
+
+
+def _as_json(settings: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    return {
+        name: [list(value) if isinstance(value, tuple) else value for value in values]
+        for name, values in settings.items()
+    }
 
 
 def _least_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:

@@ -34,11 +34,13 @@ def results_of_jobs(
     folder: ResultsFolder,
     jobs: Sequence[tuple[JobFolder, Sequence[Point]]],
     waiting: Mapping[str, str],
+    before: Sequence[tuple[Experiment, EnvironmentChoice]] = (),
     *,
     is_trial: bool,
 ) -> RunResult:
     """What these jobs measured, each with the points that it was submitted for; those that it did not come to have the
-    outcome of the job. `waiting` says, by the id of a job's folder, why it has not ended."""
+    outcome of the job. `waiting` says, by the id of a job's folder, why it has not ended. `before`: experiments that
+    needed no job, because earlier ones have measured them."""
     contents = read_contents(folder)
     for line in contents.damaged:
         _log.warning("ignored: %s", line)
@@ -46,6 +48,9 @@ def results_of_jobs(
     choices: dict[str, EnvironmentChoice] = {}
     study: str | None = None
     problems: list[str] = []
+    for experiment, choice in before:
+        asked[experiment.id] = Asked(experiment, measured_now=False)
+        choices[experiment.id] = choice
     for job, points in jobs:
         for one, choice in _asked(job, points, contents, waiting):
             asked.setdefault(one.experiment.id, one)

@@ -30,7 +30,7 @@ from seatrial.engine.study_work import study_work
 from seatrial.engine.trial import BUDGET_EACH_S, keep_trial
 from seatrial.errors import StoreError, UsageError
 from seatrial.interface.job import VERSION, outcome_document, study_key
-from seatrial.interface.job_request import Command, part_of, points_of
+from seatrial.interface.job_request import Command, part_of_job, points_of
 from seatrial.machine.copied import PATTERNS, copied_cpu_words, cpu_words, discover_copied
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
@@ -157,7 +157,7 @@ def record_job(folder: ResultsFolder, job: JobFolder, command: Command) -> bool:
     except StoreError:
         return True  # it ended before it said what the node is
     machine = discover_copied(archive)
-    part = part_of(command, job)
+    part = part_of_job(command, job)
     prepared = _prepared(points_of(part, machine), machine)
     kept = keep_trial(folder, machine, prepared, command.study)
     job.write("machine.json", {"identity": machine_identity(machine)[:16], "cpu": copied_cpu_words(archive)})

@@ -6,6 +6,7 @@ Each part is a command of `run --system`, so an interrupted screen goes on where
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -16,6 +17,7 @@ from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.interface.folder import contents_in
 from seatrial.interface.screen import screen
+from seatrial.interface.settings import Settings
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import CLUSTER, Where
 from seatrial.launch.queue import Queue, QueueError
@@ -30,7 +32,7 @@ TRIAL = (Role.FMA_RATE, Role.MEMORY_BANDWIDTH, Role.LOAD_LATENCY, Role.FILE_RATE
 BUDGET_S = 60.0
 """For the trial of one node."""
 LINKS_BUDGET_S = 120.0
-"""For messages between nodes, at least."""
+"""For messages between nodes."""
 _FEWEST_FOR_LINKS = 3
 
 Tell = Callable[[str], None]
@@ -41,7 +43,7 @@ def screen_system(
     results: Path,
     targets: Sequence[str] = (),
     *,
-    budget_s: float = BUDGET_S,
+    budget_s: float | None = None,
     with_links: bool = True,
     again: bool = False,
     site: Path | None = None,
@@ -50,9 +52,9 @@ def screen_system(
 ) -> Screen:
     """Measure every node of a partition that is up, and the links between them; then screen all of it.
 
-    `targets` are the benchmarks of the trial; without `with_links`, no messages are measured. Nodes of our own cluster
-    may share CPUs: each is measured alone. Raises UsageError, QueueError, StoreError; KeyboardInterrupt passes through:
-    the jobs go on, and so does the same command.
+    `targets` are the benchmarks of the trial, `budget_s` is for that of a node, and for the messages; without
+    `with_links`, no messages are measured. Nodes of our own cluster may share CPUs: each is measured alone. Raises
+    UsageError, QueueError, StoreError; KeyboardInterrupt passes through: the jobs go on, and so does the same command.
     """
     if where.batch.name != "slurm":
         raise UsageError(
@@ -67,13 +69,13 @@ def screen_system(
     trial = tuple(targets) or tuple(benchmark_of(role) for role in TRIAL)
     alone = [Where(where.place, where.batch, where.text, node) for node in nodes]
 
-    def run(at: Where, names: Sequence[str], settings: dict[str, int], *, detach: bool) -> Sent:
+    def run(at: Where, names: Sequence[str], settings: Settings, *, detach: bool) -> Sent:
         return run_in_jobs(
             at,
             names,
             settings,
             results,
-            budget_s=max(budget_s, LINKS_BUDGET_S) if settings else budget_s,
+            budget_s=budget_s or (LINKS_BUDGET_S if settings else BUDGET_S),
             again=again,
             site=site,
             detach=detach,
@@ -91,16 +93,6 @@ def screen_system(
     machines = {machine.name: machine for machine in machines_of(contents_in(results, may_be_empty=True)).values()}
     linked, why_not = _like_nodes(machines, nodes) if with_links else ([], {})
     missing += [f"link of {node}: {why}" for node, why in why_not.items()]
-    if len(linked) >= _FEWEST_FOR_LINKS:
-        at = Where(where.place, where.batch, where.text, ",".join(linked))
-        try:
-            sent = run(at, [benchmark_of(Role.RANK_PAIRS)], {"nodes": len(linked), "ranks": len(linked)}, detach=False)
-            missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
-        except UsageError as error:
-            missing.append(f"links between nodes: {error.message}")
-    elif with_links:
-        fewest = f"fewer than {_FEWEST_FOR_LINKS} do not show which end is slow"
-        missing.append(f"links between nodes: {count(len(linked), 'like node')}, and {fewest}")
     # Nodes of our own cluster are on one machine: those with a CPU in common wait for each other.
     is_own = where.place.system.name == CLUSTER
     not_apart = [
@@ -108,7 +100,27 @@ def screen_system(
         for a, b in combinations(sorted(machines) if is_own else (), 2)
         if set(machines[a].allowed_cpus) & set(machines[b].allowed_cpus)
     ]
+    if len(linked) >= _FEWEST_FOR_LINKS:
+        at = Where(where.place, where.batch, where.text, ",".join(linked))
+        # Pairs at once that share CPUs would show the scheduler.
+        is_loaded = _has_shared_uplinks(linked, switch_of) and not not_apart
+        for loaded in ({}, {"at_once": "all"}) if is_loaded else ({},):
+            settings: Settings = {"nodes": len(linked), "ranks": len(linked), **loaded}
+            try:
+                sent = run(at, [benchmark_of(Role.RANK_PAIRS)], settings, detach=False)
+                missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
+            except UsageError as error:
+                missing.append(f"links between nodes: {error.message}")
+    elif with_links:
+        fewest = f"fewer than {_FEWEST_FOR_LINKS} do not show which end is slow"
+        missing.append(f"links between nodes: {count(len(linked), 'like node')}, and {fewest}")
     return screen([results], margin=margin, switch_of=switch_of, not_apart=not_apart, missing=missing)
+
+
+def _has_shared_uplinks(nodes: Sequence[str], switch_of: Mapping[str, str]) -> bool:
+    """Whether nodes share uplinks: then pairs are also measured all at once. Many nodes always are."""
+    members = Counter(switch_of[node] for node in nodes if node in switch_of)
+    return len(members) > 1 and max(members.values()) > 1
 
 
 def _like_nodes(machines: Mapping[str, Machine], nodes: Sequence[str]) -> tuple[list[str], dict[str, str]]:

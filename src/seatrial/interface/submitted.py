@@ -32,6 +32,7 @@ from seatrial.interface.job_request import (
     script_for_node,
 )
 from seatrial.interface.job_results import ending_of, found_by, is_complete, results_of_jobs
+from seatrial.interface.measured_before import measured_before, without, without_jobs
 from seatrial.interface.node_jobs import (
     OTHER_MACHINE,
     cpu_of,
@@ -58,6 +59,8 @@ from seatrial.plan.study_points import refuse_unfit
 from seatrial.store.files import make_folder
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.jobs import JOBS, JobFolder, Phase
+
+_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +121,20 @@ def run_in_jobs(
             return _cancelled(ResultsFolder.existing(results), key, queue, tell)
         folder = ResultsFolder.create(results)
         for is_last in (False, True):
-            machine = machine_of_place(folder, where) or discover_live()
-            _check(command, machine, where)
-            with _submitting(folder):
+            with _submitting(folder, tell):
+                _record(folder, command, _jobs_of(folder, command, key), where)
+                machine = machine_of_place(folder, where) or discover_live()
+                _check(command, machine, where)
                 jobs = _jobs_of(folder, command, key)
-                _record(folder, command, jobs, where)
                 undone = [job for job in jobs if not _is_open(job) and not _is_done(job)]
                 longest_s = where.place.partition.longest_s
                 missing = [portion_again(command, job, machine, longest_s) for job in undone]
-                missing = missing if jobs else portions_of(command, machine, longest_s)
+                rest = without_jobs(command, jobs and _jobs_of(folder, command, key, printed=True))
+                reused = {} if rest is None else measured_before(folder, rest, where, machine)
+                if rest is not None and (rest := without(rest, reused)) is not None:
+                    missing += portions_of(rest, machine, longest_s)
                 jobs = [job for job in jobs if job not in undone]
+                _tell_of_open(jobs, tell)
                 refuse_too_much(missing, max_node_hours)
                 for portion in missing:
                     planned_script(where, folder.path, portion)  # refuses what cannot be in a script
@@ -141,7 +148,7 @@ def run_in_jobs(
                 return Sent(tuple(jobs), note=some if left else none)
             following = Following(jobs, queue, where.place.system.poll_s, tell)
             following.wait()
-            with _submitting(folder):
+            with _submitting(folder, tell):
                 _record(folder, command, jobs, where)
             if is_last or not any(is_of_other_machine(job) for job in jobs):
                 break
@@ -149,7 +156,9 @@ def run_in_jobs(
         machine = machine_of_place(folder, where) or machine
         points = points_of(command, machine)
         held = {job: f"is held: {status.reason or 'no reason is given'}" for job, status in following.held.items()}
-        found = results_of_jobs(folder, [(job, _own(job, points)) for job in jobs], held, is_trial=not command.names)
+        own = [(job, _own(job, points)) for job in jobs]
+        before = [one for several in reused.values() for one in several]
+        found = results_of_jobs(folder, own, held, before, is_trial=not command.names)
         for job in jobs:
             if is_over(job):
                 job.write("collected", {"time_s": time.time()})
@@ -215,13 +224,13 @@ def machine_named(folder: ResultsFolder, identity: str) -> Machine | None:
     return None if found is None else machine_from_document(found)
 
 
-def _jobs_of(folder: ResultsFolder, command: Command, key: str) -> list[JobFolder]:
-    """The jobs of this command, the latest for each part of it. With `--again`, only those whose results were not
-    printed yet."""
+def _jobs_of(folder: ResultsFolder, command: Command, key: str, *, printed: bool = False) -> list[JobFolder]:
+    """The jobs of this command, the latest for each part of it. With `--again`, those whose results were printed only
+    if `printed`."""
     latest: dict[str, JobFolder] = {}
     for job in JobFolder.all(folder):
         request = job.read("request.json") or {}
-        if request.get("key") == key and not (command.again and job.has("collected")):
+        if request.get("key") == key and (printed or not (command.again and job.has("collected"))):
             latest[repr(request.get("targets"))] = job
     return list(latest.values())
 
@@ -309,8 +318,16 @@ def _cancelled(folder: ResultsFolder, key: str, queue: Queue, tell: Callable[[st
     return Sent(tuple(left), note=f"{count(len(left), 'job')} cancelled; finished repeats are kept")
 
 
+def _tell_of_open(jobs: Sequence[JobFolder], tell: Callable[[str], None]) -> None:
+    """Say which jobs of an earlier command, or of one beside this, are waited for."""
+    left = [job.batch_id or "without an id yet" for job in jobs if not is_over(job)]
+    if left:
+        shown = ", ".join(left[:_MOST_SHOWN]) + (", ..." if len(left) > _MOST_SHOWN else "")
+        tell(f"already submitted by the same command: job {shown}")
+
+
 @contextmanager
-def _submitting(folder: ResultsFolder) -> Iterator[None]:
+def _submitting(folder: ResultsFolder, tell: Callable[[str], None]) -> Iterator[None]:
     """One process at a time submits jobs for a results folder, where its file system has locks."""
     try:
         make_folder(folder.path, JOBS)
@@ -319,7 +336,11 @@ def _submitting(folder: ResultsFolder) -> Iterator[None]:
         raise StoreError(f"{folder.path / JOBS} cannot be written: {error.strerror}") from error
     try:
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                tell(f"another process submits jobs into {folder.path}; waiting until it has")
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

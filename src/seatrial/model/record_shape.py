@@ -50,8 +50,10 @@ class UsedJson(TypedDict):
 
 
 class LinkCounterJson(TypedDict):
-    """A counter of a network link that grew during a repeat; `grew_by` is null if its growth is unknown."""
+    """A counter of a network link that grew during a repeat; `grew_by` is null if its growth is unknown, `host` is its
+    node if there were several."""
 
+    host: NotRequired[str]
     port: str
     counter: str
     kind: str
@@ -78,6 +80,47 @@ WaitJson = TypedDict(
 )
 
 
+class BoundJson(TypedDict):
+    """The threads of a program that may run on the same CPUs ("0-1,3")."""
+
+    cpus: str
+    threads: Count
+    cpu_s: NonNegative
+    delay_s: NonNegative
+
+
+class LocksJson(TypedDict):
+    """The threads that waited for a mutex in `looks`, for `wait_s` together. They were blocked for any reason in
+    `blocked_looks`, and for `blocked_s` as the kernel counts; they got a CPU `turns` times."""
+
+    threads: Count
+    looks: Count
+    wait_s: NonNegative
+    blocked_looks: Count
+    blocked_s: NonNegative
+    turns: NonNegative
+
+
+class WaitedForJson(TypedDict):
+    """A child that processes of a name waited for."""
+
+    name: str
+    looks: Count
+    wait_s: NonNegative
+
+
+class ProcessesJson(TypedDict):
+    """The processes of a name, as they were last seen, and the children that they waited for."""
+
+    name: str
+    processes: Count
+    seen_s: NonNegative
+    cpu_s: NonNegative
+    system_s: NonNegative
+    minor_faults: NonNegative
+    waits_for: list[WaitedForJson]
+
+
 class LooksJson(TypedDict):
     """What the threads of a program did while they were looked at (native/task_looks.hpp), or until they ended."""
 
@@ -87,8 +130,19 @@ class LooksJson(TypedDict):
     covered_s: NotRequired[NonNegative]
     program_s: NotRequired[NonNegative]
     program_cpu_s: NotRequired[NonNegative]
+    program_system_s: NotRequired[NonNegative]
+    runs: NotRequired[Count]
     major_faults: NotRequired[NonNegative]
+    minor_faults: NotRequired[NonNegative]
+    voluntary: NotRequired[NonNegative]
+    max_resident_B: NotRequired[NonNegative]
+    looks: NotRequired[Count]
     allowed: NotRequired[str]
+    bound: NotRequired[list[BoundJson]]
+    sleep_s: NotRequired[NonNegative]
+    sleep_looks: NotRequired[Count]
+    locks: NotRequired[LocksJson]
+    processes: NotRequired[list[ProcessesJson]]
     waits: NotRequired[list[WaitJson]]
 
 

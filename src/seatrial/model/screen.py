@@ -82,10 +82,21 @@ class HalfFigure:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkCount:
+    """A counter of a link of a node (its name in `model.link_counters`) that grew while the cluster was measured."""
+
+    node: str
+    port: str
+    counter: str
+    grew_by: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScreenInput:
     """All that a screen uses. `switch_of` has the leaf switch of each node whose switch is known.
 
     `not_apart` are pairs of nodes that share CPUs: messages between them show the scheduler, not a link.
+    `failed` says what was tried and gave no figure.
     `oversubscription` is the designed ratio of the bandwidth of a switch's nodes to that of its uplinks, if known.
     """
 
@@ -97,6 +108,8 @@ class ScreenInput:
     switch_of: Mapping[str, str] = field(default_factory=dict)
     oversubscription: float | None = None
     not_apart: frozenset[tuple[str, str]] = frozenset()
+    failed: tuple[str, ...] = ()
+    link_counts: tuple[LinkCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +118,8 @@ class Odd:
 
     `usual` is the median of the others, `distance` how many times their own spread it is away (None: they do not
     spread, or no statistics were needed). `sureness` is one minus the p-value, adjusted for everything that was
-    screened; for a fact that was read it is 1, and `false_alarm_rate` 0.
+    screened; for a fact that was read, or an error that was counted, it is 1, and `false_alarm_rate` 0. Where the
+    others counted none, `ratio` is over one.
     """
 
     kind: OddKind
@@ -189,3 +203,4 @@ class Screen:
     not_screened: tuple[str, ...]
     false_alarm_rate: float
     margin: float
+    link_counts: tuple[LinkCount, ...] = ()

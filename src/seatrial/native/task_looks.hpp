@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,8 +19,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "blocked_calls.hpp"
 #include "mapped_files.hpp"
 #include "system_calls.hpp"
+#include "thread_masks.hpp"
 
 namespace seatrial {
 
@@ -34,26 +35,67 @@ public:
     double delay_s = 0.0; // ready to run, but no CPU
   };
 
+  // Threads that may run on the same CPUs, where a mask was seen.
+  struct Bound {
+    Counted counted;
+    std::size_t threads = 0;
+  };
+
   struct Wait {
     std::string kind; // "read", "write", "sync", "open", "fault"
     std::string path; // of the file, if a descriptor says which
     double seconds = 0.0;
   };
 
+  // Something that was seen: how often, and the seconds that these looks stand for.
+  struct Span {
+    double seconds = 0.0;
+    std::size_t looks = 0;
+    void add(double since_s) noexcept {
+      seconds += since_s;
+      ++looks;
+    }
+  };
+
+  // The threads that waited for a mutex when they were looked at.
+  struct Locks {
+    Span wait; // all threads together
+    std::size_t threads = 0;
+    std::size_t blocked_looks = 0; // those in which a thread was blocked for any reason
+    double blocked_s = 0.0;        // as the kernel counts: it neither ran nor was ready to run
+    double turns = 0.0;            // how often it got a CPU
+  };
+
+  // Processes of one name.
+  struct Process {
+    std::size_t processes = 0;
+    double seen_s = 0.0;
+    double cpu_s = 0.0;
+    double system_s = 0.0; // the part of it in the kernel
+    double minor_faults = 0.0;
+    std::map<std::string, Span> children = {}; // that it waited for while none of its threads ran
+  };
+
   // Looks at these processes once. `since_s`: the seconds since the last look, which this one
-  // stands for. Waiting counts only where no thread runs or could run.
+  // stands for. Waiting for files and sleeping count only where no thread runs or could run.
   void look(const std::vector<pid_t>& processes, double since_s) {
     covered_s_ += since_s;
+    ++looks_;
+    since_s_ = since_s;
     is_running_ = false;
     waiting_.clear();
-    masks_.clear();
+    running_ = {};
+    seen_.clear();
     std::size_t left = most_tasks;
     for (const auto process : processes)
       look_at(process, left);
-    if (!masks_.empty())
-      allowed_ = joined(masks_);
+    if (is_running_)
+      allowed_ = running_.text();
+    note_children();
     if (is_running_ || left == 0)
       return;
+    if (sleeps())
+      sleep_.add(since_s);
     for (auto& place : waiting_)
       if (waits_.size() < most_places || waits_.contains(place))
         waits_[std::move(place)] += since_s / static_cast<double>(waiting_.size());
@@ -62,16 +104,72 @@ public:
   // Seconds from the first to the last look.
   [[nodiscard]] double covered_s() const noexcept { return covered_s_; }
 
-  [[nodiscard]] std::size_t threads() const noexcept { return counted_.size(); }
+  [[nodiscard]] std::size_t looks() const noexcept { return looks_; }
+
+  [[nodiscard]] std::size_t threads() const noexcept { return tasks_.size(); }
 
   // All threads together.
   [[nodiscard]] Counted counted() const noexcept {
     Counted sum;
-    for (const auto& [task, one] : counted_) {
-      sum.cpu_s += one.cpu_s;
-      sum.delay_s += one.delay_s;
+    for (const auto& [name, task] : tasks_) {
+      sum.cpu_s += task.counted.cpu_s;
+      sum.delay_s += task.counted.delay_s;
     }
     return sum;
+  }
+
+  // By the CPUs that the threads might use when they were last seen running.
+  [[nodiscard]] std::map<std::string, Bound> bound() const {
+    std::map<std::string, Bound> all;
+    for (const auto& [name, task] : tasks_) {
+      if (task.allowed.empty() || (all.size() == most_masks && !all.contains(task.allowed)))
+        continue;
+      auto& one = all[task.allowed];
+      one.counted.cpu_s += task.counted.cpu_s;
+      one.counted.delay_s += task.counted.delay_s;
+      ++one.threads;
+    }
+    return all;
+  }
+
+  // No thread ran or could run, and one slept.
+  [[nodiscard]] const Span& sleep() const noexcept { return sleep_; }
+
+  [[nodiscard]] Locks locks() const noexcept {
+    Locks sum;
+    for (const auto& [name, task] : tasks_) {
+      if (task.lock.looks == 0)
+        continue;
+      sum.wait.seconds += task.lock.seconds;
+      sum.wait.looks += task.lock.looks;
+      ++sum.threads;
+      sum.blocked_looks += task.blocked_looks;
+      sum.blocked_s += std::max(0.0, task.seen_s - task.counted.cpu_s - task.counted.delay_s);
+      sum.turns += task.turns;
+    }
+    return sum;
+  }
+
+  // By name, the one with the most CPU time first.
+  [[nodiscard]] std::vector<std::pair<std::string, Process>> processes() const {
+    std::map<std::string, Process> by_name;
+    for (const auto& [id, one] : processes_) {
+      auto& sum = by_name[one.name];
+      ++sum.processes;
+      sum.seen_s += one.sum.seen_s;
+      sum.cpu_s += one.sum.cpu_s;
+      sum.system_s += one.sum.system_s;
+      sum.minor_faults += one.sum.minor_faults;
+      for (const auto& [child, span] : one.sum.children) {
+        sum.children[child].seconds += span.seconds;
+        sum.children[child].looks += span.looks;
+      }
+    }
+    std::vector<std::pair<std::string, Process>> all(by_name.begin(), by_name.end());
+    std::ranges::stable_sort(all, std::greater{},
+                             [](const auto& entry) { return entry.second.cpu_s; });
+    all.resize(std::min(all.size(), most_names));
+    return all;
   }
 
   // What threads waited for, the longest first.
@@ -84,81 +182,133 @@ public:
     return all;
   }
 
-  // The CPUs that the processes which ran when they were last seen running might use, as the
-  // kernel lists them: `0-1,3`. A wrapper such as taskset changes them after its start.
+  // The CPUs that the threads which ran when they were last seen running might use, as the kernel
+  // lists them: `0-1,3`. A wrapper such as taskset changes them after its start.
   [[nodiscard]] const std::string& allowed() const noexcept { return allowed_; }
 
 private:
   static constexpr std::size_t most_tasks = 1024;
+  static constexpr std::size_t most_processes = 4096;
   static constexpr std::size_t most_places = 256;
   static constexpr std::size_t most_masks = 64;
+  static constexpr std::size_t most_names = 8;
   static constexpr std::size_t most_waits = 4;
   static constexpr std::size_t longest_path = 300;
 
   using Place = std::pair<std::string, std::string>;
 
+  struct Task {
+    Counted counted;
+    double seen_s = 0.0;
+    double turns = 0.0;
+    Span lock;
+    std::size_t blocked_looks = 0;
+    std::string allowed;
+  };
+
+  struct KnownProcess {
+    std::string name;
+    Process sum;
+  };
+
+  // A process in this look.
+  struct SeenProcess {
+    pid_t id = 0;
+    pid_t parent = 0;
+    bool is_running = false; // one of its threads
+    bool waits_for_child = false;
+    bool sleeps = false;          // one of its threads
+    bool waits_elsewhere = false; // one of its threads: not for time, a child or another thread
+    bool leader_waits_elsewhere = false;
+    bool leader_sleeps = false;
+  };
+
   void look_at(pid_t process, std::size_t& left) {
-    const auto folder = "/proc/" + std::to_string(process);
+    const auto id = std::to_string(process);
+    const auto folder = "/proc/" + id;
     DIR* const tasks = ::opendir((folder + "/task").c_str());
     if (tasks == nullptr)
       return;
     if (allowed_.empty())
-      allowed_ = allowed_of(folder);
-    const bool others_run = std::exchange(is_running_, false);
+      allowed_ = ThreadMask::of(process).text();
+    auto& seen = seen_.emplace_back(SeenProcess{.id = process});
     while (const dirent* const entry = ::readdir(tasks)) {
       if (entry->d_name[0] == '.')
         continue;
       if (left == 0)
         break;
       --left;
-      look_at_task(folder, folder + "/task/" + entry->d_name + "/", entry->d_name);
+      look_at_task(folder, folder + "/task/" + entry->d_name + "/", entry->d_name,
+                   id == entry->d_name, seen);
     }
     ::closedir(tasks);
-    if (is_running_ && masks_.size() < most_masks)
-      masks_.insert(allowed_of(folder));
-    is_running_ = is_running_ || others_run;
+    is_running_ = is_running_ || seen.is_running;
+    count_process(folder, seen);
   }
 
-  [[nodiscard]] static std::string joined(const std::set<std::string>& masks) {
-    std::string all;
-    for (const auto& mask : masks)
-      if (!mask.empty())
-        all += (all.empty() ? "" : ",") + mask;
-    return all;
-  }
-
-  void look_at_task(const std::string& process, const std::string& task, const char* name) {
+  void look_at_task(const std::string& process, const std::string& folder, const char* name,
+                    bool is_leader, SeenProcess& seen) {
+    auto& task = tasks_[name];
+    task.seen_s += since_s_;
     // "CPU time, time ready to run, number of times", in ns (proc_pid_schedstat).
-    const auto text = detail::all_of(task + "schedstat", 128);
+    const auto text = detail::all_of(folder + "schedstat", 128);
     if (!text.empty()) {
-      const auto [cpu_ns, delay_ns] = two_numbers(text);
-      counted_[name] = {.cpu_s = 1e-9 * cpu_ns, .delay_s = 1e-9 * delay_ns};
+      const auto [cpu_ns, delay_ns, turns] = three_numbers(text);
+      task.counted = {.cpu_s = 1e-9 * cpu_ns, .delay_s = 1e-9 * delay_ns};
+      task.turns = turns;
     }
-    const auto state = state_of(task);
-    if (state == 'R')
-      is_running_ = true;
-    else if (state == 'S' || state == 'D')
-      look_at_wait(process, detail::all_of(task + "syscall", 256));
+    const auto state = state_of(folder);
+    if (state == 'R') {
+      seen.is_running = true;
+      pid_t thread = 0;
+      std::from_chars(name, name + std::string_view(name).size(), thread);
+      const auto mask = ThreadMask::of(thread);
+      running_.join(mask);
+      task.allowed = mask.text();
+    } else if (state == 'S' || state == 'D') {
+      look_at_wait(process, detail::all_of(folder + "syscall", 256), is_leader, task, seen);
+    }
   }
 
   // `1 0x3 0x7f...`: the system call's number and arguments; `-1 ...` outside of one, where a
-  // thread waits for a page to be read (proc_pid_syscall).
-  void look_at_wait(const std::string& process, std::string_view call) {
-    if (call.starts_with("-1 "))
+  // thread waits for a page to be read; "running" if it has got a CPU since (proc_pid_syscall).
+  void look_at_wait(const std::string& process, std::string_view text, bool is_leader, Task& task,
+                    SeenProcess& seen) {
+    if (text.starts_with("running"))
+      return void(seen.is_running = true);
+    ++task.blocked_looks;
+    if (text.starts_with("-1 "))
       waiting_.emplace_back("fault", "");
-    std::int64_t number = -1;
-    const char* const end = call.data() + call.size();
-    const auto [at, error] = std::from_chars(call.data(), end, number);
-    if (error != std::errc{} || number < 0)
-      return;
-    const auto kind = kind_of_system_call(number);
+    const auto call = CallLine::read(text);
+    const auto blocked = blocked_in(call);
+    switch (blocked) {
+    case Blocked::sleep:
+      seen.sleeps = true;
+      seen.leader_sleeps = seen.leader_sleeps || is_leader;
+      break;
+    case Blocked::child:
+      seen.waits_for_child = true;
+      break;
+    case Blocked::lock:
+      task.lock.add(since_s_);
+      break;
+    case Blocked::futex:
+      break;
+    case Blocked::other:
+      seen.waits_elsewhere = true;
+      seen.leader_waits_elsewhere = seen.leader_waits_elsewhere || is_leader;
+      if (call.number >= 0)
+        look_at_file(process, call);
+    }
+  }
+
+  void look_at_file(const std::string& process, const CallLine& call) {
+    const auto kind = kind_of_system_call(call.number);
     if (kind.name.empty())
       return;
     std::string path;
     if (kind.has_descriptor) {
-      unsigned descriptor = 0;
-      if (end - at <= 3 || std::from_chars(at + 3, end, descriptor, 16).ec != std::errc{})
-        return;
+      const auto descriptor = static_cast<unsigned>(call.arguments[0]);
       path = path_of(process + "/fd/" + std::to_string(descriptor));
       if (!path.starts_with('/') || path.starts_with("/dev/")) // a pipe, a socket, a terminal
         return;
@@ -166,6 +316,80 @@ private:
         return void(waiting_.emplace_back("sync", std::move(path)));
     }
     waiting_.emplace_back(std::string(kind.name), std::move(path));
+  }
+
+  // Its name, parent and totals, which include threads that have ended (proc_pid_stat):
+  // `4711 (name) S parent ... minflt cminflt majflt cmajflt utime stime ...`.
+  void count_process(const std::string& folder, SeenProcess& seen) {
+    const auto text = detail::all_of(folder + "/stat", 1024);
+    const auto first = text.find('(');
+    const auto last = text.rfind(") ");
+    if (first == text.npos || last == text.npos || last <= first ||
+        (processes_.size() == most_processes && !processes_.contains(seen.id)))
+      return;
+    std::array<double, 13> fields{}; // from the parent on
+    const char* const end = text.data() + text.size();
+    const char* at = text.data() + std::min(last + 4, text.size()); // behind the state
+    for (auto& field : fields) {
+      if (at == end)
+        break;
+      std::int64_t value = 0;
+      at = std::from_chars(at, end, value).ptr;
+      field = static_cast<double>(value);
+      at += at < end ? 1 : 0;
+    }
+    seen.parent = static_cast<pid_t>(fields[0]);
+    auto& known = processes_[seen.id];
+    known.name = text.substr(first + 1, last - first - 1);
+    known.sum.seen_s += since_s_;
+    const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+    known.sum.minor_faults = fields[6];
+    known.sum.cpu_s = (fields[10] + fields[11]) / ticks;
+    known.sum.system_s = fields[11] / ticks;
+  }
+
+  // Processes that wait for a child while none of their threads runs. The one that they wait for is
+  // the last of a chain: a shell in between waits, too.
+  void note_children() {
+    for (const auto& one : seen_) {
+      if (one.is_running || !one.waits_for_child)
+        continue;
+      const auto* last = child_of(one);
+      for (std::size_t i = 0; last != nullptr && last->waits_for_child && i < seen_.size(); ++i) {
+        const auto* const next = child_of(*last);
+        if (next == nullptr)
+          break;
+        last = next;
+      }
+      if (last == nullptr || !processes_.contains(one.id) || !processes_.contains(last->id))
+        continue;
+      auto& children = processes_[one.id].sum.children;
+      const auto& name = processes_[last->id].name;
+      if (children.size() < most_names || children.contains(name))
+        children[name].add(since_s_);
+    }
+  }
+
+  // One that runs, if there is one.
+  [[nodiscard]] const SeenProcess* child_of(const SeenProcess& parent) const noexcept {
+    const SeenProcess* found = nullptr;
+    for (const auto& one : seen_)
+      if (one.parent == parent.id && (found == nullptr || (one.is_running && !found->is_running)))
+        found = &one;
+    return found;
+  }
+
+  // Whether the program waits for time to pass: no thread runs, and all that is waited for is time,
+  // or a process or thread that does the same. A helper thread may sleep while the main thread
+  // waits for a socket: that is no sleep. Helper threads that wait for sockets are left aside if a
+  // main thread sleeps.
+  [[nodiscard]] bool sleeps() const noexcept {
+    const auto any = [&](bool SeenProcess::*what) {
+      return std::ranges::any_of(seen_, [&](const SeenProcess& one) { return one.*what; });
+    };
+    return any(&SeenProcess::sleeps) && waiting_.empty() &&
+           !any(&SeenProcess::leader_waits_elsewhere) &&
+           (any(&SeenProcess::leader_sleeps) || !any(&SeenProcess::waits_elsewhere));
   }
 
   // The letter behind the name in parentheses (proc_pid_stat); '?' if the thread has ended.
@@ -197,33 +421,32 @@ private:
     return {path.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
   }
 
-  [[nodiscard]] static std::pair<double, double> two_numbers(std::string_view text) {
-    std::uint64_t first = 0;
-    std::uint64_t second = 0;
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, first);
-    if (error == std::errc{} && at < end)
-      std::from_chars(at + 1, end, second);
-    return {static_cast<double>(first), static_cast<double>(second)};
+  [[nodiscard]] static std::array<double, 3> three_numbers(std::string_view text) {
+    std::array<double, 3> numbers{};
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    for (auto& number : numbers) {
+      std::uint64_t value = 0;
+      at = std::from_chars(at, end, value).ptr;
+      number = static_cast<double>(value);
+      at += at < end ? 1 : 0;
+    }
+    return numbers;
   }
 
-  [[nodiscard]] static std::string allowed_of(const std::string& folder) {
-    constexpr std::string_view key = "Cpus_allowed_list:";
-    std::string allowed;
-    detail::for_each_line(detail::all_of(folder + "/status", 1 << 14), [&](std::string_view line) {
-      if (line.starts_with(key))
-        allowed = line.substr(std::min(line.find_first_not_of("\t ", key.size()), line.size()));
-    });
-    return allowed;
-  }
-
-  std::map<std::string, Counted, std::less<>> counted_; // by thread
+  std::map<std::string, Task, std::less<>> tasks_; // by thread
+  std::map<pid_t, KnownProcess> processes_;
   std::map<Place, double> waits_;
-  std::vector<Place> waiting_;  // in this look
-  std::set<std::string> masks_; // of processes that run in this look
+  Span sleep_;
   std::string allowed_;
-  bool is_running_ = false;
   double covered_s_ = 0.0;
+  std::size_t looks_ = 0;
+  // Of this look:
+  double since_s_ = 0.0;
+  std::vector<Place> waiting_;
+  std::vector<SeenProcess> seen_;
+  ThreadMask running_;
+  bool is_running_ = false;
 };
 
 } // namespace seatrial

@@ -18,9 +18,10 @@
 
 namespace seatrial {
 
-// Scans 1, 3, 7, 15, ... ms after the start, later every half second. A slow scan (many processes)
-// delays the next: scans take at most a hundredth of the time in total. Several processes may be
-// followed one after another.
+// Looks 1, 3, 7, 15, ... ms after the start: at files later every half second, at threads about ten
+// times a second, at uneven times, because programs may wait in even ones. A slow look (many
+// processes) delays the next: looks take at most a hundredth of the time in total. Several
+// processes may be followed one after another.
 class Watch {
 public:
   // The thread is started and sleeping before anything is timed.
@@ -49,6 +50,7 @@ private:
   using Time = Clock::duration;
   static constexpr Time first = std::chrono::milliseconds(1);
   static constexpr Time longest = std::chrono::milliseconds(500);
+  static constexpr Time between = std::chrono::milliseconds(100);
 
   void run(const std::stop_token& stop) {
     std::mutex mutex;
@@ -60,24 +62,40 @@ private:
     is_ready_.notify_one();
     while (!sleeper.wait_for(lock, stop, wait, [&] { return stop.stop_requested(); })) {
       const auto process = process_.load(std::memory_order_acquire);
+      const auto start = Clock::now();
       if (process == 0) {
-        last = Clock::now();
-        wait = std::min(std::max(wait, next_), longest);
+        last = start;
+        wait = std::max(std::min(wait, between), uneven());
         continue;
       }
-      const auto start = Clock::now();
       const auto processes = MappedFiles::with_descendants(process);
       tasks_.look(processes, std::chrono::duration<double>(start - last).count());
       last = start;
-      files_.scan(processes);
-      next_ = std::min(2 * next_, longest);
-      wait = std::max(next_, 100 * (Clock::now() - start));
+      if (start >= next_scan_) {
+        files_.scan(processes);
+        next_ = std::min(2 * next_, longest);
+        next_scan_ = start + next_;
+      }
+      wait = std::max(uneven(), 100 * (Clock::now() - start));
     }
+  }
+
+  // The next time to wait: from 0.6 to 1.4 of what it is on average.
+  [[nodiscard]] Time uneven() noexcept {
+    constexpr double golden = 0.6180339887498949; // its multiples spread evenly
+    const auto wait = std::min(next_, between);
+    if (wait < between)
+      return wait;
+    turn_ += golden;
+    turn_ -= turn_ >= 1.0 ? 1.0 : 0.0;
+    return std::chrono::duration_cast<Time>(wait * (0.6 + 0.8 * turn_));
   }
 
   std::atomic<pid_t> process_{0};
   std::atomic<bool> is_ready_{false};
   Time next_ = first;
+  Clock::time_point next_scan_{};
+  double turn_ = 0.0;
   MappedFiles files_;
   TaskLooks tasks_;
   std::jthread thread_; // declared last: joined before the members it uses are destroyed

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from seatrial.machine.files import FileTree
 from seatrial.machine.sysfs.link_counters import read_link_counters
-from seatrial.model.link_counters import Readings, counters_between
+from seatrial.model.link_counters import LINK_COUNTERS, CounterKind, Readings, counters_between
 
 _ROOT = Path("/")
 
@@ -28,3 +29,27 @@ def links_between(before: Readings, after: Readings) -> list[dict[str, Any]]:
         }
         for change in counters_between(before, after)
     ]
+
+
+def links_of_nodes(noted: object) -> list[dict[str, Any]] | None:
+    """The same as `links_between`, with `host`, from the note `links` of a program with ranks on several nodes; None
+    without it. Counters of no known meaning, and what cannot be read, are left out."""
+    if not isinstance(noted, Sequence):
+        return None
+    order = list(CounterKind)
+    found = []
+    for entry in noted:
+        counter = LINK_COUNTERS.get(entry.get("counter", "")) if isinstance(entry, dict) else None
+        grew_by = entry.get("grew_by") if counter is not None else None
+        if counter is None or not isinstance(grew_by, int | None):
+            continue
+        found.append(
+            {
+                "host": str(entry.get("host", "")),
+                "port": str(entry.get("port", "")),
+                "counter": counter.name,
+                "kind": counter.kind.value,
+                "grew_by": grew_by,
+            }
+        )
+    return sorted(found, key=lambda one: order.index(CounterKind(one["kind"])))

@@ -36,13 +36,18 @@ _TAILS = ((400, 0.2, 0.95), (2000, 0.1, 0.99))
 shape), from there on. With more values, less of the tail is enough, and the bound must hold farther out: simulated."""
 _CENSORED = 0.05
 """The share of the largest excesses whose size is not used."""
-_FEWEST_EXCESSES = 10
+_MOST_APART = 0.5
+_DOUBLE = 2.0
+"""Within the upper half of the excesses, one that is so many times the next smaller one starts a group of its own. It
+is left out: a rack of odd nodes must not shape the tail from which it stands out."""
+_FEWEST_EXCESSES = 0.5
+"""With less than this share of a tail above its threshold, most values are equal, and the few others are no tail."""
 _SHAPES = 241
 _QUOTIENTS = 300
 _LEAST_SPREAD = 1e-3
 _GAP = 4.0
 """A far value is at least so many times as far from the centre as any usual one: every spread has a farthest one."""
-_MOST_ODD = 0.02
+_MOST_ODD = 0.05
 """Of many, more than this share is no oddity but another class."""
 
 
@@ -231,7 +236,7 @@ def _many(groups: Sequence[Sequence[float]], rate: float, margin: float) -> list
         side = sign * shifts
         threshold = float(np.quantile(side, 1.0 - tail))
         excesses = np.sort(side[side > threshold] - threshold)
-        if len(excesses) < _FEWEST_EXCESSES:  # nearly all are equal
+        if len(excesses) < _FEWEST_EXCESSES * tail * n:
             shape, scale = 0.0, spread
         else:
             shape, scale = tail_fit(excesses.tolist(), spread, confidence)
@@ -257,13 +262,19 @@ def pareto_tail(excess: float, shape: float, scale: float) -> float:
 def tail_fit(excesses: Sequence[float], spread: float, confidence: float) -> tuple[float, float]:
     """Shape and scale of the generalised Pareto distribution of ascending excesses over a threshold.
 
-    Likelihood with the largest twentieth censored, so that odd ones count only as "large". The shape is its upper
-    confidence bound by the likelihood ratio, and at least 0: no tail is taken to be lighter than exponential.
+    Likelihood without those that are a group of their own, and with the largest twentieth of the others censored, so
+    that odd ones count only as "large". The shape is its upper confidence bound by the likelihood ratio, and at least
+    0: no tail is taken to be lighter than exponential.
     """
     import numpy as np
 
     every = np.asarray(excesses, dtype=np.float64)
     cut = max(2, math.ceil(len(every) * (1.0 - _CENSORED)))
+    least = max(2, math.ceil(len(every) * (1.0 - _MOST_APART)))
+    starts = np.flatnonzero(every[least:cut] >= _DOUBLE * every[least - 1 : cut - 1])
+    if len(starts):
+        every = every[: least + int(starts[0])]
+        cut = max(2, math.ceil(len(every) * (1.0 - _CENSORED)))
     known, cap, censored = every[:cut], float(every[cut - 1]), len(every) - cut
     unit = max(float(np.median(known)), 1e-3 * spread)
     shapes = np.linspace(0.0, 1.5, _SHAPES)

@@ -42,6 +42,7 @@ IN_JOB = "SEATRIAL_JOB"
 VOID = "void"
 
 _ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{6}")
+_SECOND = len("20260101T000000")
 _BATCH_ID = re.compile(r"[A-Za-z0-9ƒ][A-Za-z0-9ƒ._\[\]+-]{0,299}")
 _MOST_B = 64 << 20
 _MOST_MARK_B = 1 << 16
@@ -104,8 +105,8 @@ class JobFolder:
 
     @classmethod
     def all(cls, folder: ResultsFolder) -> list[JobFolder]:
-        """The jobs of this user in a results folder, in the order of their ids, which is that of time. One without its
-        request was being made when its maker ended, and was not submitted. Raises StoreError."""
+        """The jobs of this user in a results folder, in the order of time. One without its request was being made when
+        its maker ended, and was not submitted. Raises StoreError."""
         try:
             with opened_folder(folder.path, JOBS) as above, os.scandir(above) as entries:
                 names = [
@@ -119,8 +120,9 @@ class JobFolder:
             return []
         except OSError as error:
             raise StoreError(f"{folder.path / JOBS} cannot be read: {error.strerror or error}") from error
-        found = (cls(folder.path, name) for name in sorted(names))
-        return [job for job in found if job.read("request.json") is not None]
+        found = (cls(folder.path, name) for name in names)
+        made = [job for job in found if job.read("request.json") is not None]
+        return sorted(made, key=lambda job: (job.id[:_SECOND], job.submitted_s, job.id))
 
     @property
     def path(self) -> Path:

@@ -22,11 +22,18 @@ class Cause(StrEnum):
     FILE_SYSTEM = "file-system"
     SYNCHRONISED_IO = "synchronised-io"
     MEMORY = "memory-shortage"
+    LOCKS = "lock-contention"
+    PAGE_FAULTS = profile.Cause.PAGE_FAULTS.value
+    SLEEP = "sleep"
+    CHILD = "child-process"
 
 
 CPU_CAUSES = frozenset(
     {Cause.CPU_QUOTA, Cause.STEAL, Cause.OTHER_PROCESSES, Cause.NO_CPU, Cause.MORE_THREADS_THAN_CPUS}
 )
+
+HABITS = frozenset({Cause.LOCKS, Cause.PAGE_FAULTS, Cause.SLEEP, Cause.CHILD})
+"""How the program works: it does so in all repeats, so this does not explain why they differ."""
 
 
 @dataclass(frozen=True, slots=True)

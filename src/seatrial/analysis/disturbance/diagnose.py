@@ -1,11 +1,15 @@
-"""From the signals of an experiment's repeats to causes: a CPU that was missing, then I/O, then memory."""
+"""From the signals of an experiment's repeats to causes: a CPU that was missing, then I/O, then memory,
+then the program itself."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from seatrial.analysis.disturbance.cause import Cause, Disturbance
+from seatrial.analysis.disturbance.own_causes import own_causes
 from seatrial.analysis.disturbance.signals import Signals
 from seatrial.profiler.diagnosis.cause import Sureness
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY as LEAST_SHARE
@@ -31,7 +35,7 @@ SLOW_TYPES = frozenset(
 
 def disturbances(signals: Signals) -> list[Disturbance]:
     """Causes of at least `LEAST_SHARE` of the time, the largest first, those without a share last."""
-    found = [*_cpu(signals), *_io(signals), *_memory(signals)]
+    found = [*_cpu(signals), *_io(signals), *_memory(signals), *own_causes(signals)]
     found.sort(key=lambda one: (one.share is None, -(one.share or 0.0)))
     return found
 
@@ -63,14 +67,45 @@ def _cpu(signals: Signals) -> Iterator[Disturbance]:
         if quota is None and steal is None:
             yield from _by_idle_cpus(signals)
         return
-    throttled_s = signals.quota.throttled_s if signals.quota is not None else 0.0
-    left_s = max(0.0, signals.delay_s - throttled_s)
-    whole_s = max(signals.threads_s, signals.counted_cpu_s + signals.delay_s)
-    if left_s < LEAST_SHARE * whole_s:
-        return
-    for one in _competition(signals, left_s, whole_s):
+    worst: dict[Cause, Disturbance] = {}
+    for group in _groups(signals):
+        for one in _without_cpu(group):
+            if one.cause not in worst or (one.share or 0.0) > (worst[one.cause].share or 0.0):
+                worst[one.cause] = one
+    for one in worst.values():
         if one.cause is not Cause.NO_CPU or quota is None:  # it is a remainder of the quota's, which has a reason
             yield one
+
+
+def _groups(signals: Signals) -> list[Signals]:
+    """The signals of the threads on each set of CPUs, if threads are bound to different ones: a thread waits for its
+    own CPU while others are idle, and the program for that thread."""
+    if not signals.bound or signals.cpu_s is None or not signals.delay_s:
+        return [signals]
+    part = signals.cpu_s / (sum(one.cpu_s for one in signals.bound) or 1.0)  # what ended between two looks is missing
+    throttled = signals.quota.throttled_s / signals.delay_s if signals.quota is not None else 0.0
+    return [
+        replace(
+            signals,
+            allowed=one.cpus,
+            threads=one.threads,
+            cpu_s=one.cpu_s * max(1.0, part),
+            counted_cpu_s=one.cpu_s,
+            delay_s=one.delay_s,
+            quota=replace(signals.quota, throttled_s=throttled * one.delay_s) if signals.quota is not None else None,
+            is_part=True,
+        )
+        for one in signals.bound
+    ]
+
+
+def _without_cpu(signals: Signals) -> Iterator[Disturbance]:
+    delay_s, cpu_s, threads_s = signals.delay_s or 0.0, signals.counted_cpu_s or 0.0, signals.threads_s or 0.0
+    throttled_s = signals.quota.throttled_s if signals.quota is not None else 0.0
+    left_s = max(0.0, delay_s - throttled_s)
+    whole_s = max(threads_s, cpu_s + delay_s)
+    if left_s >= LEAST_SHARE * whole_s:
+        yield from _competition(signals, left_s, whole_s)
 
 
 def _quota(signals: Signals) -> Disturbance | None:
@@ -109,7 +144,7 @@ def _own_cpus(signals: Signals) -> tuple[int, float | None, float | None]:
     busy_s = sum(signals.busy_s[cpu] for cpu in cpus)
     stolen_s = (signals.steal_s or 0.0) * len(cpus) / len(signals.busy_s)
     others_s = max(0.0, busy_s - signals.cpu_s)
-    if cpus == signals.busy_s.keys() and signals.others_s is not None:
+    if cpus == signals.busy_s.keys() and signals.others_s is not None and not signals.is_part:
         others_s = signals.others_s
     return len(cpus), others_s, max(0.0, len(cpus) - (busy_s + stolen_s) / each_s)
 
@@ -126,7 +161,9 @@ def _competition(signals: Signals, left_s: float, whole_s: float) -> Iterator[Di
     threads_s = signals.threads_s or signals.wall_s
     wanted = ((signals.counted_cpu_s or 0.0) + (signals.delay_s or 0.0) - throttled_s) / threads_s
     own_s = min(left_s, max(0.0, wanted - cpus) * threads_s) if cpus else 0.0
-    seen = {"delay": left_s / whole_s, "cpus": cpus, "threads": signals.threads, "wanted": wanted}
+    seen: dict[str, Any] = {"delay": left_s / whole_s, "cpus": cpus, "threads": signals.threads, "wanted": wanted}
+    if signals.is_part:
+        seen["bound"] = sorted(signals.allowed)
     if others_s is not None:
         seen |= {"others": others_s / _window_s(signals), "idle": idle}
     if own_s >= LEAST_SHARE * whole_s:

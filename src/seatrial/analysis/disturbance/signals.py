@@ -7,10 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seatrial.analysis.disturbance.habits import Habits, habits
+
 LEAST_TIME_S = 1.0
 """Shares of less time say nothing: the kernel counts in steps of 10 ms on each CPU."""
 _REPRESENTATIVE = 0.5
 """Threads with at least this part of the program's CPU time speak for all."""
+_LEAST_OF_PROGRAM = 0.05
+"""Threads with less of the time of all do not tell where the program runs: a shell that starts it may use all CPUs."""
 
 Seen = Mapping[str, Any]
 
@@ -51,12 +55,23 @@ class FileWait:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """Threads that may run on these CPUs only: how many, their CPU time, and how long they waited for a CPU."""
+
+    cpus: frozenset[int]
+    threads: int
+    cpu_s: float
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """Sums over repeats. None: some of the repeats have no value.
 
     `wall_s` is the time of the programs; `cpu_s` their CPU time. `counted_cpu_s` and `delay_s`: CPU time of the threads
     whose waiting for a CPU is known, and this waiting; `threads_s` their wall time. `window_s`: the time of the CPUs,
-    of which `busy_s` each was busy, `others_s` for other processes, and `steal_s` was taken by the hypervisor.
+    of which `busy_s` each was busy, `others_s` for other processes, and `steal_s` was taken by the hypervisor. `bound`:
+    the threads by their CPUs, if they are of several groups without a common CPU; `is_part`: of one of these groups.
     """
 
     repeats: int
@@ -78,6 +93,9 @@ class Signals:
     waits: tuple[FileWait, ...] = ()
     waits_covered_s: float | None = None
     file_system: FileWait | None = None
+    bound: tuple[Bound, ...] = ()
+    is_part: bool = False
+    habits: Habits | None = None
 
     @property
     def delay_share(self) -> float | None:
@@ -134,6 +152,8 @@ def signals(repeats: Sequence[Seen], least_s: float = LEAST_TIME_S) -> Signals |
         waits=waits,
         waits_covered_s=covered_s,
         file_system=_file_system(seen[-1].get("file_system"), "", 0.0),
+        bound=_bound(seen),
+        habits=habits(seen),
     )
 
 
@@ -186,6 +206,45 @@ def _allowed(seen: Sequence[Seen]) -> frozenset[int]:
         if isinstance(masks := one.get("affinity"), list):
             return frozenset(cpu for mask in masks for cpu in mask)
     return frozenset()
+
+
+def _bound(seen: Sequence[Seen]) -> tuple[Bound, ...]:
+    """Threads whose CPUs overlap are one group. Empty if all are, or if some of the repeats say nothing."""
+    groups: list[Bound] = []
+    for one in seen:
+        looks = one.get("looks")
+        parts = looks.get("bound") if isinstance(looks, Mapping) else None
+        if not isinstance(parts, list) or not parts:
+            return ()
+        of_repeat = [group for part in parts if (group := _group(part)) is not None]
+        whole_s = sum(group.cpu_s + group.delay_s for group in of_repeat)
+        for group in of_repeat:
+            if group.cpu_s + group.delay_s >= _LEAST_OF_PROGRAM * whole_s:
+                groups = _joined(groups, group)
+    return tuple(groups) if len(groups) > 1 else ()
+
+
+def _group(part: Mapping[str, Any]) -> Bound | None:
+    cpus, threads = _cpus(str(part.get("cpus", ""))), _number(part.get("threads"))
+    cpu_s, delay_s = _number(part.get("cpu_s")), _number(part.get("delay_s"))
+    return (
+        Bound(cpus, int(threads or 0), cpu_s, delay_s) if cpus and cpu_s is not None and delay_s is not None else None
+    )
+
+
+def _joined(groups: Sequence[Bound], more: Bound) -> list[Bound]:
+    """With a further group, and those that share CPUs with it as one."""
+    apart = [one for one in groups if not one.cpus & more.cpus]
+    same = [one for one in groups if one.cpus & more.cpus]
+    return [
+        *apart,
+        Bound(
+            more.cpus.union(*(one.cpus for one in same)),
+            max([more.threads, *(one.threads for one in same)]),  # of a repeat: the next has threads of its own
+            more.cpu_s + sum(one.cpu_s for one in same),
+            more.delay_s + sum(one.delay_s for one in same),
+        ),
+    ]
 
 
 def _cpus(text: str) -> frozenset[int]:

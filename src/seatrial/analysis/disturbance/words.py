@@ -48,6 +48,20 @@ def _quota(one: Disturbance) -> str:
     )
 
 
+def _ready(one: Disturbance) -> str:
+    """Who was ready to run without a CPU, and how long."""
+    bound = one.seen.get("bound")
+    if not bound:
+        return f"The program was ready to run, but had no CPU, for {_share(one)}"
+    who = "thread that is" if one.seen["threads"] == 1 else "threads that are"
+    was, whose = ("was", "its") if one.seen["threads"] == 1 else ("were", "their")
+    name = "CPU" if len(bound) == 1 else "CPUs"
+    return (
+        f"The {who} bound to {name} {cpu_list(bound)} {was} ready to run, but had no CPU, for "
+        f"{show_percent(one.share or 0.0)} of {whose} time"
+    )
+
+
 def _others(one: Disturbance) -> str:
     others, cpus = one.seen["others"], _cpus(one.seen["cpus"])
     if one.seen["delay"] is None:
@@ -55,10 +69,7 @@ def _others(one: Disturbance) -> str:
             f"Other processes used {others:.2g} of the {cpus} that the program may use, and none was idle; how long "
             "the program waited for a CPU is not known."
         )
-    return (
-        f"The program was ready to run, but had no CPU, for {_share(one)}: other processes used {others:.2g} of its "
-        f"{cpus}."
-    )
+    return f"{_ready(one)}: other processes used {others:.2g} of {'the' if one.seen.get('bound') else 'its'} {cpus}."
 
 
 def _no_cpu(one: Disturbance) -> str:
@@ -68,15 +79,16 @@ def _no_cpu(one: Disturbance) -> str:
         if others is None
         else f"other processes used {others:.2g} of its {_cpus(one.seen['cpus'])}, and {one.seen['idle']:.2g} were idle"
     )
-    return f"The program was ready to run, but had no CPU, for {_share(one)}; why is not known ({looked})."
+    return f"{_ready(one)}; why is not known ({looked})."
 
 
 def _crowd(one: Disturbance) -> str:
     threads = one.seen["threads"]
     who = "its threads" if threads is None else count(threads, "thread")
+    whose = "they" if one.seen.get("bound") else "it"
     return (
-        f"The program was ready to run, but had no CPU, for {_share(one)}: {who} shared the "
-        f"{_cpus(one.seen['cpus'])} that it may use, and {one.seen['wanted']:.2g} were ready to run on average."
+        f"{_ready(one)}: {who} shared the {_cpus(one.seen['cpus'])} that {whose} may use, and "
+        f"{one.seen['wanted']:.2g} were ready to run on average."
     )
 
 
@@ -123,6 +135,47 @@ def _memory(one: Disturbance) -> str:
     )
 
 
+def _locks(one: Disturbance) -> str:
+    seen = one.seen
+    kernel = (
+        f", and blocking and waking them took up to {show_percent(seen['kernel'])} in the kernel"
+        if seen["kernel"] > 0
+        else ""
+    )
+    return (
+        "Threads waited for locks (mutexes) that other threads held: they were blocked for "
+        f"{show_percent(seen['blocked'])} of their working time{kernel}; the program had {_rounded(seen['rate'])} "
+        "voluntary switches a second."
+    )
+
+
+def _page_faults(one: Disturbance) -> str:
+    seen = one.seen
+    return (
+        f"Page faults took about {_share(one)}: {_rounded(seen['rate'])} a second, each "
+        f"{seen['per_fault_s'] * 1e6:.2g} µs of CPU time in the kernel. Each page of its memory was handed "
+        f"out {_rounded(seen['per_page'])} times."
+    )
+
+
+def _rounded(value: float) -> str:
+    """Two digits: `210 000`, `7.5`."""
+    return f"{float(f'{value:.2g}'):,g}".replace(",", " ")
+
+
+def _sleep(one: Disturbance) -> str:
+    return f"The program slept for {_share(one)} (nanosleep, usleep and the like), and none of its threads ran."
+
+
+def _child(one: Disturbance) -> str:
+    seen = one.seen
+    others = f" and {count(seen['others'], 'other')}" if seen["others"] else ""
+    return (
+        f"{seen['process']} waited {_share(one)} for child processes to end: {seen['child']}{others}. It computes "
+        f"itself for {show_percent(seen['own'])} of its time."
+    )
+
+
 _SENTENCE: Mapping[Cause, Callable[[Disturbance], str]] = {
     Cause.CPU_QUOTA: _quota,
     Cause.STEAL: _steal,
@@ -133,6 +186,10 @@ _SENTENCE: Mapping[Cause, Callable[[Disturbance], str]] = {
     Cause.FILE_SYSTEM: _file_system,
     Cause.SYNCHRONISED_IO: _synchronised,
     Cause.MEMORY: _memory,
+    Cause.LOCKS: _locks,
+    Cause.PAGE_FAULTS: _page_faults,
+    Cause.SLEEP: _sleep,
+    Cause.CHILD: _child,
 }
 
 _REMEDY: Mapping[Cause, Callable[[Disturbance], str]] = {
@@ -154,4 +211,16 @@ _REMEDY: Mapping[Cause, Callable[[Disturbance], str]] = {
     ),
     Cause.SYNCHRONISED_IO: lambda _: "Synchronise less often, or more data at a time",
     Cause.MEMORY: lambda _: "Use less memory, or raise the limit of the control group (`memory.max`), and avoid swap",
+    Cause.LOCKS: lambda _: (
+        "Hold locks for a shorter time, use several locks, or let each thread collect its own results "
+        "(`perf trace -s -e futex` counts the calls)"
+    ),
+    Cause.PAGE_FAULTS: lambda _: (
+        "Allocate large arrays once instead of in each step; or let the C library keep freed memory "
+        "(`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_`, glibc), or use huge pages"
+    ),
+    Cause.SLEEP: lambda _: (
+        "Wait for the event itself (a condition variable, a pipe, inotify), or sleep for a shorter time at once"
+    ),
+    Cause.CHILD: lambda one: f"Go on with other work while {one.seen['child']} runs, or do its work in the program",
 }

@@ -193,9 +193,9 @@ def _with_axis(benchmark: Benchmark, machine: Machine, params: Params, axis: str
     return benchmark.prepare(machine, {**params, **free, axis: value})
 
 
-def _resolved(benchmark: Benchmark, machine: Machine, params: Params, name: str) -> Value:
-    """The value to which the benchmark resolves the default of one parameter, given the others."""
-    return benchmark.prepare(machine, {**params, name: benchmark.parameter(name).default})[name]
+def _resolved(benchmark: Benchmark, machine: Machine, params: Params, name: str) -> Value | None:
+    """The value to which the benchmark resolves the default of one parameter, given the others; None if it drops it."""
+    return benchmark.prepare(machine, {**params, name: benchmark.parameter(name).default}).get(name)
 
 
 def _follows_from_axis(benchmark: Benchmark, name: str | None, group: Group, axis: str) -> bool:

@@ -11,19 +11,23 @@ from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params, Value
 from seatrial.model.spelling import written
 
+_PROGRAM = "argv"
+"""The parameter that a command line has after `--`."""
+
 
 def again(machine: Machine, result: ExperimentResult) -> str:
-    """Such as: "seatrial run memory.stream --set threads=1 --again", or of the study if its parameters cannot be given
-    on a command line. Values from records are quoted for a shell."""
+    """Such as: "seatrial run memory.stream --set threads=1 --again", with the words of a program after `--`; or of the
+    study if its parameters cannot be given on a command line. Values from records are quoted for a shell."""
     experiment = result.experiment
-    if any(isinstance(value, tuple) for value in experiment.parameters.values()):
-        return "seatrial run STUDY.yaml --again"  # only study files take lists
     benchmark = registry().get(experiment.benchmark)
     given = dict(experiment.parameters) if benchmark is None else _given(benchmark, machine, experiment.parameters)
+    program = given.pop(_PROGRAM, ()) if benchmark is not None else ()
+    if not isinstance(program, tuple) or any(isinstance(value, tuple) for value in given.values()):
+        return "seatrial run STUDY.yaml --again"  # only study files take other lists
     words = ["seatrial", "run", experiment.benchmark]
     for name, value in given.items():
         words += ["--set", f"{name}={written(name, value)}"]
-    return shlex.join([*words, "--again"])
+    return shlex.join([*words, "--again", *(("--", *program) if program else ())])
 
 
 def _given(benchmark: Benchmark, machine: Machine, params: Params) -> dict[str, Value]:

@@ -73,7 +73,8 @@ def _grown(case: Case, kinds: Iterable[CounterKind]) -> dict[tuple[str, str], in
     for seen in case.seen.values():
         for entry in seen.get("links", ()):
             if entry["counter"] in wanted and entry["grew_by"]:
-                place = (entry["port"], entry["counter"])
+                port = f"{entry['port']} of {entry['host']}" if "host" in entry else entry["port"]
+                place = (port, entry["counter"])
                 grown[place] = grown.get(place, 0) + entry["grew_by"]
     return grown
 

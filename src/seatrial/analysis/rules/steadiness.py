@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from seatrial.analysis.disturbance.cause import Cause
+from seatrial.analysis.disturbance.cause import HABITS, Cause
 from seatrial.analysis.disturbance.diagnose import has_idle_cpus
 from seatrial.analysis.disturbance.signals import signals
 from seatrial.analysis.disturbance.words import sentences
@@ -137,7 +137,10 @@ def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str], tu
     if delay is not None:
         evidence.append(f"waited for a CPU {show_percent(delay)} of the time")
     found = disturbed(case, [result for result, _ in named])
-    measured = [[cause for cause in one.causes if cause.share is not None] for one in found]
+    # What a program always does explains no spread.
+    measured = [
+        [cause for cause in one.causes if cause.share is not None and cause.cause not in HABITS] for one in found
+    ]
     if worst := max(filter(None, measured), key=lambda own: own[0].share or 0.0, default=None):
         causes = tuple(NamedCause(one.cause.value, one.share) for one in worst)
         return f" {sentences(worst)}", evidence, causes

@@ -1,5 +1,5 @@
-"""Rules about repeats that were slow because something was missing: a CPU, I/O, memory. They fire where all repeats are
-alike, too: then no spread shows it."""
+"""Rules about repeats that were slow because something was missing (a CPU, I/O, memory), or because the program itself
+waits or takes time in the kernel. They fire where all repeats are alike, too: then no spread shows it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,14 @@ _RULES: Mapping[str, frozenset[Cause]] = {
     "slow-file-system": frozenset({Cause.FILE_SYSTEM}),
     "synchronised-io": frozenset({Cause.SYNCHRONISED_IO}),
     "memory-short": frozenset({Cause.MEMORY}),
+    "lock-contention": frozenset({Cause.LOCKS}),
+    "page-faults": frozenset({Cause.PAGE_FAULTS}),
+    "program-sleeps": frozenset({Cause.SLEEP}),
+    "waits-for-child": frozenset({Cause.CHILD}),
 }
-_NOTES = frozenset({"slow-file-system", "synchronised-io"})
+_NOTES = frozenset(
+    {"slow-file-system", "synchronised-io", "lock-contention", "page-faults", "program-sleeps", "waits-for-child"}
+)
 """How a program works, or where: not a fault of the machine."""
 
 
@@ -105,4 +111,6 @@ def _means(causes: Sequence[Disturbance]) -> str:
     rest = f" In addition: {sentences(causes[1:])}" if len(causes) > 1 else ""
     if causes[0].cause in CPU_CAUSES:
         return f"The figures include this waiting, and describe the program with fewer CPUs than it asked for.{rest}"
+    if causes[0].cause is Cause.PAGE_FAULTS:
+        return f"The figures include this time.{rest}"
     return f"The figures include this waiting.{rest}"

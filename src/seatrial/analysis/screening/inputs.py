@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from seatrial.analysis.experiment_figures import in_time
+from seatrial.analysis.experiment_figures import in_time, outcome_of
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.screening.node_facts import facts_of_node
@@ -16,14 +16,16 @@ from seatrial.model.benchmark import Benchmark
 from seatrial.model.fact import FactValue
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.host_list import expand_hosts
+from seatrial.model.link_counters import LINK_COUNTERS, CounterKind
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
 from seatrial.model.role import Role
-from seatrial.model.screen import HalfFigure, Item, ItemFigure, PairFigure, ScreenInput
+from seatrial.model.screen import HalfFigure, Item, ItemFigure, LinkCount, PairFigure, ScreenInput
 from seatrial.store.contents import Contents
 
 _DEVICE = "device"
 """The parameter that has the number of a GPU."""
+_MOST_NAMED = 4
 
 
 def screen_input(
@@ -69,7 +71,53 @@ def screen_input(
         facts={node: facts[node] for node in names if node in facts},
         switch_of={node: switch_of[node] for node in names if node in switch_of},
         oversubscription=oversubscription,
+        failed=_failed(folders),
+        link_counts=_link_counts(folders),
     )
+
+
+def _link_counts(folders: Sequence[Contents]) -> tuple[LinkCount, ...]:
+    """What counters of links grew by in all repeats together, errors first. What is not known is left out."""
+    grew: dict[tuple[str, str, str], int] = {}
+    for contents in folders:
+        for records in contents.records.values():
+            for record in records:
+                hosts = _hosts(record)
+                for entry in record.seen.get("links") or ():
+                    node = entry.get("host") or (hosts[0] if len(set(hosts)) == 1 else None)
+                    if node is not None and entry["grew_by"] and entry["counter"] in LINK_COUNTERS:
+                        place = (str(node), str(entry["port"]), str(entry["counter"]))
+                        grew[place] = grew.get(place, 0) + int(entry["grew_by"])
+    order = {kind: place for place, kind in enumerate(CounterKind)}
+    found = [LinkCount(*place, by) for place, by in grew.items()]
+    return tuple(sorted(found, key=lambda one: (order[LINK_COUNTERS[one.counter].kind], -one.grew_by, one.node)))
+
+
+def _failed(folders: Sequence[Contents]) -> tuple[str, ...]:
+    """The benchmarks that gave no result on some nodes, and why; of nodes that failed alike, the first are named."""
+    done: set[str] = set()
+    failed: dict[tuple[str, str], dict[str, tuple[frozenset[str], str]]] = {}
+    for contents in folders:
+        for key, experiment in contents.experiments.items():
+            records = contents.records[key]
+            outcome, _ = outcome_of(records)
+            hosts = frozenset(host for record in records for host in _hosts(record))
+            same = _key(experiment.benchmark, experiment.parameters, sorted(hosts))
+            if outcome.is_ok:
+                done.add(same)
+            else:
+                kind = (experiment.benchmark, outcome.state.value.replace("_", " "))
+                failed.setdefault(kind, {})[same] = (hosts, outcome.reason)
+    found = []
+    for (benchmark, state), each in failed.items():
+        left = [own for same, own in each.items() if same not in done]
+        if left:
+            named = sorted({host for own, _ in left for host in own}, key=natural)
+            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+            where = f" on {', '.join(named[:_MOST_NAMED])}{more}" if named else ""
+            reason = f": {left[0][1]}" if left[0][1] else ""
+            found.append(f"{benchmark} {state}{where}{reason}")
+    return tuple(found)
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

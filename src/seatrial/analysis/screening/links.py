@@ -26,6 +26,7 @@ from seatrial.model.screen import (
     OddKind,
     PairFigure,
 )
+from seatrial.model.spelling import count
 from seatrial.stats.far_values import FEWEST, far_values
 
 _BEST = 0.75
@@ -51,8 +52,13 @@ class LinkAnswer:
     not_screened: tuple[str, ...] = ()
 
 
-def screen_pairs(figure: PairFigure, switch_of: Mapping[str, str], share: Share) -> LinkAnswer:
-    """The odd links, uplinks and pairs of one figure. Raises ValueError for a value that is not positive."""
+def screen_pairs(
+    figure: PairFigure, switch_of: Mapping[str, str], share: Share, oversubscription: float | None = None
+) -> LinkAnswer:
+    """The odd links, uplinks and pairs of one figure; `oversubscription` is the design's, None if it is not known.
+
+    Raises ValueError for a value that is not positive.
+    """
     each = Share(share.rate / _TESTS, share.margin)
     quick = _Quickness(figure, switch_of)
     links = quick.links()
@@ -62,7 +68,7 @@ def screen_pairs(figure: PairFigure, switch_of: Mapping[str, str], share: Share)
     slow = [one for one in odd if one.ratio < 1.0]  # a link faster than the others is no fault
     slow = _whole_switches(slow, quick, links)
     slow_switches = {one.what for one in slow if one.kind is OddKind.SWITCH}
-    uplinks, told = _uplinks(quick, each, figure) if not slow_switches else ([], "")
+    uplinks, told = _uplinks(quick, each, figure, oversubscription) if not slow_switches else ([], "")
     slow += uplinks
     excused = {node for one in slow if one.kind is OddKind.LINK for node in one.nodes}
     switches = {switch for one in slow if one.kind is OddKind.SWITCH for switch in _switches(one, switch_of)}
@@ -74,7 +80,10 @@ def screen_pairs(figure: PairFigure, switch_of: Mapping[str, str], share: Share)
 
 
 def _too_few(nodes: int) -> str:
-    return f"{nodes} nodes have one link between them: which end is slow cannot be said; measure {FEWEST} or more"
+    return (
+        f"{count(nodes, 'node')} with messages to two others or more: "
+        f"which end is slow cannot be said of fewer than {FEWEST}"
+    )
 
 
 class _Quickness:
@@ -170,9 +179,13 @@ def _whole_switches(slow: Sequence[Odd], quick: _Quickness, links: ItemFigure) -
         if len(members) < 2 or len(nodes) < 2 or len(own) < _MOST_OF_A_SWITCH * len(nodes):
             continue
         middle = sorted(own, key=lambda one: one.ratio)[len(own) // 2]
-        inside = [pair for node in nodes for pair in quick.partners[node] if quick.is_inside(pair)]
-        tested = f"{len(inside)} pairs inside it are slow too" if inside else "no pair inside it was measured"
-        why = f"{len(own)} of its {len(nodes)} nodes are slow with all others; {tested}"
+        usual = 0.5 * (1.0 + middle.ratio) * middle.usual
+        inside = {pair for node in nodes for pair in quick.partners[node] if quick.is_inside(pair)}
+        slow_inside = sum(median(quick.of[pair]) < usual for pair in inside)
+        tested = f"{slow_inside} of {count(len(inside), 'pair')} inside it are slow, too"
+        why = f"{len(own)} of its {len(nodes)} nodes are slow with the nodes of other switches; " + (
+            tested if inside else "no pair inside it was measured"
+        )
         found = [one for one in found if one not in own]
         found.append(
             replace(
@@ -192,8 +205,13 @@ def _switch_remedy(switch: str) -> str:
     return f"check the uplinks of {switch}: cables that are down or slow, and error counters of their ports"
 
 
-def _uplinks(quick: _Quickness, share: Share, figure: PairFigure) -> tuple[list[Odd], str]:
-    """Odd uplinks, by the pairs that cross them: relative to what the nodes' links allow."""
+def _uplinks(
+    quick: _Quickness, share: Share, figure: PairFigure, oversubscription: float | None
+) -> tuple[list[Odd], str]:
+    """Odd uplinks, by the pairs that cross them: relative to what the nodes' links allow.
+
+    One pair at a time has an uplink for itself. Pairs at once share it, as far as the design lets them.
+    """
     crossing: dict[tuple[str, str], list[Pair]] = {}
     for pair in quick.of:
         if quick.is_inside(pair) is False:
@@ -212,16 +230,33 @@ def _uplinks(quick: _Quickness, share: Share, figure: PairFigure) -> tuple[list[
         ]
         for switch in switches
     }
-    return _odd_uplinks(figure, own, quick.switch_of, share, 1.0 if figure.better is Better.HIGHER else None)
+    designed: float | None = None
+    if figure.better is Better.HIGHER:
+        is_alone = figure.parameters.get("at_once", 1) == 1
+        designed = 1.0 if is_alone else _designed(oversubscription, len(switches))
+    return _odd_uplinks(figure, own, quick.switch_of, share, designed)
+
+
+def _designed(oversubscription: float | None, switches: int) -> float | None:
+    """The share of its link that a node is to have across the uplinks while all nodes use them.
+
+    Where the design is not known, several switches are compared with each other; of two, the full rate is expected.
+    """
+    if oversubscription:
+        return 1.0 / max(1.0, oversubscription)
+    return 1.0 if switches < FEWEST else None
 
 
 def screen_halves(
-    figure: HalfFigure, switch_of: Mapping[str, str], usual_link: float | None, designed: float, share: Share
+    figure: HalfFigure,
+    switch_of: Mapping[str, str],
+    usual_link: float | None,
+    oversubscription: float | None,
+    share: Share,
 ) -> LinkAnswer:
     """Odd uplinks under load: the bandwidth between the nodes of each switch and all others.
 
-    `usual_link` is the rate of a node's link as measured (None: not known), `designed` the share of it that the uplinks
-    are designed to give to each node.
+    `usual_link` is the rate of a node's link as measured, `oversubscription` the design's; None: not known.
     """
     nodes = {switch: [node for node, its in switch_of.items() if its == switch] for switch in figure.switches}
     values: dict[str, list[float]] = {}
@@ -229,7 +264,7 @@ def screen_halves(
         busy = 2.0 * min(len(nodes[switch]), len(switch_of) - len(nodes[switch]))  # both directions count
         if busy:
             values[switch] = [value / busy / (usual_link or 1.0) for value in own]
-    known = None if usual_link is None else designed
+    known = None if usual_link is None else _designed(oversubscription, len(values))
     source = PairFigure(figure.benchmark, figure.figure, figure.unit, Better.HIGHER, (), (), figure.parameters)
     odd, why = _odd_uplinks(source, values, switch_of, share, known)
     texts = (f"{figure.benchmark} {figure.figure}: {why}",) if why else ()
@@ -309,7 +344,7 @@ def _below_design(
         remedy=_switch_remedy(what),
         n=1,
         why=f"pairs across the uplink get {value:.2g} of what the links of their nodes allow, "
-        f"where the design gives {designed:.2g}; pairs on one switch are not slow",
+        f"where {designed:.2g} is expected; pairs on one switch are not slow",
         parameters=figure.parameters,
     )
 

@@ -30,6 +30,8 @@ _OF_DEVICES = {
     "block": ("scheduler", "write_cache"),
 }
 _WITH_LINKS = ("gpu", "nic", "nvme")
+_WITH_STEADY_LINKS = ("nic", "nvme")
+"""GPUs lower the speed of their links when they are idle, not the width."""
 _SIZES = ("memory_present", "memory_online", "memory_total")
 """Names of the size of memory, the best first."""
 
@@ -52,6 +54,9 @@ def facts_of_node(machine: Mapping[str, Any]) -> dict[str, FactValue]:
         if kind == "package":
             for name in _OF_CPUS:
                 _keep(found, f"CPU {name.replace('_', ' ').removesuffix(' name')}", device["facts"], name)
+        lanes = next((entry["value"] for entry in device["facts"].get("pcie_lanes", ())), None)
+        if kind in _WITH_LINKS and isinstance(lanes, int):
+            found[f"{device['id']} link width"] = lanes
         for name in _OF_DEVICES.get(kind, ()):
             _keep(found, f"{device['id']} {name.replace('_', ' ')}", device["facts"], name)
     allowed = machine.get("allowed_cpus")
@@ -61,7 +66,7 @@ def facts_of_node(machine: Mapping[str, Any]) -> dict[str, FactValue]:
     if usable or "CPUs" in counts:
         most: float = usable[0] if usable else counts["CPUs"]
         found["CPUs"] = min(most, quota) if isinstance(quota, int | float) else most
-    ends = {device["id"] for device in machine["devices"] if device["kind"] in _WITH_LINKS}
+    ends = {device["id"] for device in machine["devices"] if device["kind"] in _WITH_STEADY_LINKS}
     for link in machine["links"]:
         if link["trained_Bps"] is not None and link["b"] in ends:
             found[f"{link['b']} link rate"] = link["trained_Bps"]

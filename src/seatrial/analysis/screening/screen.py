@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from seatrial.analysis.screening.counters import COUNTED, links_with_errors
 from seatrial.analysis.screening.facts import facts_that_differ, nodes_with_less
 from seatrial.analysis.screening.links import LinkAnswer, screen_halves, screen_pairs
 from seatrial.analysis.screening.nodes import Share, over_nodes, screen_figure
@@ -37,7 +38,7 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
     odd: list[Odd] = []
     classes: list[NodeClasses] = []
     figures: list[FigureOverNodes] = []
-    not_screened: list[str] = []
+    not_screened = list(given.failed)
     for figure in given.figures:
         found, of_classes, why = screen_figure(figure, given.facts, share, _named_node)
         odd += found
@@ -46,16 +47,16 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
         figures.append(over_nodes(kind, figure))
         if why:
             not_screened.append(f"{figure.benchmark} {figure.figure}: {why}")
-    links = [screen_pairs(pairs, given.switch_of, share) for pairs in given.pairs]
+    links = [screen_pairs(pairs, given.switch_of, share, given.oversubscription) for pairs in given.pairs]
     odd += [one for answer in links for one in answer.odd]
     usual_link = _usual_link(links)
-    designed = 1.0 / given.oversubscription if given.oversubscription else 1.0
-    links += [screen_halves(half, given.switch_of, usual_link, designed, share) for half in given.halves]
+    links += [screen_halves(half, given.switch_of, usual_link, given.oversubscription, share) for half in given.halves]
     odd += [one for answer in links[len(given.pairs) :] for one in answer.odd]
     figures += [one for answer in links for one in answer.figures]
     not_screened += [text for answer in links for text in answer.not_screened]
     differ = facts_that_differ(given.facts)
     odd += nodes_with_less(differ, len(given.facts))
+    odd += links_with_errors(given.link_counts, len(given.nodes), given.switch_of)
     return Screen(
         nodes=given.nodes,
         switch_of=given.switch_of,
@@ -67,6 +68,7 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
         not_screened=tuple(dict.fromkeys(not_screened)),
         false_alarm_rate=FALSE_ALARM_RATE,
         margin=margin,
+        link_counts=given.link_counts,
     )
 
 
@@ -90,6 +92,8 @@ def drain(node: str, reason: str) -> str:
 
 def _order(one: Odd) -> tuple[float, float, int, str]:
     far = max(one.ratio, 1.0 / one.ratio) if one.ratio > 0 else float("inf")
+    if one.why.startswith(COUNTED):  # a number of errors is no ratio
+        far = 1.0
     return (-round(one.sureness, 6), -far, _RANK_OF_KIND[one.kind], one.what)
 
 

@@ -177,16 +177,67 @@ void add_samples(Program& program, const ChildEnd& end, std::size_t index,
   return all;
 }
 
+// Threads by the CPUs that they may use.
+[[nodiscard]] std::vector<json::Object> bound(const TaskLooks& tasks) {
+  std::vector<json::Object> all;
+  for (const auto& [cpus, one] : tasks.bound())
+    all.push_back(json::Object()
+                      .add("cpus", cpus)
+                      .add("threads", one.threads)
+                      .add("cpu_s", one.counted.cpu_s)
+                      .add("delay_s", one.counted.delay_s));
+  return all;
+}
+
+[[nodiscard]] json::Object locks(const TaskLooks& tasks) {
+  const auto all = tasks.locks();
+  return json::Object()
+      .add("threads", all.threads)
+      .add("looks", all.wait.looks)
+      .add("wait_s", all.wait.seconds)
+      .add("blocked_looks", all.blocked_looks)
+      .add("blocked_s", all.blocked_s)
+      .add("turns", all.turns);
+}
+
+// The processes with the most CPU time, and the children that they waited for.
+[[nodiscard]] std::vector<json::Object> processes(const TaskLooks& tasks) {
+  std::vector<json::Object> all;
+  for (const auto& [name, one] : tasks.processes()) {
+    std::vector<json::Object> children;
+    for (const auto& [child, span] : one.children)
+      children.push_back(
+          json::Object().add("name", child).add("looks", span.looks).add("wait_s", span.seconds));
+    all.push_back(json::Object()
+                      .add("name", name)
+                      .add("processes", one.processes)
+                      .add("seen_s", one.seen_s)
+                      .add("cpu_s", one.cpu_s)
+                      .add("system_s", one.system_s)
+                      .add("minor_faults", one.minor_faults)
+                      .add("waits_for", children));
+  }
+  return all;
+}
+
 // What the threads did while they were looked at: how long they had a CPU or were ready to have
-// one, and the longest waits for files. Beside it the time of all runs, without our own.
+// one, and what they waited for. Beside it the time of all runs, without our own.
 [[nodiscard]] json::Object looks(const TaskLooks& tasks, const std::vector<ChildEnd>& runs) {
   double program_s = 0.0;
   double cpu_s = 0.0;
+  double system_s = 0.0;
   std::int64_t major_faults = 0;
+  std::int64_t minor_faults = 0;
+  std::int64_t voluntary = 0;
+  std::int64_t resident_kib = 0;
   for (const auto& end : runs) {
     program_s += end.interval.elapsed_s();
     cpu_s += in_seconds(end.usage.ru_utime) + in_seconds(end.usage.ru_stime);
+    system_s += in_seconds(end.usage.ru_stime);
     major_faults += end.usage.ru_majflt;
+    minor_faults += end.usage.ru_minflt;
+    voluntary += end.usage.ru_nvcsw;
+    resident_kib = std::max(resident_kib, std::int64_t{end.usage.ru_maxrss});
   }
   const auto counted = tasks.counted();
   std::vector<json::Object> waits;
@@ -196,12 +247,23 @@ void add_samples(Program& program, const ChildEnd& end, std::size_t index,
   return json::Object()
       .add("program_s", program_s)
       .add("program_cpu_s", cpu_s)
+      .add("program_system_s", system_s)
+      .add("runs", runs.size())
       .add("major_faults", major_faults)
+      .add("minor_faults", minor_faults)
+      .add("voluntary", voluntary)
+      .add("max_resident_B", resident_kib * 1024)
       .add("covered_s", tasks.covered_s())
+      .add("looks", tasks.looks())
       .add("threads", tasks.threads())
       .add("cpu_s", counted.cpu_s)
       .add("delay_s", counted.delay_s)
       .add("allowed", tasks.allowed())
+      .add("bound", bound(tasks))
+      .add("sleep_s", tasks.sleep().seconds)
+      .add("sleep_looks", tasks.sleep().looks)
+      .add("locks", locks(tasks))
+      .add("processes", processes(tasks))
       .add("waits", waits);
 }
 

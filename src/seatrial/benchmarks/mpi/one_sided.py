@@ -26,6 +26,10 @@ from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 _SLICE_S = 0.3
 _BUFFERS = 4
 """Bytes that both ranks take for each byte of an operation: a buffer and a window each."""
+_LEAST_WINDOWS = 5
+"""Of one size: a warm-up, three rounds, and one to spare."""
+_SLOW_LINK_Bps = 1e9
+"""A rate of links between nodes for the estimate; the time limit leaves room for a twentieth of it."""
 
 _PARAMETERS = (
     Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: one origin and one target", minimum=2),
@@ -56,6 +60,13 @@ def _prepare(machine: Machine, params: Params) -> Params:
     if whole(params["ranks"]) != 2:
         raise Skip(f"one-sided operations are measured between two ranks, not {params['ranks']}")
     return resolved_sizes(machine, resolved_ranks(machine, params), _BUFFERS)
+
+
+def _estimate_s(params: Params) -> float:
+    nodes = params.get("nodes")
+    if not isinstance(nodes, int) or nodes == 1:
+        return 1.5
+    return 1.5 + _LEAST_WINDOWS * whole(params["window"]) * sum(sizes_of(params)) / _SLOW_LINK_Bps
 
 
 def _benchmark(operation: str, question: str, work: str) -> Benchmark:
@@ -89,7 +100,7 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
         placement=rank_cpus,
         prepare=_prepare,
         ranks="mpi",
-        estimate_s=lambda params: 1.5,
+        estimate_s=_estimate_s,
         between_nodes=exchanged_in_pairs,
     )
 

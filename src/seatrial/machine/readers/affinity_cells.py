@@ -222,7 +222,9 @@ def _check_end(tail: _Tail, cells: _Cells | None, names: Sequence[str], of_gpus:
     is_full = cells is not None and cells.get(names[-1]) in (_NONE, "0")  # no digit can follow either
     if not is_repeated and not is_full:
         raise tail.row.line.error(
-            tool, "the file ends in this row without a line break: it may be cut off (add one if it is complete)"
+            tool,
+            "this row ends with the file, or at the width at which others were wrapped: it may be cut off (add a line "
+            "break, or the rest of it)",
         )
 
 

@@ -38,7 +38,8 @@ _PREFIX = re.compile(r"[ \t]{0,8}(?:(?:[#>|]|&gt;)[ \t]?)+")
 class Line:
     """One line: its number in the file (from 1), its text without control sequences and labels, and its raw text.
 
-    `is_ended` is False only for the last line of a file without a line break at its end: it may have been cut off.
+    `is_ended` is False for the last line of a file without a line break at its end, and for a wrapped line whose rest
+    may be missing: it may have been cut off.
     """
 
     number: int

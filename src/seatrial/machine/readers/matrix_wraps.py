@@ -38,10 +38,11 @@ class _Seam:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """A rejoined line, and its seams."""
+    """A rejoined line, its seams, and whether its last piece has the full width: another may be missing."""
 
     text: str
     seams: tuple[_Seam, ...]
+    ends_full: bool
 
     @property
     def words(self) -> list[str]:
@@ -131,8 +132,10 @@ def _join(block: Sequence[Line], n_header: int, is_padded: bool) -> tuple[list[L
             return None  # not wrapped
         if _is_whole(labels, rows) and _are_seams_sure(header, rows, len(labels), is_padded):
             result = [replace(block[0], text=header.text)]
+            are_cut = any(seam.word > len(labels) for row in rows for seam in row.seams)
             for row, a, b in zip(rows, starts, [*starts[1:], end], strict=True):
-                result.append(replace(block[a], text=row.text, is_ended=block[b - 1].is_ended))
+                is_ended = block[b - 1].is_ended and not (are_cut and row.ends_full)
+                result.append(replace(block[a], text=row.text, is_ended=is_ended))
             return result, end
     return None
 
@@ -147,7 +150,7 @@ def _one(pieces: Sequence[str], width: int, is_padded: bool) -> _Joined:
             is_inside = before[-1] in ",-" or piece[0] in ",-"
             seams.append(_Seam(len(text.split()) - 1, missing == 0, is_inside))
         text += " " * missing + piece if is_padded else piece
-    return _Joined(text, tuple(seams))
+    return _Joined(text, tuple(seams), len(pieces[-1].expandtabs()) == width)
 
 
 def _is_whole(labels: Sequence[str], rows: Sequence[_Joined]) -> bool:

@@ -46,6 +46,10 @@ template <>
 [[nodiscard]] inline MPI_Datatype type_of<double>() {
   return MPI_DOUBLE;
 }
+template <>
+[[nodiscard]] inline MPI_Datatype type_of<char>() {
+  return MPI_CHAR;
+}
 
 // On rank 0 the lists of all ranks, in rank order and of any length; empty on the others.
 template <typename T>

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -158,6 +159,25 @@ void write_reason(std::string_view why) {
   watch_no_more();
 }
 
+// An error of MPI, which by default ends the program with nothing but the library's own message.
+void on_mpi_error(MPI_Comm* communicator, int* code, ...) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(*code, text, &length);
+  if (const auto call = mpi_call(); !call.empty()) // a library may have left its function already
+    write_note("in_call", call);
+  write_reason(text);
+  std::fprintf(stderr, "%s\n", text);
+  MPI_Abort(*communicator, 1);
+}
+
+void report_mpi_errors() {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_create_errhandler(on_mpi_error, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Errhandler_free(&handler);
+}
+
 } // namespace
 
 CommonArguments::CommonArguments(Arguments& arguments)
@@ -171,6 +191,7 @@ Program::Program(std::string_view name, CommonArguments& arguments, int rank)
     : rank(rank), ranks(arguments.ranks), slice_s(arguments.slice_s), turns(arguments.turns),
       name_(name), record_(arguments.record, rank) {
   install_handlers(record_.descriptor());
+  report_mpi_errors();
 }
 
 void Program::hello() {
@@ -181,7 +202,10 @@ void Program::hello() {
   hosts_ = gather_hosts();
   nodes_ = of_first(static_cast<double>(std::set(hosts_.begin(), hosts_.end()).size()));
   if (nodes_ > 1) {
+    choose_counting_ranks();
     before_ = link_bytes();
+    if (reads_counters_)
+      counters_before_ = link_counters();
     MPI_Barrier(MPI_COMM_WORLD); // no node sends its first message before all have counted
   }
   if (rank == 0) {
@@ -214,7 +238,19 @@ void Program::end() {
   if (const auto taken = turns.taken())
     note("turns", *taken);
   report_traffic();
+  report_counters();
   finish(end_event());
+}
+
+// Collective: only rank 0 knows which ranks share a node.
+void Program::choose_counting_ranks() {
+  std::vector<int> chosen(hosts_.size());
+  std::set<std::string> seen;
+  for (std::size_t r = 0; r < hosts_.size(); ++r)
+    chosen[r] = seen.insert(hosts_[r]).second ? 1 : 0;
+  int mine = 0;
+  MPI_Scatter(chosen.data(), 1, MPI_INT, &mine, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  reads_counters_ = mine != 0;
 }
 
 // Collective, after the last message: what has passed the links of each node since the hello, as
@@ -239,6 +275,23 @@ void Program::report_traffic() {
   note("traffic", nodes);
   if (!unknown.empty())
     note("traffic_unknown", unknown);
+}
+
+// Collective: which counters of links grew on each of several nodes.
+void Program::report_counters() {
+  if (nodes_ < 2)
+    return;
+  const auto mine = reads_counters_ ? lines(grown(counters_before_, link_counters())) : "";
+  const auto all = gather_lists(std::vector<char>(mine.begin(), mine.end()));
+  std::vector<json::Object> found;
+  for (std::size_t r = 0; r < all.size(); ++r)
+    for (const auto& [port, counter, grew_by] : growths({all[r].begin(), all[r].end()})) {
+      auto own = json::Object().add("host", hosts_[r]).add("port", port).add("counter", counter);
+      if (grew_by >= 0)
+        own.add("grew_by", grew_by);
+      found.push_back(own);
+    }
+  note("links", found);
 }
 
 // The other ranks' files remain only if a run died.

@@ -20,6 +20,7 @@
 #include "isa.hpp"
 #include "json.hpp"
 #include "mpi/link_bytes.hpp"
+#include "mpi/link_counters.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/settings.hpp"
 #include "mpi/turns.hpp"
@@ -76,13 +77,17 @@ public:
 
 private:
   void finish(const json::Object& last);
+  void choose_counting_ranks();
   void report_traffic();
+  void report_counters();
 
   std::string name_;
   Record record_;
   std::vector<std::string> hosts_; // of each rank; empty but on rank 0
   double nodes_ = 1;
   LinkBytes before_;
+  bool reads_counters_ = false; // the first rank of each node does, if there are several nodes
+  LinkCounters counters_before_;
 };
 
 namespace detail {

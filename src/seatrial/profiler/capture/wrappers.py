@@ -275,6 +275,7 @@ def _counted(
     leave = "seatrial_leave" if is_often(function) and recorded is None and not is_split else "seatrial_leave_slowly"
     leave = _LEAVE_ASKING if is_poll(function.base) else leave
     return [
+        *(["  const uint64_t entered = seatrial_asks();"] if leave == _LEAVE_ASKING else []),
         *([f"  {traffic.before}"] if traffic.before else []),
         *_timed(names, comm if is_split else None),
         *_after(call, traffic, comm, recorded, condition, is_split, leave),
@@ -311,7 +312,7 @@ def _after(
         *(after if statements else []),
         *([f"  {condition}seatrial_trace_call({call}, {how}, begin, end);"] if recorded is not None else []),
         *([f"  if (met != 0) seatrial_split({call}, {kind}, {size}, begin, met, end);"] if is_split else []),
-        f"  {leave}({call}, {kind}, {sizes}, site, begin, end);",
+        f"  {leave}({call}, {kind}, {sizes}, site, begin, end{', entered' if leave == _LEAVE_ASKING else ''});",
         *(["  seatrial_deliver();"] if "seatrial_closed" in statements else []),
     ]
 

@@ -12,8 +12,10 @@ from seatrial.profiler.merge.bound import (
     HALF_PERFORMANCE_B,
     SMALL_B,
     bound_of,
+    gaps_share,
     is_call_rate,
     is_file_access,
+    is_of_files,
     is_poll,
     is_start,
     may_wait,
@@ -84,7 +86,7 @@ def _small_best_s(profile: Profile) -> dict[str, float]:
 def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | None:
     if is_start(one.call):
         return Cause.STARTUP
-    if one.call.startswith("MPI_File_"):
+    if is_of_files(one.call):
         return Cause.MPI_IO
     if makes_communicator(one.call):
         return Cause.COMMUNICATORS if one.count >= _AGAIN * ranks else None
@@ -132,6 +134,6 @@ def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) 
 def noncontiguous_share(profile: Profile) -> float:
     """The share of the bytes passed for sending whose datatypes have gaps: at least, since what was written to files
     may have them too."""
-    files_B = sum(one.bytes for one in profile.calls if one.call.startswith("MPI_File_"))
+    files_B = sum(one.bytes for one in profile.calls if is_of_files(one.call))
     sent_B = sum(rank.sent_B + rank.collective_B for rank in profile.per_rank)
-    return min(1.0, max(0, profile.noncontiguous_B - files_B) / sent_B) if sent_B > 0 else 0.0
+    return gaps_share(profile.noncontiguous_B, files_B, sent_B)

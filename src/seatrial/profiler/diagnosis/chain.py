@@ -97,7 +97,7 @@ def chained(profile: Profile, found: Sequence[Diagnosis], kinds: Mapping[Cause, 
 
 
 def _is_other(call: str) -> bool:
-    return not is_start(call) and wait_kind(call) is not WaitKind.COLLECTIVE
+    return not is_start(call) and wait_kind(call) not in (WaitKind.COLLECTIVE, WaitKind.WINDOW)
 
 
 def _excess(call: str, last: RankTotals, others: Sequence[RankTotals]) -> float:

@@ -20,7 +20,7 @@ from seatrial.profiler.diagnosis.cause import (
 from seatrial.profiler.diagnosis.chain import late_in_call
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.profiler.diagnosis.input_output import blocked_diagnoses, io_diagnoses
-from seatrial.profiler.diagnosis.late import could_be_late, late
+from seatrial.profiler.diagnosis.late import could_be_late, late, waits_itself
 from seatrial.profiler.diagnosis.node import node_diagnoses
 from seatrial.profiler.diagnosis.ranks import Uneven, explained_by_computing, uneven, uneven_despite_delay
 from seatrial.profiler.diagnosis.sites import longest_site
@@ -36,9 +36,11 @@ LEAST_SHARE = 0.05
 """Causes of less of the time are not named."""
 _LEAST_WAITING = 0.08
 """Nor is less waiting for other ranks: as much comes and goes by itself."""
-_LEAST_STARTUP = 0.1
+_LEAST_STARTUP = 0.2
 _MOST = 0.5
 _CLEARLY = 2 / 3
+_ABOUT = 0.4
+_BLOCKED = (Cause.BLOCKED, Cause.BLOCKED_RANK)
 _MOST_WAIT_FOR_DELAY = 4
 """While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""
 _DELAYS_COST = 1.5
@@ -74,7 +76,10 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
         found = _with_paging([*found, *node_diagnoses(profile)])
     named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= _least(one)]
     named = [one for one in named if len(named) > 1 or not is_note(one) or one.share >= _LEAST_STARTUP]
-    ordered = sorted(named, key=lambda one: (not _is_before_all(one), is_note(one), -weight(one, named)))
+    ordered = sorted(
+        named,
+        key=lambda one: (not _is_before_all(one), is_note(one), -min(weight(one, named), _most(one, profile, named))),
+    )
     return tuple(with_small_calls(profile, ordered or [_computation(profile)]))
 
 
@@ -82,8 +87,17 @@ def weight(one: Diagnosis, named: Sequence[Diagnosis]) -> float:
     """Its share; less than that of ranks that are blocked outside MPI if it only says that somebody comes late at a
     collective call, and they are blocked for about as long: that is why they come late."""
     is_unexplained = one.cause is Cause.LATE_AT_COLLECTIVE and one.rank is None
-    blocked = max((other.share for other in named if other.cause is Cause.BLOCKED), default=0.0)
-    return min(one.share, 0.99 * blocked) if is_unexplained and blocked >= _MOST * one.share else one.share
+    blocked = max((other.share for other in named if other.cause in _BLOCKED), default=0.0)
+    return min(one.share, 0.99 * blocked) if is_unexplained and blocked >= _ABOUT * one.share else one.share
+
+
+def _most(one: Diagnosis, profile: Profile, named: Sequence[Diagnosis]) -> float:
+    """Less than the share of partners that are late, if the rank that computes longest waits for them: ranks work
+    in turn, and evener work would leave that."""
+    late = max((other.share for other in named if other.cause in (Cause.LATE_SENDER, Cause.LATE_RECEIVER)), default=0.0)
+    if one.cause is not Cause.IMBALANCE or late == 0 or not waits_itself(profile, one.rank):
+        return one.share
+    return 0.99 * late
 
 
 def is_note(one: Diagnosis) -> bool:

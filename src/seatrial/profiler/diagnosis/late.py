@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from seatrial.profiler.profile import Profile
 
 _LEAST_PART = 0.3
-"""A kind of waiting is named from this share of all waiting on."""
+"""A kind of waiting is named from this share of all waiting on, ..."""
+_LEAST_OF_MESSAGES = 0.15
+"""... but for messages from this share on: they say which ranks wait for each other."""
 _FEASIBLE = 0.5
 """Ranks can only be late while they are outside MPI: this must be possible for so much of the waiting."""
+_ITSELF = 0.1
 _CLEARLY = 2 / 3
 """A partner is named if so much of the waiting is for its messages."""
 _WAITS_OF = {
@@ -58,9 +61,17 @@ def late(profile: Profile, explained_s: Sequence[float], slowest: frozenset[int]
         Cause.WINDOW_WAIT: [one.window_s * part for one, part in zip(waits, parts, strict=True)],
     }
     found = [
-        _of_kind(profile, cause, seconds) for cause, seconds in kinds.items() if sum(seconds) >= _LEAST_PART * clear_s
+        _of_kind(profile, cause, seconds)
+        for cause, seconds in kinds.items()
+        if sum(seconds) >= (_LEAST_OF_MESSAGES if cause in _LATE_CALLS else _LEAST_PART) * clear_s
     ]
-    return chained(profile, [one for one in found if one.rank not in slowest], kinds)
+    others = [one for one in found if one.rank not in slowest or waits_itself(profile, one.rank)]
+    return chained(profile, others, kinds)
+
+
+def waits_itself(profile: Profile, rank: int | None) -> bool:
+    """Whether a rank that others wait for waits for others, too: then ranks work in turn."""
+    return any(one.rank == rank and one.waits.clear_s >= _ITSELF * one.wall_s for one in profile.per_rank)
 
 
 def _of_kind(profile: Profile, cause: Cause, seconds: Sequence[float]) -> Diagnosis:

@@ -22,14 +22,14 @@ _MOST_FAULT_S = 0.02
 """A page takes at most so long from a disk."""
 _MOST_OF_SWITCHES = 0.5
 """A fault that is waited for is one voluntary switch: so many of them must be faults."""
-_MOST_MINOR_FAULT_S = 5e-6
+MOST_MINOR_FAULT_S = 5e-6
 """A page fault takes up to so long in the kernel, with clearing a page of 4 KiB, on a busy virtual machine; with huge
 pages, it takes longer, and is not named."""
 _ALONE = 0.8
 """A rank with more of the time in the kernel than this is named."""
-_PAGE_B = 4096
+PAGE_B = 4096
 """The smallest page: with larger ones, memory was handed out more often than computed here."""
-_AGAIN = 2.0
+AGAIN = 2.0
 """Pages were handed out again and again if there were so many faults for each. Touching memory once is no loss."""
 _MEMORY_BOUND, _COMPUTE_BOUND = 0.6, 0.5
 """Parts of the measured limit of memory bandwidth and of arithmetic from which on they are what bounds the program."""
@@ -97,10 +97,10 @@ def _kernel(profile: Profile) -> Diagnosis | None:
     evidence = [Evidence(Signal.KERNEL_TIME, share), Evidence(Signal.MINOR_FAULTS, faults)]
     if faults:
         evidence.append(Evidence(Signal.KERNEL_PER_FAULT, total_s / faults))
-    is_faults = faults > 0 and total_s / faults <= _MOST_MINOR_FAULT_S
+    is_faults = faults > 0 and total_s / faults <= MOST_MINOR_FAULT_S
     each = _faults_per_page(known, faults)
     if is_faults and each is not None:
-        if each < _AGAIN:
+        if each < AGAIN:
             return None
         evidence.append(Evidence(Signal.FAULTS_PER_PAGE, each))
         evidence.append(Evidence(Signal.FAULT_RATE, faults / profile.wall_s))
@@ -120,7 +120,7 @@ def _faults_per_page(ranks: Sequence[RankTotals], faults: int) -> float | None:
     """None if the memory of a rank is not known."""
     resident = [None if rank.cpu is None else rank.cpu.most_resident_B for rank in ranks]
     known = [value for value in resident if value]
-    return faults * _PAGE_B / sum(known) if len(known) == len(resident) else None
+    return faults * PAGE_B / sum(known) if len(known) == len(resident) else None
 
 
 def _kernel_s(rank: RankTotals) -> float:

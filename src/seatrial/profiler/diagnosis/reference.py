@@ -7,9 +7,11 @@ constants are generous: four times the latency and a quarter of the bandwidth of
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log2
 
+_PIECES = 20
+"""Copies of single numbers are so much slower than those of whole blocks, at most."""
 _ALL_TO_ALL = re.compile(r"MPI_I?(Neighbor_)?alltoall[vw]?(_init)?(_c)?", re.IGNORECASE)
 _OF_ALL = re.compile(
     r"MPI_I?(barrier|bcast|gatherv?|scatterv?|allgatherv?|allreduce|reduce|reduce_scatter(_block)?|scan|exscan"
@@ -37,6 +39,10 @@ class Reference:
     latency_s: float
     bytes_per_s: float
     source: str
+
+    def piecewise(self) -> Reference:
+        """The same for data with gaps, which the library copies piece by piece."""
+        return replace(self, bytes_per_s=self.bytes_per_s / _PIECES)
 
     def most_s(self, call: str, size_B: float, ranks: int) -> float:
         """The longest time of one call with this many bytes of one rank, all ranks there.

@@ -46,6 +46,9 @@ _SENDS = re.compile(r"MPI_[SBR]?send(_c)?", re.IGNORECASE)
 _BLOCKING_SENDS = re.compile(r"MPI_[SR]?send(_c)?", re.IGNORECASE)
 _BLOCKING_RECEIVES = re.compile(r"MPI_M?recv(_c)?", re.IGNORECASE)
 _WINDOWS = re.compile(r"MPI_Win_(start|complete|wait|lock|unlock|flush)\w*")
+_ATOMICS = re.compile(r"MPI_(Fetch_and_op|Compare_and_swap|(Get_a|A)ccumulate)(_c)?")
+"""Functions on windows in which a library may wait for the lock of the window or for the progress of its owner (seen
+with Open MPI's MPI_Fetch_and_op)."""
 _ACCESSES = re.compile(r"MPI_File_(read|write)(_at|_shared)?(_c)?")
 _RECEIVING = re.compile(r"MPI_(I?m?recv|Start|Startall|I?sendrecv\w*)(_c)?", re.IGNORECASE)
 _SENDING = re.compile(r"MPI_(I?[sbr]?send|Start|Startall|I?sendrecv\w*)(_c)?", re.IGNORECASE)
@@ -54,7 +57,7 @@ _POLLS = re.compile(r"MPI_(Test(all|any|some)?|Iprobe|Improbe|Request_get_status
 
 def may_wait(call: str) -> bool:
     """Whether a function can wait for other ranks."""
-    return _WAITS.fullmatch(call) is not None
+    return _WAITS.fullmatch(call) is not None or _ATOMICS.fullmatch(call) is not None
 
 
 class WaitKind(StrEnum):
@@ -75,7 +78,7 @@ def wait_kind(call: str) -> WaitKind | None:
         return WaitKind.POLL
     if is_start(call) or not may_wait(call) or is_file_access(call):
         return None
-    if _WINDOWS.fullmatch(call):
+    if _WINDOWS.fullmatch(call) or _ATOMICS.fullmatch(call):
         return WaitKind.WINDOW
     if _RECEIVES.fullmatch(call):
         return WaitKind.RECEIVE
@@ -87,6 +90,17 @@ def wait_kind(call: str) -> WaitKind | None:
 def is_file_access(call: str) -> bool:
     """Whether a function reads or writes a file independently of other ranks."""
     return _ACCESSES.fullmatch(call) is not None
+
+
+def is_of_files(call: str) -> bool:
+    """Whether a function is one of MPI-IO."""
+    return call.startswith("MPI_File_")
+
+
+def gaps_share(noncontiguous_B: int, files_B: int, sent_B: int) -> float:
+    """At least this share of the bytes that are sent have datatypes with gaps: what was written to files (`files_B`)
+    may have them too."""
+    return min(1.0, max(0, noncontiguous_B - files_B) / sent_B) if sent_B > 0 else 0.0
 
 
 def receives(call: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from seatrial.profiler.call_site import Frame
 from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.diagnosis.diagnose import diagnose
 from seatrial.profiler.diagnosis.reference import reference_of
+from seatrial.profiler.merge.bound import gaps_share, is_of_files
 from seatrial.profiler.merge.counters import rank_counters
 from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
@@ -43,6 +44,7 @@ _STATES = {
     State.FINALIZED: RankState.FINALIZED,
     State.ABORTED: RankState.ABORTED,
 }
+_MOSTLY = 0.5
 _COLLECTIVE = (
     *("barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "allreduce", "reduce", "scan", "exscan"),
     *("gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw", "reduce_scatter", "reduce_scatter_block"),
@@ -93,9 +95,20 @@ def _profile(
     rows = all_rows(tables)
     trust = _trust(tables, size)
     matrix, unmatched = pair_table(tables, size)
-    reference = reference_of(len({table.host for table in tables}))
+    hosts = len({table.host for table in tables})
+    reference = reference_of(hosts)
     barrier_s = reference.most_s("MPI_Barrier", 0, size)
-    sizes = size_totals(rows, names, measured_waiting(tables, barrier_s), reference, size, has_sizes=trust.has_sizes)
+    if _has_gaps(tables, rows, names):
+        reference = reference.piecewise()
+    sizes = size_totals(
+        rows,
+        names,
+        measured_waiting(tables, barrier_s),
+        reference,
+        size,
+        has_sizes=trust.has_sizes,
+        on_one_host=hosts == 1,
+    )
     ranks = _per_rank(tables, rows, sizes, names)
     profile = Profile(
         program=tables[0].script or tables[0].program,
@@ -122,6 +135,18 @@ def _profile(
         noncontiguous_B=sum(table.noncontiguous_B for table in tables),
     )
     return replace(profile, diagnoses=diagnose(profile))
+
+
+def _has_gaps(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) -> bool:
+    """Whether most of the bytes that are sent have datatypes with gaps."""
+    import numpy as np
+
+    def bytes_of(which: Callable[[str], bool]) -> int:
+        return int(rows.bytes[np.array([False, *map(which, names)])[rows.call]].sum())
+
+    sent_B = sum(int(table.peers[:, 1].sum()) for table in tables) + bytes_of(_is_collective)
+    noncontiguous_B = sum(table.noncontiguous_B for table in tables)
+    return gaps_share(noncontiguous_B, bytes_of(is_of_files), sent_B) > _MOSTLY
 
 
 def _own_s(calls: int, table: ProcessTable) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, WaitKind, is_call_rate, is_poll, is_short_wait, wait_kind
+from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, WaitKind, is_call_rate, is_poll, wait_kind
 from seatrial.profiler.merge.rows import Rows, grouped
 from seatrial.profiler.profile import Bound, RankWaits, SizeTotals
 from seatrial.profiler.tables.process_table import ProcessTable, bin_floor
@@ -62,7 +62,7 @@ def rank_waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], pr
             continue
         if is_call_rate(one.count, one.time_s) and not is_poll(name):
             continue
-        if one.measured is None and is_short_wait(one.count, one.waiting_s) and not is_poll(name):
+        if one.waiting_s == 0:
             continue
         process, time_s = groups.process[first:end], groups.time_s[first:end]
         if one.measured is None:

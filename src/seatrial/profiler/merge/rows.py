@@ -35,8 +35,8 @@ _BITS_OF_BIN = 16
 class Rows:
     """Columns of equal length (n,), over all processes in order. `process` is the index of the row's process; times are
     in seconds, `least_s` is the shortest call; `call` counts functions from 1; `site` is an address in the process,
-    `region` the number of the innermost region in its table, 0: none. `apart` are the calls that ask if something is
-    complete with other work before them."""
+    `region` the number of the innermost region in its table, 0: none. `pause_s` is the time between calls that ask if
+    something is complete."""
 
     process: Whole
     call: Whole
@@ -47,7 +47,7 @@ class Rows:
     time_s: Real
     least_s: Real
     region: Whole
-    apart: Whole
+    pause_s: Real
 
 
 def all_rows(tables: Sequence[ProcessTable]) -> Rows:
@@ -61,6 +61,7 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
     lengths = [len(area) for _, _, area in areas]
     process = np.repeat(np.array([place for place, _, _ in areas], np.int64), lengths)
     rate = np.repeat(np.array([table.ticks_per_s for _, table, _ in areas], np.float64), lengths)
+    reading = np.repeat(np.array([table.reading_s for _, table, _ in areas], np.float64), lengths)
     return Rows(
         process=process,
         call=slots["call"].astype(np.int64),
@@ -73,7 +74,7 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
         region=np.concatenate(
             [np.zeros(0, np.int64), *(thread.regions for table in tables for thread in table.threads)]
         ),
-        apart=slots["apart"].astype(np.int64),
+        pause_s=np.maximum(slots["pause_ticks"] / rate - slots["count"] * reading, 0.0),
     )
 
 
@@ -100,9 +101,13 @@ def size_totals(
     ranks: int = 2,
     *,
     has_sizes: bool = True,
+    on_one_host: bool = True,
 ) -> list[SizeTotals]:
     """Totals by function and size, longest time first. `measured` is the measured waiting. `has_sizes` is False if the
-    sizes are unknown. A call beyond the `reference` for this number of `ranks` waits, even if all of its kind do."""
+    sizes are unknown. A call beyond the `reference` for this number of `ranks` waits, even if all of its kind do.
+
+    On one host, a receiver copies what it gets, so that its time bounds that of the transfer; from another host, the
+    data may have arrived before."""
     import numpy as np
 
     if not len(rows.call):
@@ -111,7 +116,7 @@ def size_totals(
     spans = [slice(a, b) for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
     best = [float(np.median(groups.least_s[span])) for span in spans]
     small: dict[int, float] = {}
-    received = _received_s(groups, spans, best, names)
+    received = _received_s(groups, spans, best, names) if on_one_host else {}
     for span, value in zip(spans, best, strict=True):
         if groups.bin[span.start] <= SMALL_B:
             call = int(groups.call[span.start])
@@ -120,9 +125,7 @@ def size_totals(
     def most_s(call: str, size_B: float) -> float:
         return reference.most_s(call, size_B, ranks) if has_sizes else inf
 
-    rules = _Rules(
-        names, has_sizes, measured or {}, most_s, polling_calls(rows.call, rows.count, rows.apart, names), received
-    )
+    rules = _Rules(names, has_sizes, measured or {}, most_s, polling_calls(rows, names), received)
     found = [
         _size(groups, span, value, small.get(int(groups.call[span.start])), rules)
         for span, value in zip(spans, best, strict=True)

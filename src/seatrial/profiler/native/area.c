@@ -250,7 +250,7 @@ static struct seatrial_slot* replace_coldest(struct seatrial_thread* area, uint6
     return NULL;
   rest->count += slot->count;
   rest->bytes += slot->bytes;
-  rest->apart += slot->apart;
+  rest->pause_ticks += slot->pause_ticks;
   rest->ticks += slot->ticks;
   if (slot->least_ticks < rest->least_ticks)
     rest->least_ticks = slot->least_ticks;
@@ -258,7 +258,7 @@ static struct seatrial_slot* replace_coldest(struct seatrial_thread* area, uint6
     rest->most_ticks = slot->most_ticks;
   area->without_site += slot->count;
   slot->count = 0; /* a row without calls is ignored by readers */
-  slot->bytes = slot->ticks = slot->most_ticks = slot->apart = 0;
+  slot->bytes = slot->ticks = slot->most_ticks = slot->pause_ticks = 0;
   make_slot(slot, head, site);
   return slot;
 }
@@ -343,6 +343,18 @@ void seatrial_add_time(uint64_t begin, uint64_t end) {
   const uint64_t bin_end = here->loaded_at + ((bin + 1) << here->bin_shift);
   here->bin = &here->area->over_time[bin];
   here->until = bin_end < here->tidy_at ? bin_end : here->tidy_at;
+}
+
+double seatrial_reading_ticks(void) {
+  uint64_t least = UINT64_MAX;
+  for (int batch = 0; batch < 8; batch++) {
+    const uint64_t begin = seatrial_ticks_in_order();
+    uint64_t end = begin;
+    for (int i = 0; i < OWN_CALLS; i++)
+      end = seatrial_ticks_in_order();
+    least = end - begin < least ? end - begin : least;
+  }
+  return (double)least / OWN_CALLS;
 }
 
 /* The process has no file yet: this is recorded in memory that is discarded. */

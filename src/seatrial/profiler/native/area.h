@@ -44,7 +44,8 @@ struct seatrial_thread_state {
   uint64_t loaded_at;
   uint64_t tidy_at;  /* ticks: when the header is next updated */
   word site;         /* of a call through a Fortran binding, else 0 */
-  uint64_t asked_at; /* ticks: the end of the latest call that asks if something is complete */
+  uint64_t asked_at; /* ticks: the end of a call whose next pause is measured */
+  uint32_t asks;     /* calls that ask if something is complete */
   unsigned bin_shift;
   uint32_t rows;
   bool is_refused;
@@ -104,6 +105,9 @@ void seatrial_leave_sized_slowly(unsigned call, uint64_t comm, uint64_t size, ui
 
 /* The cost of recording one call, in ticks, measured on a separate area. */
 double seatrial_own_ticks(void);
+
+/* The ticks from one reading of the clock in order to the next. */
+double seatrial_reading_ticks(void);
 
 /* Whether this call is counted on the fast path; otherwise call `seatrial_enter_slowly`. */
 static inline bool seatrial_enter(void) {
@@ -169,15 +173,30 @@ static SEATRIAL_INLINE struct seatrial_slot* seatrial_leave_sized(unsigned call,
   return slot;
 }
 
-/* The same for a call that asks if something is complete. */
+/* Of calls that ask if something is complete, the pause before one in eight is measured; longer
+ * ones count as the longest, so that a program that was not running for a moment does not matter.
+ */
+enum { SEATRIAL_PAUSES_EACH = 8, SEATRIAL_LONGEST_PAUSE = 4096 };
+
+/* At the start of such a call: the ticks if its pause is measured, else 0. */
+static SEATRIAL_INLINE uint64_t seatrial_asks(void) {
+  return seatrial_thread_state.asks++ % SEATRIAL_PAUSES_EACH == 0 ? seatrial_ticks_in_order() : 0;
+}
+
+/* `seatrial_leave_sized` for such a call. A pause lasts from the end of the wrapper of one call to
+ * the start of that of the next, as what the wrappers do is no work of the program. */
 static SEATRIAL_INLINE void seatrial_leave_asking(unsigned call, uint64_t comm, uint64_t size,
                                                   uint64_t bytes, word site, uint64_t begin,
-                                                  uint64_t end) {
+                                                  uint64_t end, uint64_t entered) {
   struct seatrial_thread_state* here = &seatrial_thread_state;
-  const uint64_t pause = begin - here->asked_at;
-  here->asked_at = end;
-  seatrial_leave_sized(call, comm, size, bytes, site, begin, end)->apart +=
-      2 * pause >= end - begin;
+  struct seatrial_slot* slot = seatrial_leave_sized(call, comm, size, bytes, site, begin, end);
+  if (entered != 0) {
+    const uint64_t pause = entered - here->asked_at;
+    slot->pause_ticks +=
+        SEATRIAL_PAUSES_EACH * (pause < SEATRIAL_LONGEST_PAUSE ? pause : SEATRIAL_LONGEST_PAUSE);
+  }
+  if (here->asks % SEATRIAL_PAUSES_EACH == 0)
+    here->asked_at = seatrial_ticks_in_order();
 }
 
 static SEATRIAL_INLINE void seatrial_leave(unsigned call, uint64_t comm, uint64_t bytes, word site,

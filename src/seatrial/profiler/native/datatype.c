@@ -39,6 +39,18 @@ static const struct kept* query(word datatype, word handle, struct kept* kept) {
   return kept;
 }
 
+bool seatrial_has_gaps(word datatype) {
+  struct kept kept;
+  const struct kept* found =
+      seatrial_is_known() ? query(datatype, seatrial_handle(datatype), &kept) : NULL;
+  return found != NULL && found->has_gaps;
+}
+
+void seatrial_count_noncontiguous(uint64_t bytes) {
+  if (seatrial_process.header != NULL)
+    __atomic_fetch_add(&seatrial_process.header->noncontiguous_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 uint64_t seatrial_query_bytes(int64_t count, word datatype) {
   struct seatrial_thread_state* here = &seatrial_thread_state;
   if (!seatrial_is_known() || count <= 0)
@@ -53,8 +65,7 @@ uint64_t seatrial_query_bytes(int64_t count, word datatype) {
   const uint64_t bytes = found == NULL ? 0 : (uint64_t)count * (uint64_t)found->size;
   if (found != NULL && found->has_gaps) {
     /* It does not become the latest datatype, so that each call comes here and is counted. */
-    if (seatrial_process.header != NULL)
-      __atomic_fetch_add(&seatrial_process.header->noncontiguous_bytes, bytes, __ATOMIC_RELAXED);
+    seatrial_count_noncontiguous(bytes);
     return bytes;
   }
   here->type_size = found == NULL ? 0 : found->size;

@@ -9,6 +9,9 @@
 
 /* Bytes of `count` elements; queries the library if this thread has not cached the size. */
 uint64_t seatrial_query_bytes(int64_t count, word datatype);
+
+bool seatrial_has_gaps(word datatype);
+void seatrial_count_noncontiguous(uint64_t bytes);
 void seatrial_forget_datatypes(void);
 
 /* Bytes of `count` elements; 0 if the MPI library is unknown. */

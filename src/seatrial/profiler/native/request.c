@@ -1,5 +1,6 @@
 #include "request.h"
 
+#include "datatype.h"
 #include "library.h"
 #include "lock.h"
 #include "request_tracking.h"
@@ -19,6 +20,8 @@ static uint64_t start(word handle) {
     if (request->kind == SEATRIAL_PERSISTENT_SEND ||
         request->kind == SEATRIAL_PERSISTENT_COLLECTIVE)
       bytes = request->bytes;
+    if (request->has_gaps)
+      seatrial_count_noncontiguous(bytes);
     if (request->kind == SEATRIAL_PERSISTENT_SEND && request->comm != NULL) {
       struct seatrial_peer* peer = seatrial_peer_of(request->comm, request->peer);
       peer->sent_count++;

@@ -36,6 +36,7 @@ struct seatrial_request {
   enum seatrial_request_kind kind;
   bool is_active;
   bool is_cancelled;
+  bool has_gaps; /* a persistent send whose datatype has gaps */
   uint64_t bytes;
   struct seatrial_communicator* comm; /* holds a reference; NULL for files */
   int peer;                           /* in comm; negative: any, or none */

@@ -1,5 +1,6 @@
 #include "request_tracking.h"
 
+#include "datatype.h"
 #include "lock.h"
 #include "message.h"
 
@@ -45,6 +46,16 @@ void seatrial_track_start(word request, enum seatrial_request_kind kind, word co
       (kind != SEATRIAL_PERSISTENT_SEND || (int)dest != seatrial_mpi.proc_null))
     seatrial_track_request(seatrial_handle_at(request, 0), kind, seatrial_communicator(comm),
                            (int)dest, bytes);
+}
+
+void seatrial_note_gaps(word address, word datatype) {
+  if (!seatrial_is_known() || !seatrial_has_gaps(datatype))
+    return;
+  seatrial_lock(&seatrial_request_lock);
+  struct seatrial_request* request = seatrial_find_request(seatrial_handle_at(address, 0));
+  if (request != NULL)
+    request->has_gaps = true;
+  seatrial_unlock(&seatrial_request_lock);
 }
 
 void seatrial_track_read(word request) {

@@ -19,6 +19,9 @@ void seatrial_track_receive(word request, enum seatrial_request_kind kind, word 
 void seatrial_track_receive_of_both(word request, word comm, word source);
 void seatrial_track_start(word request, enum seatrial_request_kind kind, word comm, word dest,
                           uint64_t bytes);
+/* A persistent send of this datatype: whether it has gaps is looked up once. */
+void seatrial_note_gaps(word request, word datatype);
+
 void seatrial_track_read(word request);
 
 /* The message at an address, matched by a probe, belongs to this communicator. */

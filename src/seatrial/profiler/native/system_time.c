@@ -4,11 +4,12 @@
 #include "extension.h"
 #include "rebind.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 enum { ROOM = 512 }; /* bytes; with more room in the buffer, a line does not reach the kernel */
 
@@ -35,13 +36,19 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
 
 enum { LONG_READ = 1 << 14 }; /* ticks: a shorter read hardly waited, so nobody asks what for */
 
+/* A pipe, a socket or a terminal: not by fstat, which older C libraries do not have. */
+static bool has_no_position(int descriptor) {
+  const int kept = errno;
+  const bool has_none = lseek(descriptor, 0, SEEK_CUR) == -1 && errno == ESPIPE;
+  errno = kept;
+  return has_none;
+}
+
 /* Adds a read. One of a pipe waits for whoever writes into it: for a child process, if the program
  * waits for any (it got the pipe from popen), else it counts as polling. */
 static void add_read(int descriptor, int64_t bytes, uint64_t begin) {
-  struct stat status;
   const struct seatrial_header* header = seatrial_process.header;
-  if (seatrial_ticks() - begin < LONG_READ || header == NULL || fstat(descriptor, &status) != 0 ||
-      !S_ISFIFO(status.st_mode))
+  if (seatrial_ticks() - begin < LONG_READ || header == NULL || !has_no_position(descriptor))
     add(SEATRIAL_SYSTEM_READ, bytes, begin);
   else
     add(header->system_uses[SEATRIAL_SYSTEM_CHILD].calls > 0 ? SEATRIAL_SYSTEM_CHILD

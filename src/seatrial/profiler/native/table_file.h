@@ -143,6 +143,7 @@ struct seatrial_header {
   uint64_t lost_places;         /* calls whose place did not fit */
   char script[256];             /* that the interpreter `program` runs (script.h); "": none */
   uint64_t noncontiguous_bytes; /* passed for sending or writing, of datatypes with gaps */
+  double reading_ticks;         /* cost of one reading of the clock, measured at the start */
 };
 
 /* A call site that is more than an address: the addresses of the calls that led to it, innermost
@@ -186,8 +187,8 @@ struct seatrial_slot {
   uint64_t ticks;
   uint64_t least_ticks;
   uint64_t most_ticks;
-  uint64_t apart; /* calls that ask if something is complete, if at least half as long passed since
-                     the last such call ended: the program does other work between them */
+  uint64_t pause_ticks; /* before calls that ask if something is complete, since the last such call:
+                           extrapolated from samples, with one reading of the clock each */
 };
 
 /* Point-to-point traffic with one rank of MPI_COMM_WORLD; ranks outside it are counted at

@@ -197,6 +197,7 @@ void seatrial_open_file(int world_rank, int world_size, const char* version) {
   header->loaded_at = seatrial_loaded.at;
   header->loaded_at_ns = seatrial_loaded.at_ns;
   header->own_ticks = seatrial_own_ticks();
+  header->reading_ticks = seatrial_reading_ticks();
   seatrial_read_cpu_use(&header->cpu_first);
   seatrial_read_cpu_right(&header->cpu_right); /* of a process that is killed, too */
   header->io_loaded = seatrial_loaded.io;

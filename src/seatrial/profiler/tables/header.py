@@ -24,7 +24,7 @@ MOST_PATH_FRAMES = 32
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
 
-HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQIIQQQ256sQ")
+HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQIIQQQ256sQd")
 
 
 class Family(IntEnum):
@@ -139,6 +139,7 @@ class Header(NamedTuple):
     lost_places: int
     script: bytes
     noncontiguous_bytes: int
+    reading_ticks: float
 
 
 _IO_FIELDS = 8

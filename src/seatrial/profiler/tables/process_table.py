@@ -64,7 +64,7 @@ SLOT = [
     ("ticks", "<u8"),
     ("least_ticks", "<u8"),
     ("most_ticks", "<u8"),
-    ("apart", "<u8"),
+    ("pause_ticks", "<u8"),
 ]
 """The fields of one row, as a numpy dtype."""
 SLOT_B = 64
@@ -149,6 +149,7 @@ class ProcessTable:
     loaded_at_s: float
     wall_s: float
     own_s: float
+    reading_s: float
     lost_calls: int
     unknown_length: int
     modules: tuple[Module, ...]
@@ -248,6 +249,8 @@ class _Reader:
         rate, own = head.ticks_per_s, head.own_ticks
         require(LEAST_RATE <= rate <= MOST_RATE, f"invalid clock rate: {rate:g} ticks per second")
         require(isfinite(own) and own >= 0, f"invalid overhead of the profiler: {own:g} ticks")
+        reading = head.reading_ticks
+        require(isfinite(reading) and reading >= 0, f"invalid cost of reading the clock: {reading:g} ticks")
         self._check_areas(head)
         size = max(head.world_size, 0)
         areas, rows = [], []
@@ -277,6 +280,7 @@ class _Reader:
             loaded_at_s=head.loaded_at_ns / 1e9,
             wall_s=(end - head.loaded_at - stopped) / rate if end else 0.0,
             own_s=own / rate,
+            reading_s=reading / rate,
             lost_calls=head.lost_calls,
             unknown_length=head.unknown_length,
             modules=_modules(self._bytes(PAGE_B, MODULES_B, "the module map")),

@@ -120,7 +120,10 @@ _RECEIVE = "seatrial_track_receive(request, SEATRIAL_{}, comm, source, {});"
 
 def _point_to_point() -> dict[str, Traffic]:
     modes = ("send", "bsend", "ssend", "rsend")
-    keep_send = "seatrial_track_start(request, SEATRIAL_PERSISTENT_SEND, comm, dest, seatrial_bytes({}, datatype));"
+    keep_send = (
+        "seatrial_track_start(request, SEATRIAL_PERSISTENT_SEND, comm, dest, seatrial_bytes({}, datatype)); "
+        "seatrial_note_gaps(request, datatype);"
+    )
     started = _RECEIVE.format("RECEIVE", 0)
     both = "seatrial_track_receive_of_both(request, comm, source);"
     partitions = "seatrial_narrow(partitions) * seatrial_wide(count)"

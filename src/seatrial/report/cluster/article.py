@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from seatrial.model.screen import FigureOverNodes, Odd, Screen
+from seatrial.model.link_counters import LINK_COUNTERS
+from seatrial.model.screen import FigureOverNodes, Odd, OddKind, Screen
 from seatrial.report.cluster.distributions import distribution
 from seatrial.report.cluster.jobs import JobRow, job_lines, job_table
 from seatrial.report.cluster.node_map import node_map
@@ -19,12 +20,13 @@ from seatrial.report.cluster.words import (
     figure_name,
     grouped,
     headline,
+    is_count,
+    off_by,
     parameters_of,
 )
 from seatrial.report.cluster.words import value_of_fact as shown_value
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.article import Article, Head, article
-from seatrial.report.studies.effect import signed
 from seatrial.report.studies.outlier_words import confidence_words
 from seatrial.report.studies.sections import Section
 from seatrial.report.units import NO_VALUE, count, show
@@ -36,6 +38,7 @@ _MOST_FINDINGS = 24
 _MOST_LISTED = 2000
 _MOST_DRAWN = 60
 _MOST_UNFOLDED = 12
+_MOST_NOT_SCREENED = 3
 _MOST_NODES = 128
 """Up to so many nodes, a table has a row for each."""
 _IDENT = "cluster"
@@ -46,6 +49,7 @@ def cluster_article(
 ) -> Article:
     """The screen under a name. `jobs` are those that measured it. `is_alone`: nothing else is on the page."""
     lines = [headline(found), *(classes_sentence(one) for one in found.classes[:4])]
+    lines += [_not_screened(found)] if found.not_screened else []
     head = Head("Cluster", name, lines, about=about(found))
     return article(environment, _IDENT, head, list(_sections(found, jobs)), is_alone=is_alone)
 
@@ -78,17 +82,27 @@ def _sections(found: Screen, jobs: Sequence[JobRow]) -> Iterator[Section]:
         yield Section("pairs", "Between nodes", "cluster_picture", {"pictures": pictures})
     if found.facts_that_differ:
         yield Section("facts", "Facts that differ", "cluster_table", {"table": _facts(found), "lines": []})
+    if found.link_counts:
+        yield Section("counters", "Counters of links", "cluster_table", _counters(found))
     if found.figures:
         yield Section("nodes", "Node by node", "cluster_table", _nodes(found))
     if jobs:
         yield Section("jobs", "Jobs", "cluster_table", {"table": job_table(jobs), "lines": job_lines(jobs)})
 
 
+def _not_screened(found: Screen) -> str:
+    """What could not be screened, the first of it."""
+    shown = "; ".join(found.not_screened[:_MOST_NOT_SCREENED])
+    more = len(found.not_screened) - _MOST_NOT_SCREENED
+    return f"Not screened: {shown}{f'; and {more} more' if more > 0 else ''}"
+
+
 def _finding(group: Sequence[Odd]) -> dict[str, Any]:
     one = group[0]
     return {
         "kind": one.kind.value,
-        "percent": f"{signed((one.ratio - 1.0) * 100, 1)} %",
+        "by": off_by(one),
+        "of": "errors" if is_count(one) else "from the others",
         "title": f"{one.what}: {figure_name(one.benchmark, one.figure)}",
         "settings": parameters_of(one),
         "said": _sentence(by_how_much(one)),
@@ -123,7 +137,7 @@ def _odd_table(odd: Sequence[Odd]) -> Table:
             Cell(figure_name(one.benchmark, one.figure)),
             Cell(show(one.value, one.unit), one.value),
             Cell(show(one.usual, one.unit), one.usual),
-            Cell(f"{signed((one.ratio - 1.0) * 100, 1)} %", one.ratio),
+            Cell(off_by(one), one.ratio),
             Cell(confidence_words(one.sureness)),
         ]
         for one in odd
@@ -147,10 +161,34 @@ def _facts(found: Screen) -> Table:
     return Table("Facts on which nodes differ", columns, rows)
 
 
+def _counters(found: Screen) -> dict[str, Any]:
+    """The counters of links that grew while the cluster was measured, errors first."""
+    shown = found.link_counts[:_MOST_LISTED]
+    rows = [
+        [
+            Cell(one.node),
+            Cell(one.port),
+            Cell(one.counter),
+            Cell(str(one.grew_by), one.grew_by),
+            Cell(LINK_COUNTERS[one.counter].kind.value),
+            Cell(LINK_COUNTERS[one.counter].meaning),
+        ]
+        for one in shown
+    ]
+    columns = [Column("Node"), Column("Port"), Column("Counter"), Column("Grew by", numeric=True)]
+    columns += [Column("Kind"), Column("Meaning")]
+    left_out = len(found.link_counts) - len(shown)
+    lines = [
+        "Links that are in full use discard and wait; errors mean that data arrived damaged, or that a link failed."
+    ]
+    lines += [f"{count(left_out, 'counter')} more: `--format json` has all."] if left_out else []
+    return {"table": Table("Counters that grew while the cluster was measured", columns, rows), "lines": lines}
+
+
 def _nodes(found: Screen) -> dict[str, Any]:
     """A row for each node; of many, for the odd ones only. Figures of devices and switches have no column."""
     figures = [figure for figure in found.figures if figure.kind.value in ("node", "link")][:10]
-    odd_nodes = {node for one in found.odd for node in one.nodes[:2]}
+    odd_nodes = {node for one in found.odd if one.kind is not OddKind.SWITCH for node in one.nodes}
     is_all = len(found.nodes) <= _MOST_NODES
     nodes = [node for node in found.nodes if is_all or node in odd_nodes][:_MOST_LISTED]
     values = [{item.node: value for item, value in zip(one.items, one.medians, strict=True)} for one in figures]
@@ -166,7 +204,5 @@ def _nodes(found: Screen) -> dict[str, Any]:
     columns = [Column("Node"), Column("Switch")]
     columns += [Column(figure_name(one.benchmark, one.figure), numeric=True) for one in figures]
     left_out = len(found.nodes) - len(nodes)
-    lines = (
-        [f"{count(left_out, 'node')} without anything odd: left out here; `--format json` has all."] if left_out else []
-    )
+    lines = [f"{count(left_out, 'node')} with nothing odd: left out here; `--format json` has all."] if left_out else []
     return {"table": Table("Medians of each node", columns, rows), "lines": lines}

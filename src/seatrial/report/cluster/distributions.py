@@ -1,4 +1,4 @@
-"""How a figure is distributed over nodes: a histogram with the odd ones marked."""
+"""How a figure is distributed over nodes: a dot for each of a few, a histogram of many, with the odd ones marked."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ _LEAST_WIDTH = 0.02
 _MARGIN = 14.0
 _TOP = 22.0
 _MOST_MARKS = 200
+_MOST_DOTS = 48
+_MOST_NAMED = 12
+_DOT = 4.0
+_MOST_WITH_ENDS = 10
+"""The middle 90 % of so few are all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +41,11 @@ def distribution(figure: FigureOverNodes, odd: Sequence[Odd], ident: str) -> Dis
     if high - low < least:
         middle = (low + high) / 2
         low, high = middle - least / 2, middle + least / 2
-    width = (high - low) / _BINS
-    counts = [0] * _BINS
-    for value in figure.medians:
-        counts[min(_BINS - 1, int((value - low) / width))] += 1
     named = " ".join(filter(None, (figure_name(figure.benchmark, figure.figure), settings(figure.parameters))))
     said = _said(figure, odd)
     content = "".join(
         (
-            *_bars(counts),
+            *(_dots(figure, odd, low, high) if len(figure.items) <= _MOST_DOTS else _bars(figure, low, high)),
             *_axis(figure, low, high),
             *_marks(figure, odd, low, high),
         )
@@ -57,9 +58,10 @@ def distribution(figure: FigureOverNodes, odd: Sequence[Odd], ident: str) -> Dis
 def _said(figure: FigureOverNodes, odd: Sequence[Odd]) -> str:
     ends = [f"{(end - 1.0) * 100:+.1f}".replace("-", "\N{MINUS SIGN}") for end in figure.spread]
     among = f" Odd: {few_names([one.what for one in odd])}." if odd else ""
+    which = "all" if len(figure.items) <= _MOST_WITH_ENDS else "the middle 90 %"
     return (
         f"{count(len(figure.items), _of(figure))}: median {show(figure.median, figure.unit)} "
-        f"({arrow_meaning(figure.better)}), the middle 90 % from {ends[0]} to {ends[1]} %.{among}"
+        f"({arrow_meaning(figure.better)}), {which} from {ends[0]} to {ends[1]} %.{among}"
     )
 
 
@@ -67,8 +69,41 @@ def _of(figure: FigureOverNodes) -> str:
     return {"node": "node", "device": "device", "link": "link", "switch": "switch"}[figure.kind.value]
 
 
-def _bars(counts: Sequence[int]) -> list[str]:
+def _dots(figure: FigureOverNodes, odd: Sequence[Odd], low: float, high: float) -> list[str]:
+    """A dot for each, those with nearly equal values above each other; of a dozen, with names above the piles where
+    there is room."""
+    marked = {one.value for one in odd}
+    piles: dict[int, list[str]] = {}
+    for item, value in sorted(zip(figure.items, figure.medians, strict=True), key=lambda pair: pair[1]):
+        if value not in marked:
+            place = round((value - low) / (high - low) * _WIDTH / (2.2 * _DOT))
+            piles.setdefault(place, []).append(item.name)
+    parts, last_end = [], -1e9
+    for place, names in sorted(piles.items()):
+        at = min(place * 2.2 * _DOT, _WIDTH)
+        step = min(2.2 * _DOT, (_HEIGHT - 18) / len(names))
+        parts += [
+            f'<circle class="fine" cx="{number(at)}" cy="{number(_HEIGHT - _DOT - 1 - k * step)}" r="{number(_DOT)}"/>'
+            for k in range(len(names))
+        ]
+        shown = names[0] if len(names) == 1 else f"{names[0]} +{len(names) - 1}"
+        length = 6.6 * len(shown)
+        start = min(max(0.0, at - length / 2), _WIDTH - length)
+        below = max(
+            len(own) for own_place, own in piles.items() if start - 6 <= own_place * 2.2 * _DOT <= start + length + 6
+        )
+        if start > last_end + 6 and len(figure.items) <= _MOST_NAMED:
+            parts.append(text(start, _HEIGHT - 2 * _DOT - 6 - (below - 1) * step, shown, "tick", "start"))
+            last_end = start + length
+    return parts
+
+
+def _bars(figure: FigureOverNodes, low: float, high: float) -> list[str]:
     """A bar for each bin with values, at least a pixel high: a single node is visible among thousands."""
+    width = (high - low) / _BINS
+    counts = [0] * _BINS
+    for value in figure.medians:
+        counts[min(_BINS - 1, int((value - low) / width))] += 1
     tallest = max(counts)
     side = _WIDTH / len(counts)
     bars = []

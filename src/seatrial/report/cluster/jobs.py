@@ -40,10 +40,16 @@ class JobRow:
         return max(0.0, self.ended_s - self.started_s)
 
 
+_MOST_ROWS = 200
+
+
 def job_table(jobs: Sequence[JobRow]) -> Table:
-    """A row for each job, in order of submission."""
+    """A row for each job, in order of submission; of many jobs, those that did not end first, and not all."""
+    shown = jobs
+    if len(jobs) > _MOST_ROWS:
+        shown = sorted(jobs, key=lambda job: job.ran_s is not None)[:_MOST_ROWS]
     rows = []
-    for job in jobs[:2000]:
+    for job in shown:
         hours = None if job.ran_s is None else job.ran_s * job.nodes / 3600
         rows.append(
             [
@@ -70,8 +76,15 @@ def job_lines(jobs: Sequence[JobRow]) -> list[str]:
     known = [job for job in jobs if job.ran_s is not None]
     hours = sum((job.ran_s or 0.0) * job.nodes / 3600 for job in known)
     unknown = len(jobs) - len(known)
-    but = f"; {count(unknown, 'job')} without both marks are not included" if unknown else ""
-    return [f"{hours:.3g} node-hours in {count(len(known), 'job')}{but}."]
+    but = f"; {count(unknown, 'job')} of which start or end is not known: not included" if unknown else ""
+    waits = sorted(job.wait_s for job in jobs if job.wait_s is not None)
+    waited = ""
+    if waits:
+        longest = f", the longest {duration(waits[-1])}" if len(waits) > 1 else ""
+        waited = f" They waited {duration(waits[len(waits) // 2])} (median){longest}."
+    left_out = len(jobs) - _MOST_ROWS
+    more = f" {count(left_out, 'more job', 'more jobs')}: not listed here." if left_out > 0 else ""
+    return [f"{hours:.3g} node-hours in {count(len(known), 'job')}{but}.{waited}{more}"]
 
 
 def _moment(time_s: float | None) -> str:

@@ -53,7 +53,8 @@ def node_map(found: Screen, ident: str) -> tuple[Svg, str]:
     parts += _legend(bottom + 18, bool(minority))
     known = sum(len(nodes) for switch, nodes in switches.items() if switch != UNKNOWN)
     of_switches = count(len(switches) - (UNKNOWN in switches), "switch", "switches")
-    said = f"{count(len(found.nodes), 'node')}, {known} of them on {of_switches}."
+    of_them = "" if known == len(found.nodes) else f", {known} of them"
+    said = f"{count(len(found.nodes), 'node')}{of_them} on {of_switches}."
     if not known:
         said = f"{count(len(found.nodes), 'node')}; their switches are not known."
     content = f'<g transform="translate(6 6)">{"".join(parts)}</g>'

@@ -44,6 +44,8 @@ def pair_map(figure: PairFigure, found: Screen, ident: str) -> PairMap:
     said = _said(figure, len(groups), of_what)
     matrix = Matrix(values, len(groups), figure.unit, arrow_meaning(figure.better), _LEAST_MARK, has_diagonal=is_folded)
     odd = [one for one in found.odd if one.figure == figure.figure and one.benchmark == figure.benchmark]
+    if is_folded:  # a row has many nodes, of which one is odd
+        odd = [one for one in odd if one.kind is OddKind.SWITCH]
     frames = [part for one in odd for part in _frames(one, place, matrix)]
     return PairMap(title, said, matrix.drawn(ident, title, said, _labels([name for name, _ in groups], matrix), frames))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.analysis.screening.counters import COUNTED
 from seatrial.analysis.screening.facts import unit_of_fact
 from seatrial.model.fact import FactValue
-from seatrial.model.screen import FactThatDiffers, NodeClasses, Odd, Screen
+from seatrial.model.link_counters import LINK_COUNTERS
+from seatrial.model.screen import FactThatDiffers, LinkCount, NodeClasses, Odd, Screen
 from seatrial.report.studies.effect import signed
 from seatrial.report.studies.outlier_words import confidence_words
 from seatrial.report.units import NO_VALUE, count, plain, settings, show
@@ -23,8 +25,12 @@ def headline(found: Screen) -> str:
         return f"{len(what)} odd in {of}: {few_names(what)}"
     if not found.figures:
         return f"Nothing was measured on several of the {of}"
-    if found.not_screened and len(found.not_screened) >= len(found.figures):
+    names = tuple(f"{figure_name(one.benchmark, one.figure)}:" for one in found.figures)
+    if all(any(text.startswith(name) for text in found.not_screened) for name in names):
         return f"Too little was measured to screen {of}"
+    if found.not_screened:
+        parts = count(len(found.not_screened), "part")
+        return f"Nothing odd was found in {of}, but {parts} of the screen could not be done"
     return f"Nothing is odd in {of}"
 
 
@@ -54,6 +60,9 @@ def named(one: Odd) -> str:
 
 def by_how_much(one: Odd) -> str:
     """The figure, by how much it is off, and how surely."""
+    if is_count(one):
+        others = "none" if not one.usual else f"{one.usual:.0f}"
+        return f"{one.figure} grew by {one.value:.0f} where the others have {others}; {one.why}"
     percent = signed((one.ratio - 1.0) * 100, 1)
     value, usual = (show(value, one.unit, binary=one.unit == "B") for value in (one.value, one.usual))
     text = f"{figure_name(one.benchmark, one.figure)} {value} where the others have {usual} ({percent} %)"
@@ -64,6 +73,16 @@ def by_how_much(one: Odd) -> str:
     far = f", {min(one.distance or 0.0, 1e4):.3g} times the spread of the others away" if is_known else ""
     why = f"; {one.why}" if one.why else ""
     return f"{text}{far}; confidence {confidence_words(one.sureness)}{why}"
+
+
+def is_count(one: Odd) -> bool:
+    """Whether it is a counter of a link, and not a figure or a fact."""
+    return one.why.startswith(COUNTED)
+
+
+def off_by(one: Odd) -> str:
+    """The difference from the others in short: "-20.1 %", or the errors that were counted."""
+    return f"+{one.value:.0f}" if is_count(one) else f"{signed((one.ratio - 1.0) * 100, 1)} %"
 
 
 def also(group: Sequence[Odd]) -> list[str]:
@@ -90,6 +109,12 @@ def fact_sentence(one: FactThatDiffers) -> str:
         parts.append(f"{shown} on {len(value.nodes)}{named}")
     more = f"; {len(one.values) - _MOST_NAMED} more values" if len(one.values) > _MOST_NAMED else ""
     return f"{one.fact}: {'; '.join(parts)}{more}"
+
+
+def counter_sentence(one: LinkCount) -> str:
+    """A counter of a link that grew, with what it means."""
+    counter = LINK_COUNTERS[one.counter]
+    return f"{one.node} {one.port}: {one.counter} +{one.grew_by} ({counter.kind.value}: {counter.meaning})"
 
 
 def value_of_fact(fact: str, value: FactValue) -> str:

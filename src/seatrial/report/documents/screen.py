@@ -7,9 +7,11 @@ from typing import Annotated, Literal, TypedDict
 from seatrial.model.benchmark import Better
 from seatrial.model.fact import FactValue
 from seatrial.model.json_shape import Count, Finite, From, Keywords, Positive, Settings, Text, filled, shape
+from seatrial.model.link_counters import LINK_COUNTERS, CounterKind
 from seatrial.model.screen import (
     FactThatDiffers,
     FigureOverNodes,
+    LinkCount,
     NodeClasses,
     Odd,
     OddKind,
@@ -89,6 +91,18 @@ class FigureOverNodesJson(TypedDict):
     spread: Annotated[tuple[Finite, Finite], "the middle 90 %, over the median"]
 
 
+@shape(LinkCount)
+class LinkCountJson(TypedDict):
+    """A counter of a link of a node that grew during the measurement: errors, discards, congestion, retries."""
+
+    node: Text
+    port: Text
+    counter: Text
+    kind: Annotated[CounterKind, From(lambda one: LINK_COUNTERS[one.counter].kind)]
+    grew_by: Count
+    meaning: Annotated[Text, From(lambda one: LINK_COUNTERS[one.counter].meaning)]
+
+
 @shape(None)
 class ScreenedNodeJson(TypedDict):
     """A node, and its leaf switch."""
@@ -116,6 +130,7 @@ class ScreenJson(TypedDict):
     facts_that_differ: list[FactThatDiffersJson]
     classes: list[ClassesJson]
     figures: list[FigureOverNodesJson]
+    link_counters: Annotated[list[LinkCountJson], "those that grew while the cluster was measured, errors first"]
     not_screened: Annotated[list[Text], "what could not be screened, and why"]
     false_alarm_rate: Annotated[_Probability, "the probability that a screen names anything if nothing is odd"]
     margin: Annotated[Positive, "nodes that differ by less than this share are not named"]
@@ -132,6 +147,7 @@ def screen_document(found: Screen) -> ScreenJson:
         facts_that_differ=[filled(FactThatDiffersJson, one) for one in found.facts_that_differ],
         classes=[filled(ClassesJson, one) for one in found.classes],
         figures=[filled(FigureOverNodesJson, one) for one in found.figures],
+        link_counters=[filled(LinkCountJson, one) for one in found.link_counts],
         not_screened=list(found.not_screened),
         false_alarm_rate=found.false_alarm_rate,
         margin=found.margin,

@@ -10,6 +10,7 @@ from seatrial.report.cluster.words import (
     also,
     by_how_much,
     classes_sentence,
+    counter_sentence,
     fact_sentence,
     figure_name,
     grouped,
@@ -58,6 +59,14 @@ def _lines(found: Screen, style: Style, detail: Detail) -> Iterator[str]:
             yield from style.wrapped(_plain(fact_sentence(fact)), "  ", "    ")
         if len(facts) < len(found.facts_that_differ):
             yield f"  and {len(found.facts_that_differ) - len(facts)} more (--verbose lists all)"
+    if found.link_counts:
+        yield ""
+        yield style.paint(f"{count(len(found.link_counts), 'counter')} of links grew meanwhile", "heading")
+        counters = found.link_counts if detail is Detail.FULL else found.link_counts[:_MOST_FACTS]
+        for one in counters:
+            yield from style.wrapped(_plain(counter_sentence(one)), "  ", "    ")
+        if len(counters) < len(found.link_counts):
+            yield f"  and {len(found.link_counts) - len(counters)} more (--verbose lists all)"
     if found.figures and detail is Detail.FULL:
         yield ""
         yield style.table(_figures(found), has_head=True)

@@ -1,0 +1,127 @@
+"""What the threads of a program did while they were looked at, added up over the repeats: they slept, or waited for
+mutexes or child processes; and its page faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """In how many looks it was seen, and the seconds that they stand for."""
+
+    seconds: float = 0.0
+    looks: float = 0.0
+
+    def __add__(self, other: Span) -> Span:
+        return Span(self.seconds + other.seconds, self.looks + other.looks)
+
+
+@dataclass(frozen=True, slots=True)
+class Locks:
+    """The threads that waited for mutexes. They were blocked for any reason in `blocked_looks`, and for `blocked_s` as
+    the kernel counts; they got a CPU `turns` times."""
+
+    wait: Span
+    blocked_looks: float
+    blocked_s: float
+    turns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The processes of one name. `waits_for`: by the name of a child, while no thread of theirs ran."""
+
+    name: str
+    processes: float
+    seen_s: float
+    cpu_s: float
+    system_s: float
+    minor_faults: float
+    waits_for: Mapping[str, Span] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """Sums over repeats. `looked_s`: the time that the looks stand for; `runs` of the program were made in it.
+
+    `system_s`, `minor_faults` and `voluntary` (switches) are of the program and the children that it waited for.
+    """
+
+    looked_s: float
+    runs: float
+    system_s: float
+    minor_faults: float
+    voluntary: float
+    most_resident_B: float
+    sleep: Span
+    locks: Locks
+    processes: tuple[Processes, ...]
+
+
+def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
+    """None if some of the repeats have no such values: records of earlier versions, or of other programs."""
+    looks = [part for one in repeats if isinstance(part := one.get("looks"), Mapping) and "processes" in part]
+    if not looks or len(looks) < len(repeats):
+        return None
+
+    def total(name: str) -> float:
+        return sum(_number(one, name) for one in looks)
+
+    return Habits(
+        looked_s=total("covered_s"),
+        runs=total("runs"),
+        system_s=total("program_system_s"),
+        minor_faults=total("minor_faults"),
+        voluntary=total("voluntary"),
+        most_resident_B=max(_number(one, "max_resident_B") for one in looks),
+        sleep=Span(total("sleep_s"), total("sleep_looks")),
+        locks=_locks([part for one in looks if isinstance(part := one.get("locks"), Mapping)]),
+        processes=_processes(looks),
+    )
+
+
+def _number(part: Mapping[str, Any], name: str) -> float:
+    """0 if it is missing or no finite number."""
+    value = part.get(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
+    return float(value) if is_number and value is not None else 0.0
+
+
+def _locks(parts: Sequence[Mapping[str, Any]]) -> Locks:
+    def total(name: str) -> float:
+        return sum(_number(one, name) for one in parts)
+
+    return Locks(Span(total("wait_s"), total("looks")), total("blocked_looks"), total("blocked_s"), total("turns"))
+
+
+def _processes(looks: Sequence[Mapping[str, Any]]) -> tuple[Processes, ...]:
+    parts: dict[str, list[Mapping[str, Any]]] = {}
+    for one in looks:
+        for part in one.get("processes") or ():
+            parts.setdefault(str(part.get("name", "")), []).append(part)
+    return tuple(_of_name(name, same) for name, same in parts.items())
+
+
+def _of_name(name: str, parts: Sequence[Mapping[str, Any]]) -> Processes:
+    waits: dict[str, Span] = {}
+    for one in parts:
+        for child in one.get("waits_for") or ():
+            span = Span(_number(child, "wait_s"), _number(child, "looks"))
+            key = str(child.get("name", ""))
+            waits[key] = waits.get(key, Span()) + span
+
+    def total(what: str) -> float:
+        return sum(_number(one, what) for one in parts)
+
+    return Processes(
+        name,
+        total("processes"),
+        total("seen_s"),
+        total("cpu_s"),
+        total("system_s"),
+        total("minor_faults"),
+        waits,
+    )

@@ -1,0 +1,104 @@
+"""Facts on which nodes differ, from real dumps of which one has another BIOS, module, or link, and from copies of
+sysfs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from conftest import SHARED_DATA
+from machine.machine_trees import CPU, Tree, cpuinfo_x86, two_sockets
+
+from seatrial.analysis.screening.node_facts import facts_of_node
+from seatrial.analysis.screening.screen import screen_cluster
+from seatrial.interface.machines import discover
+from seatrial.machine.assemble import assemble
+from seatrial.machine.live import survey_live
+from seatrial.model.fact import FactValue
+from seatrial.model.machine_document import machine_document
+from seatrial.model.screen import Screen, ScreenInput
+
+TOPOLOGY = SHARED_DATA / "topology"
+DMI = "dmi_dell-c6525_8of16_epyc.txt"
+LSPCI = "lspci-vvd10de_a6000_neuropoly.md.txt"
+
+
+def sample(name: str) -> str:
+    if not (TOPOLOGY / name).is_file():
+        pytest.skip(f"{TOPOLOGY / name} is not here")
+    return (TOPOLOGY / name).read_text()
+
+
+def screened(facts: Mapping[str, Mapping[str, FactValue]]) -> Screen:
+    return screen_cluster(ScreenInput(tuple(facts), facts=facts))
+
+
+def nodes_with(kind: str, text: str, changed: str, folder: Path) -> Screen:
+    """Four nodes with the same dump, of which n3 has another one."""
+    facts = {}
+    for node in ("n1", "n2", "n3", "n4"):
+        dump = folder / f"{node}.txt"
+        dump.write_text(changed if node == "n3" else text)
+        facts[node] = facts_of_node(machine_document(discover({kind: dump})))
+    return screened(facts)
+
+
+def differing(found: Screen) -> dict[str, tuple[str, ...]]:
+    return {one.fact: one.odd for one in found.facts_that_differ}
+
+
+def test_another_bios_is_listed_and_nobody_is_drained_for_it(tmp_path: Path) -> None:
+    text = sample(DMI)
+    found = nodes_with("dmidecode", text, text.replace("Version: 2.6.7\n", "Version: 2.4.1\n", 1), tmp_path)
+    assert differing(found) == {"bios version": ("n3",)} and found.odd == ()
+
+
+def test_a_module_that_is_missing_is_the_node(tmp_path: Path) -> None:
+    text = sample(DMI)
+    first = text.index("\tSize: 32 GB\n")
+    found = nodes_with(
+        "dmidecode",
+        text,
+        text[:first] + text[first:].replace("\tSize: 32 GB\n", "\tSize: No Module Installed\n", 1),
+        tmp_path,
+    )
+    assert {one.what for one in found.odd} == {"n3"}
+    assert {one.figure for one in found.odd} <= {"memory", "memory modules"} and "memory" in differing(found)
+    assert all("dmidecode -t memory" in one.remedy for one in found.odd)
+
+
+def test_a_narrower_link_is_the_device_and_an_idle_one_is_not(tmp_path: Path) -> None:
+    text = sample(LSPCI)
+    idle = "LnkSta: Speed 2.5GT/s (downgraded), Width x16 (ok)"
+    assert idle in text
+    busy = text.replace(idle, "LnkSta: Speed 16GT/s (ok), Width x16 (ok)", 1)
+    assert nodes_with("lspci-vv", text, busy, tmp_path).odd == ()
+    narrow = text.replace(idle, "LnkSta: Speed 2.5GT/s (downgraded), Width x8 (downgraded)", 1)
+    (odd,) = nodes_with("lspci-vv", text, narrow, tmp_path).odd
+    assert (odd.kind, odd.value, odd.usual) == ("device", 8.0, 16.0)
+    assert odd.what.endswith(" of n3") and odd.figure.endswith("link width") and "lspci -vv" in odd.remedy
+
+
+def test_microcode_kernel_driver_and_governor(tmp_path: Path) -> None:
+    facts = {}
+    for node in ("n1", "n2", "n3", "n4"):
+        tree = two_sockets(tmp_path / node)
+        is_odd = node == "n3"
+        tree.write("proc/cpuinfo", cpuinfo_x86(8, microcode="0x2b000461" if is_odd else "0x2b0004d0"))
+        tree.write("proc/sys/kernel/osrelease", "6.1.0-15-amd64" if is_odd else "6.1.0-18-amd64")
+        for cpu in range(8):
+            tree.write(f"{CPU}/cpu{cpu}/cpufreq/scaling_governor", "powersave" if is_odd else "performance")
+        _driver(tree, "mlx5_core" if not is_odd else "vfio-pci")
+        machine = assemble(survey_live(tree.root, use_hwloc=False))
+        facts[node] = facts_of_node(machine_document(machine))
+    found = screened(facts)
+    names = differing(found)
+    assert {"kernel", "governor", "CPU microcode"} <= names.keys()
+    assert any(name.endswith(" driver") for name in names)
+    assert set(names.values()) == {("n3",)} and found.odd == ()
+
+
+def _driver(tree: Tree, name: str) -> None:
+    adapter = "sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/0000:82:00.0/0000:83:00.0"
+    tree.link(f"{adapter}/driver", f"sys/bus/pci/drivers/{name}")
