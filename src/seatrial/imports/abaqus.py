@@ -14,6 +14,7 @@ from datetime import datetime
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import rate_sample, time_sample
+from seatrial.imports.tables import body
 from seatrial.imports.text import Line, half_unit, number, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -59,18 +60,23 @@ _ELEMENTS = re.compile(r"NUMBER OF ELEMENTS IS ([0-9]{1,12})")
 _EQUATIONS = re.compile(r"NUMBER OF EQUATIONS: ([0-9]{1,15})")
 _VARIABLES = re.compile(r"TOTAL NUMBER OF VARIABLES IN THE MODEL ([0-9]{1,15})")
 _ROW = re.compile(
-    r"([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,5})(U?) ([0-9]{1,6}) ([0-9]{1,6}) ([0-9]{1,6})((?: [0-9.E+-]{1,16}){3,5})"
+    r"([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,5})(U?) ([0-9]{1,6}) ([0-9]{1,6}) ([0-9]{1,6})"
+    r"((?: [0-9.Ee+-]{1,16}){3,5})(?: R)?"
 )
 _ROW_LIKE = re.compile(r"[0-9]{1,9} [0-9]{1,9} [0-9]{1,5}U?(?: \S{1,30}){3,9}")
 _EXPLICIT_ROW = re.compile(r"([0-9]{1,15}) \S{1,16} \S{1,16} ([0-9]{1,5}):([0-5][0-9]):([0-5][0-9])(?: \S{1,20}){1,8}")
 _BEGIN = re.compile(r"Begin A(?:baqus|BAQUS)/(Standard|Explicit) Analysis")
 _FORMS = (
     "%m/%d/%Y %I:%M:%S %p",
+    "%d.%m.%Y %H:%M:%S",
+    "%Y/%m/%d %H:%M:%S",
+    "%Y-%m-%d %H:%M:%S",
     "%a %d %b %Y %I:%M:%S %p",
-    "%a %b %d %H:%M:%S %Y",
     "%a %d %b %Y %H:%M:%S",
+    "%a %b %d %H:%M:%S %Y",
     "%a %b %d %I:%M:%S %p %Y",
 )
+"""The dates of Windows and Linux in several locales, without those whose day and month could be mistaken."""
 _ZONE = re.compile(r" (?:[A-Z]{3,5}|[+-][0-9]{2,4})(?= [0-9]{4}$|$)")
 
 Text = Sequence[tuple[Line, str]]
@@ -90,7 +96,7 @@ class _Found:
 def read(data: bytes) -> ImportedFile:
     """One file of a job. Raises ParseError if the job failed, did not end, or took less than a second, and if the file
     holds two jobs or contradicts itself."""
-    lines = [(line, " ".join(line.text.split())) for line in read_lines(data, _TOOL)]
+    lines = [(line, " ".join(body(line).split())) for line in read_lines(data, _TOOL)]
     found = _found(lines)
     parameters = {"file": found.file, **found.parameters}
     experiment = ImportedExperiment("imported.abaqus", found.samples, parameters, found.notes)
@@ -131,7 +137,9 @@ def _dat_or_msg(lines: Text, version: str) -> _Found:
         if len(found) > 1:
             raise found[1].error(_TOOL, f"a second job; the first is at line {found[0].number}: split the file")
     if not done:
-        raise lines[-1][0].error(_TOOL, "no `THE ANALYSIS HAS BEEN COMPLETED`: the job has not ended, or it is cut off")
+        raise lines[-1][0].error(
+            _TOOL, "no `THE ANALYSIS HAS BEEN COMPLETED`: the job has not ended (Abaqus/Explicit: see its .sta)"
+        )
     summaries = [i for i, (_, text) in enumerate(lines) if _SUMMARY.fullmatch(text)]
     after = [i for i in summaries if lines[i][0].number > done[0].number]
     if len(after) != 1 or len(summaries) > 1 + len(pre):
@@ -162,6 +170,8 @@ def _job_time(block: Text) -> tuple[Line, int, float]:
     if abs(seconds["user"] + seconds["system"] - seconds["cpu"]) > slack:
         raise found["cpu"][0].error(_TOOL, "user and system time do not add up to the CPU time: a line is damaged")
     line, text = found["wall"]
+    if not line.is_ended:
+        raise line.error(_TOOL, "the file ends in this line: it may have been cut off")
     wall_s = line.whole_of(_TOOL, text, "the wallclock time", least=0)
     if wall_s == 0:
         raise line.error(_TOOL, "the wallclock time is 0 s: it counts whole seconds, and the job was too short for it")

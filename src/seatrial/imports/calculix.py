@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import time_sample
+from seatrial.imports.tables import body
 from seatrial.imports.text import Line, last_digit, only_one, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -26,7 +27,7 @@ _NOT_FINITE = re.compile(r"^(?:average|largest|time avg).{0,80}= {0,10}[+-]?(?:n
 
 def read(data: bytes) -> ImportedFile:
     """The output of one run. Raises ParseError for a run that failed, diverged, or did not end, and for two runs."""
-    lines = [(line, line.text.strip()) for line in read_lines(data, _TOOL)]
+    lines = [(line, body(line).strip()) for line in read_lines(data, _TOOL)]
     banner = only_one([line for line, text in lines if _BANNER.fullmatch(text)], _TOOL, "banner `CalculiX Version`")
     for line, text in lines:
         if _ERROR.search(text):
@@ -37,13 +38,13 @@ def read(data: bytes) -> ImportedFile:
     if not finished:
         raise lines[-1][0].error(_TOOL, "no `Job finished`: the run has not ended, or the file is cut off")
     total = only_one([line for line, text in lines if _TOTAL_LIKE.fullmatch(text)], _TOOL, "`Total CalculiX Time`")
-    match = _TOTAL.fullmatch(total.text.strip())
+    match = _TOTAL.fullmatch(body(total).strip())
     if match is None or not total.is_ended:
         raise total.error(_TOOL, "not of the form `Total CalculiX Time: 1.234567`: the line is damaged or cut off")
     if not banner.number < finished[-1].number < total.number:
         raise total.error(_TOOL, "the banner, `Job finished` and this line are not in this order")
     time_s = total.number_of(_TOOL, match[1], "the time")
-    version = _BANNER.fullmatch(banner.text.strip())
+    version = _BANNER.fullmatch(body(banner).strip())
     experiment = ImportedExperiment(
         "imported.calculix",
         (time_sample("time", time_s, resolution=last_digit(match[1])),),

@@ -13,6 +13,7 @@ from datetime import datetime
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import time_sample
+from seatrial.imports.tables import body
 from seatrial.imports.text import Line, last_digit, number, only_one, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -43,7 +44,7 @@ _NOT_FINITE = re.compile(r"^\| \S.{0,40}\|.{0,100}(?<![\w.])[+-]?(?:nan|inf(?:in
 
 def read(data: bytes) -> ImportedFile:
     """The output of one run. Raises ParseError for a run that failed, diverged or did not end, and for two runs."""
-    lines = [(line, " ".join(line.text.split())) for line in read_lines(data, _TOOL)]
+    lines = [(line, " ".join(body(line).split())) for line in read_lines(data, _TOOL)]
     for line, text in lines:
         if _FAILED.search(text):
             raise line.error(_TOOL, "the run failed: it has no figure")
@@ -55,7 +56,7 @@ def read(data: bytes) -> ImportedFile:
         why = "no `This run of the ANSYS CFX Solver has finished.`: the run has not ended, or the file is cut off"
         raise lines[-1][0].error(_TOOL, why)
     wall_line = only_one([line for line, text in lines if _WALL_LIKE.fullmatch(text)], _TOOL, "`wall clock seconds`")
-    wall = _WALL.fullmatch(" ".join(wall_line.text.split()))
+    wall = _WALL.fullmatch(" ".join(body(wall_line).split()))
     if wall is None:
         raise wall_line.error(_TOOL, "not of the form `CFD Solver wall clock seconds: 1.2345E+02`: the line is damaged")
     wall_s = wall_line.number_of(_TOOL, wall[1], "the wall clock time")

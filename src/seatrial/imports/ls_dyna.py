@@ -15,6 +15,7 @@ from datetime import datetime
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, time_sample
+from seatrial.imports.tables import body
 from seatrial.imports.text import Line, half_unit, last_digit, number, only_one, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -65,7 +66,7 @@ class _Elapsed:
 def read(data: bytes) -> ImportedFile:
     """The messages of one run. Raises ParseError for a run that failed or did not end, for contradictory times, and for
     two runs in one file."""
-    lines = [(line, " ".join(line.text.split())) for line in read_lines(data, _TOOL)]
+    lines = [(line, " ".join(body(line).split())) for line in read_lines(data, _TOOL)]
     for line, text in lines:
         if _ERROR.search(text):
             raise line.error(_TOOL, "the run failed: it has no figure")
@@ -104,7 +105,7 @@ def read(data: bytes) -> ImportedFile:
 def _total(lines: Sequence[tuple[Line, str]]) -> tuple[str, Line]:
     """The clock time of the whole run as printed. Raises ParseError if the rows of the table do not add up to it."""
     line = only_one([line for line, text in lines if _TOTALS_LIKE.fullmatch(text)], _TOOL, "`T o t a l s`")
-    match = _TOTALS.fullmatch(" ".join(line.text.split()))
+    match = _TOTALS.fullmatch(" ".join(body(line).split()))
     if match is None:
         raise line.error(_TOOL, "not a total of CPU and clock seconds with their shares: the line is damaged")
     line.number_of(_TOOL, match[3], "the total clock time")
@@ -125,7 +126,7 @@ def _total(lines: Sequence[tuple[Line, str]]) -> tuple[str, Line]:
 def _elapsed(lines: Sequence[tuple[Line, str]]) -> _Elapsed:
     """Raises ParseError if it is missing or damaged, or contradicts the dates, or the number of cycles."""
     line = only_one([line for line, text in lines if _ELAPSED_LIKE.fullmatch(text)], _TOOL, "`Elapsed time`")
-    match = _ELAPSED.fullmatch(" ".join(line.text.split()))
+    match = _ELAPSED.fullmatch(" ".join(body(line).split()))
     if match is None:
         raise line.error(_TOOL, "not of the form `Elapsed time 12 seconds for 345 cycles`: the line is damaged")
     seconds, cycles = int(match[1]), line.whole_of(_TOOL, match[3], "the number of cycles")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import time_sample
+from seatrial.imports.tables import body
 from seatrial.imports.text import Line, last_digit, only_one, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -22,9 +23,11 @@ _TOTAL_LIKE = re.compile(r".{0,20}Elapsed Time \(sec\).{0,200}")
 _PHASE = re.compile(r"Elapsed time spent (\S.{0,60}?) ?: ([0-9]{1,9}\.[0-9]) seconds")
 _PHASE_LIKE = re.compile(r"Elapsed time spent .{0,200}")
 _SOLUTION = "computing solution"
+_PARTS = ("obtaining a license", "pre-processing model", "solution - ", _SOLUTION, "post-processing model")
+"""The phases that follow each other. Others, if any, may be parts of these."""
 _RELEASE = re.compile(r"Release: (.{1,30}?) (?:Build:|UP[0-9]{8}).{0,200}")
 _RELEASE_IN_BOX = re.compile(
-    r"\| (?:Release|Ansys MAPDL|ANSYS MAPDL) (.{1,30}?) (?:Build .{1,20} )?UP[0-9]{8} .{0,80}\|"
+    r"\| (?:A(?:nsys|NSYS) )?(?:Release|MAPDL) (.{1,30}?) (?:Build .{1,20} )?UP[0-9]{8} .{0,80}\|"
 )
 _COUNTS = {
     "nodes": re.compile(r"Number of machines requested ?: (\S{1,20})"),
@@ -46,7 +49,7 @@ _NOT_FINITE = re.compile(r"CONVERGENCE VALUE ?= ?[+-]?(?:nan|inf)", re.IGNORECAS
 def read(data: bytes) -> ImportedFile:
     """The output of one run. Raises ParseError for a run that failed, solved nothing or did not end, and for two
     runs in one file."""
-    lines = [(line, " ".join(line.text.split())) for line in read_lines(data, _TOOL)]
+    lines = [(line, " ".join(body(line).split())) for line in read_lines(data, _TOOL)]
     for line, text in lines:
         if _ERROR.search(text):
             raise line.error(_TOOL, "the run failed: it has no figure")
@@ -67,14 +70,16 @@ def read(data: bytes) -> ImportedFile:
     if len({release for _, release in releases}) > 1:
         raise releases[-1][0].error(_TOOL, f"the file names two releases; the first is at line {releases[0][0].number}")
     total_line = only_one([line for line, text in lines if _TOTAL_LIKE.fullmatch(text)], _TOOL, "`Elapsed Time (sec)`")
-    total = _TOTAL.fullmatch(" ".join(total_line.text.split()))
+    total = _TOTAL.fullmatch(" ".join(body(total_line).split()))
     if total is None or total_line.number < completed[0].number:
         raise total_line.error(_TOOL, "not of the form `Elapsed Time (sec) = 12.000` below `RUN COMPLETED`")
     total_s = total_line.number_of(_TOOL, total[1], "the elapsed time")
     step = 1.0 / total_s if total_s.is_integer() else last_digit(total[1])
     samples = [time_sample("time", total_s, resolution=step)]
     phases = _phases(lines)
-    if sum(float(value) for value in phases.values()) > total_s + 1.0 + 0.1 * len(phases):
+    if sum(float(value) for phase, value in phases.items() if phase.startswith(_PARTS)) > total_s + 1.0 + 0.1 * len(
+        phases
+    ):
         raise total_line.error(_TOOL, "less than the phases of the run took together")
     if _SOLUTION not in phases:
         why = f"no `Elapsed time spent {_SOLUTION}` above this line: whether it solved anything is unknown"

@@ -15,6 +15,7 @@ from statistics import median
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import time_sample
+from seatrial.imports.tables import body
 from seatrial.imports.text import Line, number, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -77,7 +78,7 @@ def read(data: bytes) -> ImportedFile:
     """The log of one run. Raises ParseError for a run that crashed, diverged, did not end, or took less than a second,
     and for two runs in one file."""
     lines = read_lines(data, _TOOL)
-    texts = [(line, text) for line in lines if (text := line.text.strip())]
+    texts = [(line, text) for line in lines if (text := body(line).strip())]
     solver, header = _solver(texts)
     _refuse_crash(texts)
     steps = _steps(texts)
@@ -191,6 +192,8 @@ def _count(steps: Sequence[_Step], texts: Sequence[tuple[Line, str]]) -> tuple[i
     starts = [
         start for _, text in texts if (match := _START.fullmatch(text)) and (start := number(match[1])) is not None
     ]
+    if not any(step.times for step in steps):
+        return 0, ()
     if all(len(step.times) == 1 for step in steps) and _is_without_gap(steps, starts[:1]):
         return len(steps), ()
     planned = [int(match[1]) for _, text in texts if (match := _PLANNED.fullmatch(text))]
