@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
@@ -295,9 +296,13 @@ def _log(lines: Text) -> _Found:
     dates = [(line, when) for line, text in block if (when := _date(text)) is not None]
     if block[-1][1] != end or len(dates) != 2:
         raise block[0][0].error(_TOOL, f"no two dates between this line and `{end}` that are understood")
+    every = [(line, when) for line, text in lines if (when := _date(text)) is not None]
+    for (_, before), (line, when) in pairwise(every):
+        if when < before:
+            raise line.error(_TOOL, "earlier than the date before it: a line is damaged or missing")
     elapsed_s = (dates[1][1] - dates[0][1]).total_seconds()
-    if elapsed_s <= 0:
-        raise dates[1][0].error(_TOOL, "not later than the date before it: dates count whole seconds")
+    if elapsed_s == 0:
+        raise dates[1][0].error(_TOOL, "the same as the date before it: dates count whole seconds")
     version = next((match[1] for _, text in lines if (match := _LOG_VERSION.fullmatch(text))), "")
     return _Found(version, "log", (time_sample("process_time", elapsed_s, resolution=1.0 / elapsed_s),))
 

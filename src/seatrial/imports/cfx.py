@@ -22,6 +22,7 @@ _TOOL = "CFX"
 _WALL = re.compile(r"CFD Solver wall clock seconds: ([0-9]\.[0-9]{4}E[+-][0-9]{2})")
 _WALL_LIKE = re.compile(r".{0,80}wall clock seconds.{0,200}")
 _FINISHED = re.compile(r"This run of the .{0,40}CFX.{0,20} has finished\.?", re.IGNORECASE)
+_MOST = re.compile(r"Maximum Number of Iterations = ([0-9]{1,9})")
 _ITERATION = re.compile(r"OUTER LOOP ITERATION = ([0-9]{1,9}) (?:\( ?[0-9]{1,9}\) )?CPU SECONDS = (\S{1,20})")
 _TIME_STEP = re.compile(
     r"TIME STEP = ([0-9]{1,9}) (?:\( ?[0-9]{1,9}\) )?SIMULATION TIME = (\S{1,20}) CPU SECONDS = (\S{1,20})"
@@ -81,11 +82,15 @@ def read(data: bytes) -> ImportedFile:
 def _count(lines: Sequence[tuple[Line, str]], pattern: re.Pattern[str], wall_line: Line) -> int:
     """The number of the last iteration or time step, 0 if there is none. Raises ParseError if they are out of order."""
     last, cpu_s = 0, 0.0
+    limits = [int(match[1]) for _, text in lines if (match := _MOST.fullmatch(text))]
+    most = max(limits, default=10**9) if pattern is _ITERATION else 10**9
     for line, text in lines:
         if match := pattern.fullmatch(text):
             now, cpu = int(match[1]), number(match[match.re.groups])
             if now <= last or cpu is None or cpu < cpu_s:
                 raise line.error(_TOOL, f"not after number {last}: two runs, or a damaged line")
+            if now > most:
+                raise line.error(_TOOL, f"the file states at most {most} iterations")
             if line.number > wall_line.number:
                 raise line.error(_TOOL, "an iteration after the end of the run: two runs in one file; split it")
             last, cpu_s = now, cpu
