@@ -44,6 +44,11 @@ def test_transcripts_without_a_figure(text: str, why: str) -> None:
     assert why in refusal("fluent", text)
 
 
+def test_newer_versions_print_no_cpu_time() -> None:
+    newer = "".join(line for line in TIMER.splitlines(keepends=True) if "CPU time" not in line)
+    assert figures("fluent", newer) == figures("fluent", TIMER)
+
+
 @needs_samples
 def test_real_transcripts() -> None:
     assert figures("fluent", sample(TWO)) == {

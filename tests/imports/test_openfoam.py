@@ -77,6 +77,13 @@ def test_steps_that_are_missing_give_no_time_per_step() -> None:
     assert ("step_time",) in figures("openfoam", log("deltaT = 0.001\n" + adaptive + step("0.025", "1.1", 5)))
 
 
+def test_what_a_launcher_adds_to_lines_and_between_them_is_left_out() -> None:
+    tagged = "".join(f"[1,0]<stdout>:{line}" for line in log().splitlines(keepends=True))
+    noisy = b"\x1b[1;33mwarning: \xff\xfe\x1b[0m\r\n" + tagged.encode() + b"srun: job 17 done \x80\n"
+    assert figures("openfoam", noisy) == figures("openfoam", log())
+    assert stated("openfoam", noisy) == stated("openfoam", log())
+
+
 @needs_samples
 def test_real_runs() -> None:
     assert figures("openfoam", sample(PITZ)) == {("time",): 11.0, ("step_time",): pytest.approx(11 / 312)}

@@ -2,6 +2,8 @@
 
 `WALLCLOCK TIME` counts whole seconds. A .dat has a first summary of times for the pre-processor, before the analysis.
 The .sta of Abaqus/Standard has no time at all. The .log has only the dates at which programs began and ended.
+
+Format from documentation: the .sta of Abaqus/Explicit, and Abaqus/Standard on several ranks.
 """
 
 from __future__ import annotations

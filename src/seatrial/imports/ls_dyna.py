@@ -3,6 +3,8 @@
 The whole run is the total of the table of times, on the clock. `Elapsed time` counts whole seconds and begins after the
 input is read: it is the time of the solution. CPU times are rounded to seconds. The exit status of LS-DYNA may be 0
 after an error, so only `N o r m a l   t e r m i n a t i o n` counts.
+
+Format from documentation: runs with several processes (MPP).
 """
 
 from __future__ import annotations

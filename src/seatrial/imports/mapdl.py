@@ -2,6 +2,8 @@
 
 The elapsed time of the run is printed with decimals but counts whole seconds. A run without a licence ends with `RUN
 COMPLETED` as well, so a solution that took no time is refused.
+
+Format from documentation: the only real output at hand is that of a run without a licence.
 """
 
 from __future__ import annotations
