@@ -84,6 +84,12 @@ def test_what_a_launcher_adds_to_lines_and_between_them_is_left_out() -> None:
     assert stated("openfoam", noisy) == stated("openfoam", log())
 
 
+def test_a_last_step_longer_than_all_others_is_told() -> None:
+    steps = [step(f"{k}", f"0.{10 + k}", 1) for k in range(1, 12)]
+    (experiment,) = reader_of("openfoam").read(log("".join([*steps, step("12", "0.9", 9)])).encode()).experiments
+    assert "last of 12 steps took 8 s" in experiment.remarks[0]
+
+
 @needs_samples
 def test_real_runs() -> None:
     assert figures("openfoam", sample(PITZ)) == {("time",): 11.0, ("step_time",): pytest.approx(11 / 312)}

@@ -59,6 +59,8 @@ _SIZE = re.compile(r"(?:sum local = |\bmax: )(\S{1,40}?)(?:,|$| )")
 
 _EXPLODED = 1e9
 """No Courant number or continuity error of a sound run reaches it."""
+_MANY = 10
+"""So many steps, and the last is one like the others."""
 _MOST_CPU = 1.25
 """CPU time of one process over elapsed time: a thread that writes files may add some."""
 
@@ -94,6 +96,10 @@ def read(data: bytes) -> ImportedFile:
         raise steps[-1].line.error(_TOOL, why)
     _check_clocks(steps)
     count, remarks = _count(steps, texts)
+    before_last_s = steps[-2].clock_s if len(steps) > 1 else 0
+    if len(steps) >= _MANY and elapsed_s - before_last_s > before_last_s:
+        took = f"{elapsed_s - before_last_s} s, more than all before it"
+        remarks = (*remarks, f"the last of {len(steps)} steps took {took}: it may be the time to write results")
     samples = [time_sample("time", float(elapsed_s), resolution=1.0 / elapsed_s)]
     steady_s = elapsed_s - steps[0].clock_s
     if count > 1 and steady_s > 0:
