@@ -164,6 +164,12 @@ def test_a_limit_is_named_where_the_program_computes_between_its_writes():
     assert causes(repeat(wall_s=10.0, cpu_s=7.0, looks=waited, **limits)) == [("io-limit", 0.3)]
 
 
+def test_a_limit_is_not_named_where_the_kernel_writes_while_the_program_computes():
+    waited = {**looks(0.0, "write"), "cpu_s": 10.0, "covered_s": 10.0}
+    limits = {"io_limits": io_limit(50e6), "pressure": {"io_some_s": 0.1}}
+    assert causes(repeat(wall_s=10.0, cpu_s=10.0, looks=waited, **limits)) == []
+
+
 def test_waiting_for_io_on_one_cpu_beside_others_that_compute_is_not_diluted():
     """0.9 s of waiting beside 9 s of computing: the kernel counts 0.9 * 0.9 / 9.9 s."""
     busy = {str(cpu): 1.0 for cpu in range(9)}

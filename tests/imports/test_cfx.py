@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from imports.engineering_logs import figures, needs_samples, refusal, sample, stated, survives
+from imports.engineering_logs import figures, refusal, stated
+from imports.log_damage import check_mutants, needs_logs
+from imports.log_damage import log as sample
 
 from seatrial.imports.readers import reader_of
 
@@ -52,7 +54,7 @@ def test_runs_without_a_figure(text: str, why: str) -> None:
     assert why in refusal("cfx", text)
 
 
-@needs_samples
+@needs_logs
 def test_a_real_run_and_its_mutants() -> None:
     assert figures("cfx", sample(REAL)) == {("time",): 416.12, ("iteration_time",): pytest.approx(416.12 / 138)}
-    survives("cfx", REAL)
+    check_mutants("cfx", (REAL,), unguarded=("time", "iteration_time"))

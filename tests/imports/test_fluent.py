@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from imports.engineering_logs import figures, needs_samples, refusal, sample, survives
+from imports.engineering_logs import figures, refusal
+from imports.log_damage import check_mutants, needs_logs
+from imports.log_damage import log as sample
 
 from seatrial.imports.readers import reader_of
 
@@ -49,7 +51,7 @@ def test_newer_versions_print_no_cpu_time() -> None:
     assert figures("fluent", newer) == figures("fluent", TIMER)
 
 
-@needs_samples
+@needs_logs
 def test_real_transcripts() -> None:
     assert figures("fluent", sample(TWO)) == {
         ("time", "timer=1"): 41.665,
@@ -60,11 +62,11 @@ def test_real_transcripts() -> None:
     assert "crashed" in refusal("fluent", sample("fluent/node-crash-no-timer.txt"))
 
 
-@needs_samples
+@needs_logs
 def test_damaged_transcripts() -> None:
     data = sample(TWO).decode()
     wall = data.index("41.665")
     for digit in "0123456789":
         changed = data[:wall] + digit + data[wall + 1 :]
         assert digit == "4" or "27 iterations" in refusal("fluent", changed)
-    survives("fluent", "fluent/node-crash-no-timer.txt")
+    check_mutants("fluent", (TWO, "fluent/node-crash-no-timer.txt"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from imports.engineering_logs import figures, needs_samples, refusal, sample, stated, survives
+from imports.engineering_logs import figures, refusal, stated
+from imports.log_damage import check_mutants, needs_logs
+from imports.log_damage import log as sample
 
 from seatrial.imports.readers import reader_of
 
@@ -54,9 +56,9 @@ def test_runs_without_a_figure(text: str, why: str) -> None:
     assert why in refusal("mapdl", text)
 
 
-@needs_samples
+@needs_logs
 def test_a_run_without_a_licence_completes_but_has_no_figure() -> None:
     assert "failed" in refusal("mapdl", sample(NO_LICENCE))
     without_message = sample(NO_LICENCE).partition(b"+-------")
     refusal("mapdl", without_message[1] + without_message[2])
-    survives("mapdl", NO_LICENCE)
+    check_mutants("mapdl", (NO_LICENCE,))

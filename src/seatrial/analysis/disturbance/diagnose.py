@@ -211,7 +211,9 @@ def _limit(signals: Signals) -> Disturbance | None:
         return None
     main = max(needed, key=lambda one: needed[one])
     needed_s = sum(seconds for limit, seconds in needed.items() if limit.unit == main.unit)
-    if needed_s < LEAST_SHARE * signals.wall_s or needed_s < _LIMIT_REACHED * _waiting_for_io_s(signals):
+    waited_s = _waiting_for_io_s(signals)  # less than what is needed if the kernel writes while the program computes
+    explained_s = min(needed_s, waited_s)
+    if explained_s < LEAST_SHARE * signals.wall_s or needed_s < _LIMIT_REACHED * waited_s:
         return None
     seen = {
         "file": main.file,
@@ -221,7 +223,7 @@ def _limit(signals: Signals) -> Disturbance | None:
         "limit": main.limit,
         "rate": main.moved / signals.wall_s,
     }
-    return Disturbance(Cause.IO_LIMIT, min(1.0, needed_s / signals.wall_s), Sureness.MEASURED, seen)
+    return Disturbance(Cause.IO_LIMIT, explained_s / signals.wall_s, Sureness.MEASURED, seen)
 
 
 def _waiting_for_io_s(signals: Signals) -> float:
