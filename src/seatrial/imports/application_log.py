@@ -1,0 +1,181 @@
+"""Logs of applications: what all their readers share.
+
+A reader recognises its format by what the text is: a line of the program's banner, which is there once. A log gives a
+figure only of a run that ended. `Printed` is a number with its rounding error, so that the numbers of a log can be
+checked against each other. Conversions of units are here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seatrial.errors import ParseError
+from seatrial.imports.text import Line, half_unit, number, read_lines
+
+HOTTEST_K = 10_000.0
+"""A molecular simulation above this temperature has exploded: its atoms no longer interact, so its rate is none."""
+_LAUNCHER = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:")
+"""What `mpirun --tag-output` puts before each line of a rank."""
+_A_DAY_S = 86400.0
+_FS_PER_NS = 1e6
+_COMPUTED = 1e-5
+"""Programs print some numbers from values that were rounded before (single precision)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A number and how far the true value may be from it, at most, because of its printed digits."""
+
+    value: float
+    error: float
+
+    @classmethod
+    def of(cls, value: float, token: str) -> Printed:
+        """`value` as it was printed in `token`, whose last digit is rounded."""
+        return cls(value, half_unit(token))
+
+    @property
+    def resolution(self) -> float:
+        """The step of the printed digits, as a share of the number (as samples state it)."""
+        return 2.0 * self.error / self.value
+
+    def scaled(self, factor: float) -> Printed:
+        """In another unit, or of `factor` as many."""
+        return Printed(self.value * factor, self.error * factor)
+
+    def inverse(self, factor: float = 1.0) -> Printed:
+        """`factor` over this number: a rate as a time, or a time as a rate."""
+        return Printed(factor / self.value, factor / self.value * (self.error / self.value))
+
+    def agrees(self, other: Printed) -> bool:
+        """Whether both can be roundings of one true value."""
+        slack = _COMPUTED * max(abs(self.value), abs(other.value))
+        return abs(self.value - other.value) <= self.error + other.error + slack
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A line of a log with the match of a pattern on it."""
+
+    tool: str
+    line: Line
+    match: re.Match[str]
+
+    def error(self, why: str) -> ParseError:
+        """The error that this line is wrong."""
+        return self.line.error(self.tool, why)
+
+    def text(self, group: str | int) -> str:
+        """What the group matched, as one printable word or phrase."""
+        plain = "".join(character if character.isprintable() else "?" for character in self.match[group])
+        return " ".join(plain.split())
+
+    def number(self, group: str | int, what: str) -> float:
+        """The group as a number above zero. Raises ParseError."""
+        return self.line.number_of(self.tool, self.match[group], what)
+
+    def printed(self, group: str | int, what: str) -> Printed:
+        """The group as a number above zero, with its rounding error. Raises ParseError."""
+        return Printed.of(self.number(group, what), self.match[group])
+
+    def whole(self, group: str | int, what: str, *, least: int = 1) -> int:
+        """The group as a whole number. Raises ParseError."""
+        return self.line.whole_of(self.tool, self.match[group], what, least=least)
+
+    def whole_seconds(self, group: str | int, what: str) -> Printed:
+        """Seconds of a clock that counts whole ones: +-0.5 s. Raises ParseError for 0 s, which says nothing."""
+        seconds = self.whole(group, what, least=0)
+        if seconds == 0:
+            raise self.error(f"{what} is 0 s: it counts whole seconds, and the run was too short for it")
+        return Printed(float(seconds), 0.5)
+
+
+class Log:
+    """The lines of one application's log. Patterns match whole lines, white space at their ends left out."""
+
+    def __init__(self, tool: str, data: bytes) -> None:
+        self.tool = tool
+        self.lines = read_lines(data, tool)
+
+    def error(self, why: str) -> ParseError:
+        """The error of the whole file."""
+        return ParseError(self.tool, None, "", why)
+
+    def found(self, pattern: re.Pattern[str], lines: Iterable[Line] | None = None) -> list[Found]:
+        """The lines of this pattern, in order. A last line without a line break may be cut off: it is not among them,
+        unless the pattern is that of a mark (without groups)."""
+        searched = self.lines if lines is None else lines
+        return [
+            Found(self.tool, line, match)
+            for line in searched
+            if (match := pattern.fullmatch(_LAUNCHER.sub("", line.text, count=1).strip())) is not None
+            and (line.is_ended or not pattern.groups)
+        ]
+
+    def banner(self, pattern: re.Pattern[str], looks_like: str) -> Found:
+        """The line that names the program. Raises ParseError if there is none, or a second one: two runs."""
+        found = self.found(pattern)
+        if not found:
+            raise self.error(f"no line such as {looks_like!r}: from another program, or its beginning is missing")
+        if len(found) > 1:
+            why = f"a second run begins here; the first began on line {found[0].line.number}: put each in its own file"
+            raise found[1].error(why)
+        return found[0]
+
+    def only(self, pattern: re.Pattern[str], what: str) -> Found:
+        """The one line of this pattern. Raises ParseError if there is none, or a second one."""
+        found = self.found(pattern)
+        if not found:
+            raise self.error(f"no {what}: the run did not end, or the file is cut off")
+        if len(found) > 1:
+            why = f"a second {what}; the first is on line {found[0].line.number}: put each run in its own file"
+            raise found[1].error(why)
+        return found[0]
+
+    def maybe(self, pattern: re.Pattern[str], what: str) -> Found | None:
+        """The line of this pattern, or None. Lines that repeat it must say the same; else raises ParseError."""
+        found = self.found(pattern)
+        for one in found[1:]:
+            if one.match.groups() != found[0].match.groups():
+                raise one.error(f"another {what} than on line {found[0].line.number}: two runs in one file?")
+        return found[0] if found else None
+
+    def refuse(self, pattern: re.Pattern[str], why: str) -> None:
+        """Raise ParseError with the first line of this pattern: such a run has no figure."""
+        found = self.found(pattern)
+        if found:
+            raise found[0].error(why)
+
+    def not_ended(self, last_sign: str) -> ParseError:
+        """The error of a run that has not ended; `last_sign` is how far it came, or what is missing."""
+        last = self.lines[-1]
+        return last.error(self.tool, f"the run has not ended, or the file is cut off: {last_sign}")
+
+
+def refuse_exploded(found: Found, token: str) -> None:
+    """Raise ParseError if a temperature (K) is not a number, or that of a simulation that has exploded."""
+    kelvin = number(token)
+    if kelvin is None or not 0 <= kelvin <= HOTTEST_K:
+        raise found.error(f"the temperature is {token[:40]} K: the simulation has exploded, so its rate means nothing")
+
+
+def time_per_ns_from_days(days_per_ns: Printed) -> Printed:
+    """Seconds per simulated nanosecond, from days/ns (lower is better)."""
+    return days_per_ns.scaled(_A_DAY_S)
+
+
+def time_per_ns_from_rate(ns_per_day: Printed) -> Printed:
+    """Seconds per simulated nanosecond, from ns/day (higher is better)."""
+    return ns_per_day.inverse(_A_DAY_S)
+
+
+def time_per_ns_from_step(step_s: Printed, timestep_fs: float) -> Printed:
+    """Seconds per simulated nanosecond, from seconds per step and the simulated time of a step."""
+    return step_s.scaled(_FS_PER_NS / timestep_fs)
+
+
+def step_from_time_per_ns(ns_s: Printed, timestep_fs: float) -> Printed:
+    """Seconds per step, from seconds per simulated nanosecond."""
+    return ns_s.scaled(timestep_fs / _FS_PER_NS)
