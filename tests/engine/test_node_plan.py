@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.node_plan import NodeRepeat, commands_in, needs_python, repeats_in
+from seatrial.engine.node_plan import NodeRepeat, commands_in, needs_python, repeats_in, variables_with_lines
 from seatrial.engine.rank_helpers import node_helpers
 from seatrial.errors import BuildError, UsageError
 from seatrial.machine.copied import PATTERNS, copied_cpu_words, cpu_words, discover_copied
@@ -87,6 +87,12 @@ def test_damaged_lines_are_left_out() -> None:
     (one,) = repeats_in(f"{good[:20]}\n{good}\n{good} 6\n-1 {good}\n\n")
     assert (one.number, one.round, one.status, one.folder) == (1, 2, 1, "0-1")
     assert commands_in("pool 1\ngroup 1 1\nexperiment 5\nargument a\nset B c\n") == [("argument a", "set B c")]
+
+
+def test_the_variables_of_a_node_are_changed_as_planned() -> None:
+    lines = ("argument a", "set OMP_NUM_THREADS 2%203", "unset OMPI_MCA_x", "unset OMP_PLACES")
+    found = variables_with_lines(lines, {"OMP_NUM_THREADS": "8", "OMPI_MCA_x": "1", "TMPDIR": "/t"})
+    assert found == {"OMP_NUM_THREADS": "2 3", "TMPDIR": "/t"}
 
 
 def test_what_needs_python_on_the_node() -> None:

@@ -143,7 +143,7 @@ def run_here(folder: Path) -> str:
     for name in ("python", "python3"):
         (tools / name).write_text(f"#!/bin/sh\necho used >>{folder}/python-was-used\nexit 1\n")
         (tools / name).chmod(0o755)
-    variables = {"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "77"}
+    variables = {"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "77", "OMP_DISPLAY_ENV": "x", "HOME_KEY": "secret"}
     subprocess.run(["/bin/sh", str(folder / "job.sh")], env=variables, check=False, capture_output=True, timeout=60)
     return "77"
 
@@ -173,6 +173,8 @@ def test_a_node_without_python(send: Any, tmp_path: Path) -> None:
     records = [record for own in contents.records.values() for record in own]
     assert len({record.seen["job_repeat"] for record in records}) == len(records) == one.figures[0].n_repeats
     assert all("no Python" in record.seen["not_observed"] for record in records)
+    assert all(record.seen["variables"]["OMP_DISPLAY_ENV"] == "x" for record in records)
+    assert "HOME_KEY" not in (folder / "variables").read_text()
 
 
 @pytest.mark.real
@@ -180,6 +182,40 @@ def test_a_node_of_another_kind_is_planned_for_and_measured_by_a_second_job(send
     sent, queue = send(other_machine_first, has_python=False, budget_s=1.0)
     assert len(queue.folders) == 2 and sent.result.experiments[0].outcome.is_ok, sent.unfinished
     assert "another machine" in (queue.folders[0] / "over.json").read_text()
+
+
+def cancel_after(lines: int) -> Submits:
+    """The job is cancelled when it has made so many repeats."""
+
+    def submits(folder: Path) -> str:
+        run_here(folder)
+        log = folder / "repeats" / "repeats"
+        kept = log.read_text().splitlines(keepends=True)[:lines]
+        assert len(kept) == lines
+        log.write_text("".join(kept))
+        (folder / "ended").unlink()
+        over = {"state": "cancelled", "reason": "CANCELLED", "time_s": 1.0}
+        (folder / "over.json").write_text(json.dumps(over))
+        return "77"
+
+    return submits
+
+
+@pytest.mark.real
+def test_a_cancelled_job_without_python_that_made_enough_is_done(send: Any) -> None:
+    sent, _ = send(cancel_after(6), has_python=False, budget_s=1.0)
+    assert not sent.unfinished and sent.result.experiments[0].figures[0].n_repeats == 6
+    again, queue = send(run_here, has_python=False, budget_s=1.0)
+    assert not queue.folders and not again.unfinished
+
+
+@pytest.mark.real
+def test_the_next_job_without_python_makes_what_a_cancelled_one_did_not(send: Any) -> None:
+    sent, _ = send(cancel_after(2), has_python=False, budget_s=0.01)
+    assert "cancelled" in sent.unfinished[0].reason
+    again, queue = send(run_here, has_python=False, budget_s=0.01)
+    assert len((queue.folders[0] / "repeats" / "repeats").read_text().splitlines()) == 4
+    assert not again.unfinished and again.result.experiments[0].figures[0].n_repeats == 6
 
 
 class EndedError(Exception):

@@ -81,6 +81,7 @@ def node_script(
 _FACTS = """if {facts} <"$folder/patterns" >"$folder/.facts.$$"; then
     mv -f "$folder/.facts.$$" "$folder/facts.tar"
 fi
+env | sed -n {variables} >"$folder/variables"
 cpu="$(sed -n 's/^model name[[:space:]]*: *//p' /proc/cpuinfo | sed -n 1p), $(grep -c '^processor' /proc/cpuinfo) CPUs"
 if [ "$cpu" != {cpu} ]; then
     echo "$(uname -n) is another machine than the plan is for: $cpu"
@@ -90,6 +91,8 @@ fi
 """
 
 
-def facts_first(program: Path, cpu: str) -> str:
-    """Lines that keep the facts of the node in the job's folder, and end the job if its CPU is not `cpu`."""
-    return _FACTS.format(facts=shlex.quote(str(program)), cpu=shlex.quote(cpu))
+def facts_first(program: Path, cpu: str, variables: Sequence[str]) -> str:
+    """Lines that keep the facts of the node in the job's folder, with the variables whose lines in the output of `env`
+    start with one of these texts, and end the job if its CPU is not `cpu`."""
+    kept = " ".join(f"-e {shlex.quote(f'/^{start}/p')}" for start in variables)
+    return _FACTS.format(facts=shlex.quote(str(program)), cpu=shlex.quote(cpu), variables=kept)

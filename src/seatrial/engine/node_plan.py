@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from types import MappingProxyType
+from urllib.parse import quote, unquote
 
 from seatrial.engine.engine import Work
 from seatrial.engine.kinds.native import NativeProgram
-from seatrial.engine.policy import Alone, Pooled
+from seatrial.engine.policy import Alone, Policy, Pooled
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, time_limit_s, variables_of
 from seatrial.errors import BuildError
@@ -72,30 +73,51 @@ class NodePlan:
     experiments: tuple[Ready, ...]
 
 
-def node_plan(works: Sequence[Work]) -> NodePlan:
+def node_plan(works: Sequence[Work], made: Mapping[str, Sequence[float]] = MappingProxyType({})) -> NodePlan:
     """The plan for these groups. The stopping rules need figures, which only Python reads: a group is repeated until
-    its time is used up, at least as often as its policy wants, at most as often as it allows.
+    its time is used up, at least as often as its policy wants, at most as often as it allows. `made`: the wall times in
+    seconds of the repeats that there are, by the id of their experiment; they count, and so does their time.
 
     Raises BuildError or NoLauncherError for an experiment that cannot be started.
     """
     lines: list[str] = []
     experiments: list[Ready] = []
     for work in works:
-        policy = work.policy
-        is_alone = isinstance(policy, Alone)
-        least = policy.minimum if isinstance(policy, Pooled) else MINIMUM_REPEATS
-        least = min(policy.rule.minimum if isinstance(policy, Alone) else least, policy.most_repeats)
-        for k, group in enumerate(work.groups):
-            if is_alone or k == 0:
-                lines.append(f"pool {round(1e3 * policy.budget_s * (1 if is_alone else _shares(policy)))}")
-            lines.append(f"group {least} {policy.most_repeats}")
-            for ready in group:
-                experiments.append(ready)
-                lines += [f"experiment {round(1e3 * time_limit_s(ready))}", *commands_of(ready)]
-    return NodePlan("\n".join(lines) + "\n", tuple(experiments))
+        for left_s, groups in _pools(work, made):
+            open_groups = [(group, *_bounds(work.policy, group, made)) for group in groups]
+            open_groups = [one for one in open_groups if one[2] > 0 and (left_s > 0.0 or one[1] > 0)]
+            if open_groups:
+                lines.append(f"pool {round(1e3 * left_s)}")
+            for group, least, most in open_groups:
+                lines.append(f"group {least} {most}")
+                for ready in group:
+                    experiments.append(ready)
+                    lines += [f"experiment {round(1e3 * time_limit_s(ready))}", *commands_of(ready)]
+    return NodePlan("".join(f"{line}\n" for line in lines), tuple(experiments))
 
 
-def _shares(policy: object) -> int:
+def _pools(work: Work, made: Mapping[str, Sequence[float]]) -> Iterator[tuple[float, Sequence[tuple[Ready, ...]]]]:
+    """The time in seconds that is left, and the groups that share it."""
+    budget_s = work.policy.budget_s * _shares(work.policy)
+    for groups in [(group,) for group in work.groups] if isinstance(work.policy, Alone) else [work.groups]:
+        spent_s = sum(sum(made.get(ready.experiment.id, ())) for group in groups for ready in group)
+        yield max(0.0, budget_s - spent_s), groups
+
+
+def _bounds(policy: Policy, group: Sequence[Ready], made: Mapping[str, Sequence[float]]) -> tuple[int, int]:
+    """How many repeats a group still needs at least, and may have at most."""
+    count = min(len(made.get(ready.experiment.id, ())) for ready in group)
+    return max(0, least_repeats(policy) - count), policy.most_repeats - count
+
+
+def least_repeats(policy: Policy) -> int:
+    """The number of repeats that an experiment gets, however long they take."""
+    if isinstance(policy, Alone):
+        return min(policy.rule.minimum, policy.most_repeats)
+    return min(policy.minimum if isinstance(policy, Pooled) else MINIMUM_REPEATS, policy.most_repeats)
+
+
+def _shares(policy: Policy) -> int:
     return int(getattr(policy, "shares", 1))
 
 
@@ -108,6 +130,18 @@ def commands_in(plan: str) -> list[tuple[str, ...]]:
         elif found and line.startswith(("argument ", "set ", "unset ")):
             found[-1].append(line)
     return [tuple(lines) for lines in found]
+
+
+def variables_with_lines(lines: Sequence[str], variables: Mapping[str, str]) -> dict[str, str]:
+    """These variables of a node, as the lines of an experiment change them."""
+    changed = dict(variables)
+    for line in lines:
+        match line.split(" "):
+            case "set", name, value:
+                changed[name] = unquote(value)
+            case "unset", name:
+                changed.pop(name, None)
+    return changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from seatrial.engine.node_plan import NodeRepeat
+from seatrial.engine.node_plan import NodeRepeat, commands_of, variables_with_lines
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import record_made, time_limit_s
 from seatrial.errors import StoreError
 from seatrial.launch.local import Completed, evidence_in
 from seatrial.model.machine import Machine
+from seatrial.probes.variables import performance_variables
 from seatrial.store.claim import abandoned, claim_next
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads
@@ -33,11 +34,12 @@ def record_node_repeats(
     source: Path,
     job: str,
     noted: Mapping[str, Any],
+    variables: Mapping[str, str],
     *,
     keep: bool,
 ) -> None:
     """Record these repeats of a job, each once, also if an earlier call was killed. Their folders are in `source`, and
-    stay. `noted` is in each record. Raises StoreError."""
+    stay. `noted` is in each record; `variables` are those of the job. Raises StoreError."""
     host = platform.node()
     taken: dict[str, set[int]] = {}
     known: set[str] = set()
@@ -61,6 +63,7 @@ def record_node_repeats(
                 "t0": repeat.began_s,
                 _MARK: mark,
                 "not_observed": NOT_OBSERVED,
+                "variables": performance_variables(variables_with_lines(commands_of(ready), variables)),
             }
             claimed = claim_next(folder, host, key, partial(taken.__getitem__, key), notes)
             try:

@@ -3,6 +3,7 @@
 `plan`     what `native/launch/repeats.cpp` makes on the node
 `patterns` the files that describe the node, for `native/launch/copy_facts.cpp`
 `facts.tar` what they hold there
+`variables` the variables there that affect performance
 `repeats/` what was made
 `machine.json` the machine of these facts, once the job was recorded
 """
@@ -10,7 +11,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,18 @@ from seatrial.batch.portable import facts_first, node_script
 from seatrial.engine.engine import Work
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
-from seatrial.engine.node_plan import NodePlan, can_run, commands_in, commands_of, needs_python, node_plan, repeats_in
+from seatrial.engine.node_plan import (
+    NodePlan,
+    can_run,
+    commands_in,
+    commands_of,
+    least_repeats,
+    needs_python,
+    node_plan,
+    repeats_in,
+)
 from seatrial.engine.node_records import record_node_repeats
-from seatrial.engine.policy import Alone, Policy, Pooled, Shared
+from seatrial.engine.policy import Alone, Policy, Shared
 from seatrial.engine.pool import Pool
 from seatrial.engine.prepare import prepared_points
 from seatrial.engine.rank_helpers import node_helpers
@@ -30,13 +40,14 @@ from seatrial.engine.study_work import study_work
 from seatrial.engine.trial import BUDGET_EACH_S, keep_trial
 from seatrial.errors import StoreError, UsageError
 from seatrial.interface.job import VERSION, outcome_document, study_key
+from seatrial.interface.job_following import is_over
 from seatrial.interface.job_request import Command, part_of_job, points_of
 from seatrial.machine.copied import PATTERNS, copied_cpu_words, cpu_words, discover_copied
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.plan.points import Point
-from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.probes.variables import starts_of_performance_variables
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.files import read_file
 from seatrial.store.folder import ResultsFolder
@@ -64,7 +75,8 @@ class NodeJob:
         folder = results.absolute() / JOBS / job
         command = [str(self.repeats), "--plan", str(folder / "plan"), "--into", str(folder / "repeats")]
         make = 'mkdir -p -- "$folder/repeats" || exit 125\n'
-        return node_script(folder, job, IN_JOB, command, Path.cwd(), {}, make + facts_first(self.facts, self.cpu))
+        first = make + facts_first(self.facts, self.cpu, starts_of_performance_variables())
+        return node_script(folder, job, IN_JOB, command, Path.cwd(), {}, first)
 
     def files(self) -> dict[str, str]:
         """The texts that it finds in its folder."""
@@ -74,10 +86,32 @@ class NodeJob:
 def node_job(command: Command, points: Sequence[Point], machine: Machine, folder: ResultsFolder, cpu: str) -> NodeJob:
     """The job for these points on nodes like this machine. Raises UsageError for what was named and needs Python there,
     BuildError for programs that cannot be built here."""
-    works = _works(command, _prepared(points, machine))
-    if not command.again:
-        works = [_missing(work, folder) for work in works]
-    return NodeJob(node_plan(works), cpu, *node_helpers())
+    return NodeJob(_plan(command, _prepared(points, machine), folder), cpu, *node_helpers())
+
+
+def settle(folder: ResultsFolder, job: JobFolder, command: Command) -> None:
+    """A job that was ended from outside has its result if what it has made is enough: then nothing is submitted again.
+    Raises StoreError, UsageError."""
+    found = job.read("planned.json")
+    if not is_over(job) or found is None or job.has("result.json"):
+        return
+    machine = discover_copied(read_file(job.results, JOBS, job.id, "facts.tar", most=_MOST_B))
+    part = part_of_job(command, job)
+    if not _plan(part, _prepared(points_of(part, machine), machine), folder).experiments:
+        job.write("result.json", found)
+
+
+def _plan(command: Command, prepared: Sequence[Ready | Refused], folder: ResultsFolder) -> NodePlan:
+    """What is missing, of all with `--again`."""
+    works = _works(command, prepared)
+    if command.again:
+        return node_plan(works)
+    keys = {ready.experiment.id for work in works for group in work.groups for ready in group}
+    heads = {key: sorted(found, key=lambda head: head.repeat) for key, found in read_heads(folder, keys).items()}
+    ok = {key: [head for head in found if head.outcome.is_ok] for key, found in heads.items()}
+    failed = {key for key, found in heads.items() if found and not found[-1].outcome.is_ok}
+    missing = [_missing(work, {key: len(found) for key, found in ok.items() if key not in failed}) for work in works]
+    return node_plan(missing, {key: [head.wall_s for head in found] for key, found in ok.items() if key not in failed})
 
 
 def is_of_other_machine(job: JobFolder) -> bool:
@@ -132,21 +166,14 @@ def _works(command: Command, prepared: Sequence[Ready | Refused]) -> list[Work]:
     return [Work(tuple((ready,) for ready in unique.values()), policy)]
 
 
-def _missing(work: Work, folder: ResultsFolder) -> Work:
-    """Without the groups that have the repeats that they need."""
-    least = work.policy.minimum if isinstance(work.policy, Pooled) else MINIMUM_REPEATS
-    least = min(least, work.policy.most_repeats)
-
-    def has_enough(group: Sequence[Ready]) -> bool:
-        keys = {ready.experiment.id for ready in group}
-        found = read_heads(folder, keys)
-        return all(
-            sum(head.outcome.is_ok for head in found[key]) >= least
-            and max(found[key], key=lambda head: head.repeat).outcome.is_ok
-            for key in keys
-        )
-
-    return replace(work, groups=tuple(group for group in work.groups if not has_enough(group)))
+def _missing(work: Work, counts: Mapping[str, int]) -> Work:
+    """Without the groups that have enough of these repeats. As on nodes with Python, more time does not reopen what an
+    earlier job gave its least repeats, but in a study, whose time is for all of it."""
+    if work.study:
+        return work
+    least = least_repeats(work.policy)
+    open_groups = (group for group in work.groups if any(counts.get(one.experiment.id, 0) < least for one in group))
+    return replace(work, groups=tuple(open_groups))
 
 
 def record_job(folder: ResultsFolder, job: JobFolder, command: Command) -> bool:
@@ -169,12 +196,13 @@ def record_job(folder: ResultsFolder, job: JobFolder, command: Command) -> bool:
         return False
     repeats = [one for one in made if one.experiment in found]
     works = {ready.experiment.id: work for work in _works(part, prepared) for group in work.groups for ready in group}
+    variables = dict(line.split("=", 1) for line in _text(job, "variables").splitlines() if "=" in line)
     for work in {id(work): work for work in works.values()}.values():
         own = [(found[one.experiment], one) for one in repeats if works[found[one.experiment].experiment.id] is work]
         noted: dict[str, Any] = {"budget_s": work.policy.budget_s, "maximum": work.policy.most_repeats, "limit_s": 60.0}
         noted |= {"study": work.study} if work.study else {}
         source = job.path / "repeats"
-        record_node_repeats(folder, own, machine, source, job.id, noted, keep=command.keep)
+        record_node_repeats(folder, own, machine, source, job.id, noted, variables, keep=command.keep)
     experiments = {item.experiment.id: item for item in prepared}.values()
     measured = {ready.experiment.id for ready in found.values()}
     document: dict[str, Any] = {

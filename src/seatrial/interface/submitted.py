@@ -40,6 +40,7 @@ from seatrial.interface.node_jobs import (
     node_job,
     record_job,
     refuse_what_needs_python,
+    settle,
 )
 from seatrial.interface.run import RunResult
 from seatrial.interface.settings import Settings
@@ -188,6 +189,8 @@ def _record(folder: ResultsFolder, command: Command, jobs: Sequence[JobFolder], 
         if is_new and not record_job(folder, job, command):
             reason = "the node is another machine than its plan was made for"
             job.write("over.json", {"state": OTHER_MACHINE, "reason": reason, "time_s": time.time()})
+        if not is_of_other_machine(job):
+            settle(folder, job, command)
 
 
 def _own(job: JobFolder, points: Sequence[Point]) -> list[Point]:
