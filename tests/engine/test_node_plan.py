@@ -28,7 +28,8 @@ def programs() -> tuple[Path, Path]:
 def make(programs: tuple[Path, Path], folder: Path, *lines: str) -> subprocess.CompletedProcess[str]:
     (folder / "plan").write_text("\n".join(lines) + "\n")
     (folder / "repeats").mkdir(exist_ok=True)
-    command = [str(programs[1]), "--plan", str(folder / "plan"), "--into", str(folder / "repeats")]
+    command = [str(programs[1]), "--plan", str(folder / "plan"), "--programs", str(folder / "programs")]
+    command += ["--into", str(folder / "repeats")]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -45,7 +46,7 @@ def shell(text: str) -> tuple[str, ...]:
 def test_a_plan_is_made_as_often_as_it_says(programs: tuple[Path, Path], tmp_path: Path) -> None:
     plan = [
         *("pool 0", "group 2 5", "experiment 9000", *shell('echo "$1 $A ${HOME-none} $0"')),
-        *("argument %[folder]/x", "argument a%25[folder]%0Ab", "set A %26%5Bfolder%5D", "unset HOME"),
+        *("argument %[folder]/x%[programs]", "argument a%25[folder]%0Ab", "set A %26%5Bfolder%5D", "unset HOME"),
         *("pool 60000", "group 1 3", "experiment 9000", *shell("exit 0"), "experiment 9000", *shell("kill -9 $$")),
     ]
     done = make(programs, tmp_path, *plan)
@@ -57,7 +58,7 @@ def test_a_plan_is_made_as_often_as_it_says(programs: tuple[Path, Path], tmp_pat
     assert killed.status == -9 and not killed.timed_out
     assert {one.round for one in repeats} == {1, 2, 3}
     first = tmp_path / "repeats" / "0-0"
-    assert (first / "stdout").read_text() == f"a%[folder]\nb &[folder] none {first}/x\n"
+    assert (first / "stdout").read_text() == f"a%[folder]\nb &[folder] none {first}/x{tmp_path}/programs\n"
     assert all(0.0 < one.wall_s < 9.0 and one.used["max_resident_B"] > 0 for one in repeats)
 
 

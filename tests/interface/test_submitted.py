@@ -14,6 +14,7 @@ import pytest
 
 from seatrial.batch.systems import SYSTEMS
 from seatrial.engine.planned import planned_experiments
+from seatrial.environments.private_copy import copies
 from seatrial.interface import job_following, submitted
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import Where
@@ -216,6 +217,19 @@ def test_the_next_job_without_python_makes_what_a_cancelled_one_did_not(send: An
     again, queue = send(run_here, has_python=False, budget_s=0.01)
     assert len((queue.folders[0] / "repeats" / "repeats").read_text().splitlines()) == 4
     assert not again.unfinished and again.result.experiments[0].figures[0].n_repeats == 6
+
+
+@pytest.mark.real
+def test_a_job_without_python_needs_nothing_of_its_submitter(send: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its programs are copies, and another process records it."""
+    _, queue = send(wait_in_the_queue, has_python=False, budget_s=1.0, detach=True)
+    for path in copies():
+        Path(path).unlink(missing_ok=True)
+    run_here(queue.folders[0])
+    monkeypatch.setattr("seatrial.environments.private_copy._folders", {})  # as another process has other copies
+    done, queue = send(refuse, has_python=False, budget_s=1.0)
+    assert not queue.folders and not done.unfinished and done.result.experiments[0].outcome.is_ok
+    assert not list(done.jobs[0].path.glob("programs/*"))
 
 
 class EndedError(Exception):

@@ -15,6 +15,7 @@ from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.policy import Alone, Policy, Pooled
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, time_limit_s, variables_of
+from seatrial.environments.private_copy import copies
 from seatrial.errors import BuildError
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.model.mpi_settings import CLUSTER_LINK
@@ -22,6 +23,8 @@ from seatrial.plan.points import Point
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 _FOLDER = Path("/seatrial/folder/of/a/repeat")
+_DIGITS = 16
+_PROGRAM = re.compile(rf"%\[programs\]/([0-9a-f]{{{_DIGITS}}}/[A-Za-z0-9_.+-]+)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LINE = re.compile(
     r"(\d{1,6}) (\d{1,6}) (\d{1,6}) ([\d.]{1,25}) ([\d.]{1,25}) (\d{1,6}) ([01])((?: [\d.]{1,25}){6})", re.ASCII
@@ -47,7 +50,8 @@ def needs_python(point: Point) -> str | None:
 
 
 def commands_of(ready: Ready) -> tuple[str, ...]:
-    """The lines of a plan that start an experiment, but for its limit. Raises BuildError, NoLauncherError."""
+    """The lines of a plan that start an experiment, but for its limit: the same in every process that plans it for the
+    same machine. Raises BuildError, NoLauncherError."""
     words = command_of(ready, _FOLDER)
     ours, lines = str(os.getpid()), []
     for before, word in zip(["", *words], words, strict=False):
@@ -62,7 +66,14 @@ def commands_of(ready: Ready) -> tuple[str, ...]:
 
 
 def _quoted(text: str) -> str:
-    return "%[folder]".join(quote(part, safe="/:=,+@") for part in text.split(str(_FOLDER)))
+    paths = {str(_FOLDER): "%[folder]", **{path: f"%[programs]/{name_in_job(path)}" for path in copies()}}
+    parts = re.split(f"({'|'.join(map(re.escape, paths))})", text)
+    return "".join(paths[part] if part in paths else quote(part, safe="/:=,+@") for part in parts)
+
+
+def name_in_job(path: str) -> str:
+    """Where a program of this process (environments/private_copy.py) is below the folder `programs` of a job."""
+    return f"{copies()[path][:_DIGITS]}/{Path(path).name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,12 @@ class NodePlan:
 
     text: str
     experiments: tuple[Ready, ...]
+
+    @property
+    def programs(self) -> dict[str, Path]:
+        """The files of this process that it needs, by their names below the folder `programs` of the job."""
+        used = set(_PROGRAM.findall(self.text))
+        return {name: Path(path) for path in copies() if (name := name_in_job(path)) in used}
 
 
 def node_plan(works: Sequence[Work], made: Mapping[str, Sequence[float]] = MappingProxyType({})) -> NodePlan:

@@ -1,6 +1,7 @@
 """Jobs on nodes without Python: planned before they are submitted, and recorded after they have ended.
 
 `plan`     what `native/launch/repeats.cpp` makes on the node
+`programs/` the programs that run there
 `patterns` the files that describe the node, for `native/launch/copy_facts.cpp`
 `facts.tar` what they hold there
 `variables` the variables there that affect performance
@@ -26,6 +27,7 @@ from seatrial.engine.node_plan import (
     commands_in,
     commands_of,
     least_repeats,
+    name_in_job,
     needs_python,
     node_plan,
     repeats_in,
@@ -41,7 +43,9 @@ from seatrial.engine.trial import BUDGET_EACH_S, keep_trial
 from seatrial.errors import StoreError, UsageError
 from seatrial.interface.job import VERSION, outcome_document, study_key
 from seatrial.interface.job_following import is_over
-from seatrial.interface.job_request import Command, part_of_job, points_of
+from seatrial.interface.job_request import Command, Portion, batch_request, part_of_job, points_of
+from seatrial.interface.system import Where
+from seatrial.interface.unshared import bringing, folder_on_node
 from seatrial.machine.copied import PATTERNS, copied_cpu_words, cpu_words, discover_copied
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
@@ -51,7 +55,7 @@ from seatrial.probes.variables import starts_of_performance_variables
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.files import read_file
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.jobs import IN_JOB, JOBS, JobFolder
+from seatrial.store.jobs import IN_JOB, JOBS, PROGRAMS, JobFolder
 from seatrial.store.record_heads import read_heads
 
 _log = logging.getLogger(__name__)
@@ -70,23 +74,60 @@ class NodeJob:
     facts: Path
     repeats: Path
 
-    def script(self, results: Path, job: str) -> str:
-        """`job.sh`."""
-        folder = results.absolute() / JOBS / job
-        command = [str(self.repeats), "--plan", str(folder / "plan"), "--into", str(folder / "repeats")]
+    def script(self, folder: Path, job: str, cwd: Path) -> str:
+        """`job.sh`, for a job that finds its files in `folder`."""
+        programs = folder / PROGRAMS
+        facts, repeats = (programs / name_in_job(str(path)) for path in (self.facts, self.repeats))
+        command = [str(repeats), "--plan", str(folder / "plan"), "--programs", str(programs)]
         make = 'mkdir -p -- "$folder/repeats" || exit 125\n'
-        first = make + facts_first(self.facts, self.cpu, starts_of_performance_variables())
-        return node_script(folder, job, IN_JOB, command, Path.cwd(), {}, first)
+        first = make + facts_first(facts, self.cpu, starts_of_performance_variables())
+        return node_script(folder, job, IN_JOB, [*command, "--into", str(folder / "repeats")], cwd, {}, first)
 
-    def files(self) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
         """The texts that it finds in its folder."""
         return {"plan": self.plan.text, "patterns": "\n".join(PATTERNS) + "\n"}
+
+    def programs(self) -> dict[str, bytes]:
+        """The programs that it finds there, by their names below `programs`. They are copies: the submitter may have
+        ended when the job starts."""
+        own = {name_in_job(str(path)): path for path in (self.facts, self.repeats)}
+        return {name: path.read_bytes() for name, path in (own | self.plan.programs).items()}
 
 
 def node_job(command: Command, points: Sequence[Point], machine: Machine, folder: ResultsFolder, cpu: str) -> NodeJob:
     """The job for these points on nodes like this machine. Raises UsageError for what was named and needs Python there,
     BuildError for programs that cannot be built here."""
     return NodeJob(_plan(command, _prepared(points, machine), folder), cpu, *node_helpers())
+
+
+def job_without_python(
+    folder: ResultsFolder, request: Mapping[str, Any], planned: NodeJob, where: Where, portion: Portion
+) -> tuple[JobFolder, str]:
+    """The folder of a job on nodes without Python, and its batch script. Raises StoreError, UsageError."""
+    if not where.place.partition.is_shared:
+        return _unshared_job(folder, request, planned, where, portion)
+    here = folder.path.absolute() / JOBS
+    job = JobFolder.create(folder, request, lambda job: planned.script(here / job, job, Path.cwd()))
+    for name, data in planned.programs().items():
+        job.write_program(name, data)
+    for name, text in planned.texts().items():
+        job.write_text(name, text)
+    return job, where.batch.script(batch_request(where, job, portion))
+
+
+def _unshared_job(
+    folder: ResultsFolder, request: Mapping[str, Any], planned: NodeJob, where: Where, portion: Portion
+) -> tuple[JobFolder, str]:
+    def script(job: str) -> str:
+        there = folder_on_node(where, job)
+        return planned.script(there, job, there)
+
+    job = JobFolder.create(folder, request, script)
+    for name, text in planned.texts().items():
+        job.write_text(name, text)
+    there = folder_on_node(where, job.id)
+    brought = bringing(there, {**planned.texts(), "job.sh": script(job.id)}, planned.programs())
+    return job, where.batch.script(batch_request(where, job, portion, there, brought))
 
 
 def settle(folder: ResultsFolder, job: JobFolder, command: Command) -> None:
@@ -221,6 +262,7 @@ def record_job(folder: ResultsFolder, job: JobFolder, command: Command) -> bool:
     job.write("planned.json", document)
     if job.exit_status() == 0:
         job.write("result.json", document)
+    job.remove_programs()
     return True
 
 

@@ -37,6 +37,7 @@ from seatrial.interface.node_jobs import (
     OTHER_MACHINE,
     cpu_of,
     is_of_other_machine,
+    job_without_python,
     node_job,
     record_job,
     refuse_what_needs_python,
@@ -47,6 +48,7 @@ from seatrial.interface.settings import Settings
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
 from seatrial.interface.system import Where
+from seatrial.interface.unshared import Fetching
 from seatrial.launch.queue import Queue, QueueError
 from seatrial.machine.live import discover_live
 from seatrial.model.durations import duration
@@ -119,7 +121,7 @@ def run_in_jobs(
         key = command.key(where)
         ResultsFolder.refuse_other(results)
         if cancel:
-            return _cancelled(ResultsFolder.existing(results), key, queue, tell)
+            return _cancelled(ResultsFolder.existing(results), key, where, queue, tell)
         folder = ResultsFolder.create(results)
         for is_last in (False, True):
             with _submitting(folder, tell):
@@ -147,7 +149,8 @@ def run_in_jobs(
                 none = "nothing is missing: without --detach the same command prints the results"
                 some = f"{count(len(left), 'job')} left; without --detach the same command waits and prints the results"
                 return Sent(tuple(jobs), note=some if left else none)
-            following = Following(jobs, queue, where.place.system.poll_s, tell)
+            fetching = None if where.place.partition.is_shared else Fetching(where, queue)
+            following = Following(jobs, queue, where.place.system.poll_s, tell, fetching)
             following.wait()
             with _submitting(folder, tell):
                 _record(folder, command, jobs, where)
@@ -289,12 +292,10 @@ def _submit(
     request = request_document(command, portion, where, key)
     if where.place.partition.has_python:
         job = JobFolder.create(folder, request, lambda job: script_for_node(where, folder.path, job))
+        script = where.batch.script(batch_request(where, job, portion))
     else:
         planned = node_job(command, portion.points, machine, folder, cpu_of(_recorded_at(folder, where)))
-        job = JobFolder.create(folder, request, lambda job: planned.script(folder.path, job))
-        for name, text in planned.files().items():
-            job.write_text(name, text)
-    script = where.batch.script(batch_request(where, job, portion))
+        job, script = job_without_python(folder, request, planned, where, portion)
     job.write_text("script", script)
     try:
         batch_id = queue.submit(script)
@@ -312,13 +313,14 @@ def _submit(
     return job
 
 
-def _cancelled(folder: ResultsFolder, key: str, queue: Queue, tell: Callable[[str], None]) -> Sent:
+def _cancelled(folder: ResultsFolder, key: str, where: Where, queue: Queue, tell: Callable[[str], None]) -> Sent:
     jobs = [job for job in JobFolder.all(folder) if (job.read("request.json") or {}).get("key") == key]
     left = [job for job in jobs if not is_over(job)]
     if not left:
         return Sent((), note="no job of this command is left to cancel")
-    cancel_jobs(left, queue, tell)
-    return Sent(tuple(left), note=f"{count(len(left), 'job')} cancelled; finished repeats are kept")
+    cancel_jobs(left, queue, tell, are_shared=where.place.partition.is_shared)
+    kept = "kept" if where.place.partition.is_shared else "on its node, and the same command fetches them"
+    return Sent(tuple(left), note=f"{count(len(left), 'job')} cancelled; finished repeats are {kept}")
 
 
 def _tell_of_open(jobs: Sequence[JobFolder], tell: Callable[[str], None]) -> None:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from cli.in_process import seatrial_here
 from published_schemas import check
 
+from seatrial.environments.cache import own_cache
 from seatrial.launch.cluster import tools
 from seatrial.launch.cluster.home import Home
 from seatrial.launch.cluster.state import State
@@ -315,24 +317,35 @@ _NO_PYTHON = """systems:
     batch: slurm
     poll: 1s
     partitions:
-      all: {python: none, extra: ["#SBATCH --nodelist=n3"]}
+      all: {python: none, shared: false, extra: ["#SBATCH --nodelist=n3"]}
 """
 
 
-def test_nodes_without_python_are_measured_by_native_programs(cluster: Up, tmp_path: Path) -> None:
-    """On n3, what starts Python ends with an error."""
+@contextmanager
+def strange_node(cluster: Up, *hidden: Path) -> Iterator[None]:
+    """On n3, what starts Python ends with an error, and these folders are empty."""
     interpreter = os.path.realpath(sys.executable)
     assert cluster.on("mount", "--bind", "/bin/false", interpreter, node="n3").returncode == 0
-    assert cluster.on(interpreter, "--version", node="n3").returncode == 1
+    for folder in hidden:
+        assert cluster.on("mount", "-t", "tmpfs", "tmpfs", str(folder), node="n3").returncode == 0
+    try:
+        assert cluster.on(interpreter, "--version", node="n3").returncode == 1
+        yield
+    finally:
+        for path in (interpreter, *map(str, hidden)):
+            assert cluster.on("umount", path, node="n3").returncode == 0
+
+
+def test_nodes_without_python_and_shared_files_are_measured_by_native_programs(cluster: Up, tmp_path: Path) -> None:
     (tmp_path / "site.yaml").write_text(_NO_PYTHON)
     results = tmp_path / "results"
     measure = (sys.executable, "-m", "seatrial", *_MEASURE, "1s")
     command = (*measure, "--site", str(tmp_path / "site.yaml"), "--system", "here", "--results", str(results))
-    try:
+    with strange_node(cluster, tmp_path, own_cache().path):
         done = cluster.on(*command, "--format", "json")
-    finally:
-        assert cluster.on("umount", interpreter, node="n3").returncode == 0
+        left = cluster.on("sh", "-c", "ls -d /tmp/seatrial-2*", node="n3")
     assert done.returncode == 0, done.stderr
+    assert left.returncode != 0, "the job's folder on the node is removed"
     found = json.loads(done.stdout)
     check(found, "results-1")
     (experiment,) = found["experiments"]

@@ -1,8 +1,9 @@
 // repeats: makes the repeats of a plan on a node that has no Python, one program at a time.
 //
-//   repeats --plan FILE --into FOLDER
+//   repeats --plan FILE --programs FOLDER --into FOLDER
 // The plan has a word and its values on each line. Values are percent-encoded; `%[folder]` stands
-// for the folder of a repeat, `%[parent]` for the process id of this program.
+// for the folder of a repeat, `%[programs]` for FOLDER, `%[parent]` for the process id of this
+// program.
 //   pool MILLISECONDS                   a time budget, for the groups that follow
 //   group LEAST MOST                    experiments that are repeated side by side, as often
 //   experiment LIMIT_MILLISECONDS       one of them; its number is its position in the plan
@@ -81,8 +82,9 @@ struct Plan {
 
 // A value of the plan, with its places filled.
 [[nodiscard]] std::string decoded(const std::string& text, const std::string& folder,
-                                  pid_t parent) {
-  constexpr std::string_view folder_place = "%[folder]", parent_place = "%[parent]";
+                                  const std::string& programs, pid_t parent) {
+  constexpr std::string_view folder_place = "%[folder]", programs_place = "%[programs]",
+                             parent_place = "%[parent]";
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view rest = std::string_view(text).substr(at);
@@ -91,6 +93,9 @@ struct Plan {
     } else if (rest.starts_with(folder_place)) {
       result += folder;
       at += folder_place.size();
+    } else if (rest.starts_with(programs_place)) {
+      result += programs;
+      at += programs_place.size();
     } else if (rest.starts_with(parent_place)) {
       result += std::to_string(parent);
       at += parent_place.size();
@@ -124,7 +129,7 @@ struct Plan {
       return value;
     };
     const auto checked = [](const std::string& text) {
-      static_cast<void>(decoded(text, "", 0));
+      static_cast<void>(decoded(text, "", "", 0));
       return text;
     };
     const auto last = [&]() -> Experiment& {
@@ -178,7 +183,8 @@ private:
 
 class Runner {
 public:
-  explicit Runner(std::string into) : into_(std::move(into)) {
+  Runner(std::string into, std::string programs)
+      : into_(std::move(into)), programs_(std::move(programs)) {
     sigemptyset(&watched_);
     sigaddset(&watched_, SIGCHLD);
     for (const int signal : ends)
@@ -277,11 +283,11 @@ private:
     for (const auto& name : experiment.unset)
       ::unsetenv(name.c_str());
     for (const auto& [name, value] : experiment.set)
-      ::setenv(name.c_str(), decoded(value, folder, parent).c_str(), 1);
+      ::setenv(name.c_str(), decoded(value, folder, programs_, parent).c_str(), 1);
     std::vector<std::string> words;
     words.reserve(experiment.arguments.size());
     for (const auto& argument : experiment.arguments)
-      words.push_back(decoded(argument, folder, parent));
+      words.push_back(decoded(argument, folder, programs_, parent));
     std::vector<char*> argv;
     argv.reserve(words.size() + 1);
     for (auto& word : words)
@@ -295,6 +301,7 @@ private:
   }
 
   std::string into_;
+  std::string programs_;
   sigset_t watched_{};
   sigset_t before_{};
   int log_ = -1;
@@ -367,9 +374,10 @@ void make_all(Plan& plan, Runner& runner, int last_round) {
   Arguments arguments(argc, argv);
   auto plan = read_plan(std::string(arguments.required("--plan")));
   const std::string into(arguments.required("--into"));
+  const std::string programs(arguments.required("--programs"));
   arguments.finish();
   const int last_round = resume(plan, into);
-  Runner runner(into);
+  Runner runner(into, programs);
   make_all(plan, runner, last_round);
   return 0;
 }
