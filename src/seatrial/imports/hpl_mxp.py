@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from seatrial.benchmarks.apps.hpl_output import operations
 from seatrial.imports.application_log import Found, Log, Printed
 from seatrial.imports.reader import Reader
-from seatrial.imports.samples import in_SI, rate_sample, time_sample
+from seatrial.imports.samples import in_SI, rate_sample
 from seatrial.imports.text import Line, number
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -145,7 +145,7 @@ def _experiment(solutions: list[_Solution]) -> ImportedExperiment:
         samples += [
             rate_sample("rate", in_SI(one.rate.value, 1e9), i=i, resolution=one.rate.resolution),
             rate_sample("lu_rate", in_SI(one.lu_rate.value, 1e9), i=i, resolution=one.lu_rate.resolution),
-            time_sample("time", one.time.value, i=i, resolution=one.time.resolution),
+            one.time.sample("time", i=i),
         ]
     failed = next((one.failed for one in solutions if one.failed), "")
     notes = {"residuals": [number(one.residual) for one in solutions]}
