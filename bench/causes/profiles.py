@@ -118,6 +118,7 @@ WAITING = (
         for name, step in (
             ("a token goes round", "token-ring"),
             ("a receive is polled with MPI_Test", "test-loop"),
+            ("receives are polled in steps of 10 microseconds", "fine-test-loop"),
             ("messages are polled with MPI_Iprobe", "iprobe-loop"),
             ("MPI_Probe waits for a late sender", "probe"),
             ("MPI_Waitany waits for a late sender", "waitany"),

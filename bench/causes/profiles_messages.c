@@ -129,6 +129,22 @@ static void test_loop(long step) {
   (void)step;
   in_turn(wait_by_test);
 }
+
+/* Steps of some microseconds, in which the ranks have more work in turns. */
+static void fine_test_loop(long step) {
+  (void)step;
+  const int other = other_of_pair();
+  for (int i = 0; i < 1000; i++) {
+    MPI_Request requests[2];
+    MPI_Irecv(buffer, 8, MPI_CHAR, other, 0, MPI_COMM_WORLD, &requests[0]);
+    compute((i + rank) % 2 ? 12e-6 : 4e-6);
+    MPI_Isend(buffer + 64, 8, MPI_CHAR, other, 0, MPI_COMM_WORLD, &requests[1]);
+    for (int k = 0; k < 2; k++)
+      for (int is_done = 0; !is_done;)
+        MPI_Test(&requests[k], &is_done, MPI_STATUS_IGNORE);
+  }
+}
+
 static void iprobe_loop(long step) {
   (void)step;
   in_turn(wait_by_iprobe);
@@ -368,6 +384,7 @@ static const struct cause causes[] = {
     {"slow-master", slow_master, NULL},
     {"slow-workers", slow_workers, NULL},
     {"test-loop", test_loop, NULL},
+    {"fine-test-loop", fine_test_loop, NULL},
     {"iprobe-loop", iprobe_loop, NULL},
     {"probe", probe, NULL},
     {"waitany", waitany, NULL},

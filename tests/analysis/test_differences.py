@@ -470,7 +470,7 @@ def run(folder: Path, *arguments: str, before: Sequence[str] = (), **variables: 
 @pytest.mark.real
 @pytest.mark.lab
 def test_real_runs_differ_in_time_alone_or_not_at_all(tmp_path: Path) -> None:
-    first, second = (run(tmp_path / name, "command", "--budget", "2s") for name in "ab")
+    first, second = (run(tmp_path / name, "command", "--budget", "1s") for name in "ab")
     changing = {"time of measurement", "load", "steal", "CPU time of other processes"}
     assert {difference.what for difference in differences(first, second, None)} <= changing
 

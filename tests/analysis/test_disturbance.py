@@ -157,6 +157,19 @@ def test_a_limit_on_io_is_named_where_it_was_reached():
     assert causes(half) == []
 
 
+def test_a_limit_is_named_where_the_program_computes_between_its_writes():
+    """It computes for 7 s and waits for 3 s, in turn: the kernel's 2.65 s are no share of a waiting that is longer."""
+    waited = {**looks(3.0, "write"), "cpu_s": 7.0, "covered_s": 10.0}
+    limits = {"io_limits": io_limit(30e6), "pressure": {"io_some_s": 2.65}}
+    assert causes(repeat(wall_s=10.0, cpu_s=7.0, looks=waited, **limits)) == [("io-limit", 0.3)]
+
+
+def test_a_limit_is_not_named_where_the_kernel_writes_while_the_program_computes():
+    waited = {**looks(0.0, "write"), "cpu_s": 10.0, "covered_s": 10.0}
+    limits = {"io_limits": io_limit(50e6), "pressure": {"io_some_s": 0.1}}
+    assert causes(repeat(wall_s=10.0, cpu_s=10.0, looks=waited, **limits)) == []
+
+
 def test_waiting_for_io_on_one_cpu_beside_others_that_compute_is_not_diluted():
     """0.9 s of waiting beside 9 s of computing: the kernel counts 0.9 * 0.9 / 9.9 s."""
     busy = {str(cpu): 1.0 for cpu in range(9)}

@@ -37,7 +37,7 @@ axes:
   environment.flags: ["", -fno-unroll-loops]
   label: [a]
 compare: environment.flags
-repeat: {budget: 10s, max: 6}
+repeat: {budget: 1s, max: 6}
 """
 
 SHORT = ["cpu.peak", "memory.gups"]

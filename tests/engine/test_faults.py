@@ -207,6 +207,19 @@ def test_untampered_programs_pass(live_machine: Machine, tmp_path: Path) -> None
         assert record.outcome.is_ok, record.outcome
 
 
+def test_two_values_that_meet_by_chance_are_no_fault(
+    live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of lanes with different addends, which no compiler can compute once."""
+    met = "final_[member].x[0][0] = final_[member].x[0][1];"
+    program = tampered(
+        PEAK, tmp_path, {"peak.cpp": ("final_[member] = state;", f"final_[member] = state; {met}")}, monkeypatch
+    )
+    folder = ResultsFolder.create(tmp_path / "results")
+    record = run_one(make_ready(program, live_machine, folder, cores="one"), live_machine, folder)
+    assert record.outcome.is_ok and record.checks["distinct_state"] == 1.0, record.outcome
+
+
 def test_threads_on_other_cpus(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if len(live_machine.allowed_cpus) < 2:
         pytest.skip("needs two CPUs")

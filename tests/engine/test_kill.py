@@ -24,7 +24,7 @@ from seatrial.store.folder import ResultsFolder
 pytestmark = [pytest.mark.real, pytest.mark.lab]
 
 KILLS = int(os.environ.get("SEATRIAL_KILLS", "8"))
-_RUN = ["run", "cpu.peak", "--set", "cores=one", "--budget", "2s", "--results"]
+_RUN = ["run", "cpu.peak", "--set", "cores=one", "--budget", "1s", "--results"]
 
 
 def command(results: Path) -> list[str]:

@@ -23,16 +23,16 @@ benchmarks:
 axes:
   argv: [[LAUNCHER, -n, "2", PROGRAM, collectives], [LAUNCHER, -n, "2", PROGRAM, point_to_point]]
 compare: argv
-repeat: {precision: 1%, budget: 30s, max: 6}
+repeat: {precision: 1%, budget: BUDGET, max: 6}
 PROBES
 """
 
 
-def run(folder: Path, probes: str) -> dict[str, Any]:
+def run(folder: Path, probes: str, budget: str) -> dict[str, Any]:
     mpi = library("openmpi")
     study = STUDY.replace("LAUNCHER", str(mpi.launcher)).replace("PROGRAM", str(traffic_program(mpi)))
     path = folder / "study.yaml"
-    path.write_text(study.replace("PROBES", probes))
+    path.write_text(study.replace("PROBES", probes).replace("BUDGET", budget))
     command = [sys.executable, "-m", "seatrial", "run", str(path), "--results", str(folder / "r"), "--format", "json"]
     lab = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **ROOT_MAY}
@@ -50,7 +50,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_study_locates_a_difference(tmp_path: Path) -> None:
-    answer = run(tmp_path, "probes: [mpi, io]")
+    answer = run(tmp_path, "probes: [mpi, io]", "30s")
     (where,) = answer["study"]["where"]
     assert where["n_repeats"][0] >= 2 and where["incomplete"] == 0
     parts = {(part["what"], part["size_B"]): part for part in where["parts"]}
@@ -68,8 +68,8 @@ def test_a_study_locates_a_difference(tmp_path: Path) -> None:
 
 
 def test_profiling_makes_another_experiment(tmp_path: Path) -> None:
-    with_mpi = {one["id"] for one in run(tmp_path, "probes: [mpi]")["experiments"]}
-    with_io = {one["id"] for one in run(tmp_path, "probes: [io]")["experiments"]}
-    without = {one["id"] for one in run(tmp_path, "")["experiments"]}
+    with_mpi = {one["id"] for one in run(tmp_path, "probes: [mpi]", "1s")["experiments"]}
+    with_io = {one["id"] for one in run(tmp_path, "probes: [io]", "1s")["experiments"]}
+    without = {one["id"] for one in run(tmp_path, "", "1s")["experiments"]}
     assert not with_mpi & with_io
     assert not without & (with_mpi | with_io)  # probes count over a repeat, which then is one run of the command

@@ -132,7 +132,7 @@ def test_an_inconsistent_extension_is_refused(data: bytes, why: str) -> None:
 
 def test_an_extension_at_another_place_is_refused() -> None:
     data = bytearray(table(0, 1, extension()).data())
-    at = HEADER.size - 40 - 264  # before the fields of places, and those after them
+    at = HEADER.size - 40 - 272  # before the fields of places, and those after them
     data[at : at + 8] = (1 << 40).to_bytes(8, "little")
     with pytest.raises(ParseError, match="inside other parts"):
         parse_table(bytes(data), len(NAMES))

@@ -115,7 +115,7 @@ class Log:
         ]
 
     def banner(self, pattern: re.Pattern[str], looks_like: str) -> Found:
-        """The line that tells the program. Raises ParseError if there is none, or a second one: two runs."""
+        """The line that names the program. Raises ParseError if there is none, or a second one: two runs."""
         found = self.found(pattern)
         if not found:
             raise self.error(f"no line such as {looks_like!r}: from another program, or its beginning is missing")

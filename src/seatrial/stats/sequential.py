@@ -142,15 +142,19 @@ def replay_curve(
         if look > blocks or len(found) == len(points):
             break
         tests = _tests([pairs[:look] for pairs in points], steps)
-        now = _read(tests, margin, higher_is_better, family, LOOK_ALPHA, look)
-        for place, result in enumerate(now):
-            if result.verdict is not Verdict.AMBIGUOUS:
-                found.setdefault(place, result)
+        for place, interval in enumerate(simultaneous(tests, LOOK_ALPHA, family)):
+            low, high = interval or (None, None)
+            if place not in found and verdict(low, high, margin, higher_is_better) is not Verdict.AMBIGUOUS:
+                found[place] = _result(tests[place], interval, margin, higher_is_better, LOOK_ALPHA, look)
     if len(found) < len(points):
-        tests = _tests(points, steps)
-        last = _read(tests, margin, higher_is_better, family, end_alpha(ends), None, is_finished=is_finished)
-        for place, result in enumerate(last):
-            found.setdefault(place, result)
+        tests, alpha = _tests(points, steps), end_alpha(ends)
+        # An unfinished comparison has no simultaneous interval: one that is computed whenever somebody looks would be
+        # wrong too often.
+        intervals = simultaneous(tests, alpha, family) if is_finished else [None] * len(tests)
+        for place, interval in enumerate(intervals):
+            if place not in found:
+                result = _result(tests[place], interval, margin, higher_is_better, alpha, None)
+                found[place] = result if is_finished else replace(result, p_outside=None)
     return [found[place] for place in range(len(points))]
 
 
@@ -177,33 +181,23 @@ def _tests(points: Sequence[Pairs], steps: Sequence[Steps]) -> list[BlockTest]:
     return [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, steps, strict=True)]
 
 
-def _read(
-    tests: Sequence[BlockTest],
+def _result(
+    test: BlockTest,
+    interval: tuple[float, float] | None,
     margin: float,
     higher_is_better: bool,
-    family: int,
     alpha: float,
     look: int | None,
-    *,
-    is_finished: bool = True,
-) -> list[Replay]:
-    """The results of these blocks at one look or end, of error `alpha`. An unfinished comparison has no simultaneous
-    interval: one that is computed whenever somebody looks would be wrong too often."""
-    intervals = simultaneous(tests, alpha, family) if is_finished else [None] * len(tests)
-    results = []
-    for test, ends in zip(tests, intervals, strict=True):
-        low, high = ends or (None, None)
-        result = Replay.of(test, margin, alpha)
-        results.append(
-            replace(
-                result,
-                family=RatioInterval(result.plain.ratio, low, high),
-                verdict=verdict(low, high, margin, higher_is_better),
-                p_outside=result.p_outside if is_finished else None,
-                stopped_at_look=look,
-            )
-        )
-    return results
+) -> Replay:
+    """The result of these blocks at one look or end, of error `alpha`, with its simultaneous interval."""
+    low, high = interval or (None, None)
+    result = Replay.of(test, margin, alpha)
+    return replace(
+        result,
+        family=RatioInterval(result.plain.ratio, low, high),
+        verdict=verdict(low, high, margin, higher_is_better),
+        stopped_at_look=look,
+    )
 
 
 def simultaneous(tests: Sequence[BlockTest], alpha: float, family: int) -> list[tuple[float, float] | None]:

@@ -11,9 +11,11 @@ which for a = b are the sums of a set with itself, each pair once.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
+from operator import add
 
 from seatrial.stats.pivots import LISTED as _LISTED
 from seatrial.stats.pivots import SAMPLE as _SAMPLE
@@ -95,19 +97,21 @@ def _pivot(a: Sequence[float], b: Sequence[float], left: Sequence[int], sizes: S
 
 
 def _cut(a: Sequence[float], b: Sequence[float], bound: float, triangle: bool) -> tuple[list[int], list[int]]:
-    """For each row, the columns where its sums reach and exceed `bound`; both move only left from row to row.
+    """For each row, the columns where its sums reach and exceed `bound`.
 
-    It compares the same sums as the sorted list, so rounding cannot give different results.
+    The column where `bound - x` would be is right but for rounding. The sums beside it decide: they are those of the
+    sorted list, so rounding cannot give different results.
     """
     below, up_to = [], []
-    reach = exceed = len(b)
+    end = len(b)
     for i, x in enumerate(a):
-        while exceed > 0 and x + b[exceed - 1] > bound:
-            exceed -= 1
-        reach = min(reach, exceed)
-        while reach > 0 and x + b[reach - 1] >= bound:
-            reach -= 1
+        reach = bisect_left(b, bound - x)
+        if (reach > 0 and x + b[reach - 1] >= bound) or (reach < end and x + b[reach] < bound):
+            reach = bisect_left(b, bound, key=partial(add, x))
+        exceed = reach
+        if reach < end and x + b[reach] <= bound:
+            exceed = bisect_right(b, bound, reach, key=partial(add, x))
         first = i if triangle else 0
-        below.append(max(reach, first))
-        up_to.append(max(exceed, first))
+        below.append(reach if reach > first else first)
+        up_to.append(exceed if exceed > first else first)
     return below, up_to

@@ -211,7 +211,9 @@ def _limit(signals: Signals) -> Disturbance | None:
         return None
     main = max(needed, key=lambda one: needed[one])
     needed_s = sum(seconds for limit, seconds in needed.items() if limit.unit == main.unit)
-    if needed_s < LEAST_SHARE * signals.wall_s or needed_s < _LIMIT_REACHED * _waiting_for_io_s(signals):
+    waited_s = _waiting_for_io_s(signals)  # less than what is needed if the kernel writes while the program computes
+    explained_s = min(needed_s, waited_s)
+    if explained_s < LEAST_SHARE * signals.wall_s or needed_s < _LIMIT_REACHED * waited_s:
         return None
     seen = {
         "file": main.file,
@@ -221,22 +223,24 @@ def _limit(signals: Signals) -> Disturbance | None:
         "limit": main.limit,
         "rate": main.moved / signals.wall_s,
     }
-    return Disturbance(Cause.IO_LIMIT, min(1.0, needed_s / signals.wall_s), Sureness.MEASURED, seen)
+    return Disturbance(Cause.IO_LIMIT, explained_s / signals.wall_s, Sureness.MEASURED, seen)
 
 
 def _waiting_for_io_s(signals: Signals) -> float:
-    """How long the program waited for I/O, at most: as seen in its calls, or as the kernel counts it for the machine;
-    the whole time if neither is known.
+    """How long the program waited for I/O: as seen in its calls, or as the kernel counts it for the machine, whichever
+    is more; the whole time if neither is known.
 
     The kernel's figure is a mean over the CPUs by the time that each was not idle: w of waiting on one CPU beside b of
-    computing on others count as w * w / (w + b) (Documentation/accounting/psi.rst, kernel/sched/psi.c), solved for w.
+    computing on others count as w * w / (w + b) (Documentation/accounting/psi.rst, kernel/sched/psi.c). Where calls
+    were not looked at, that is solved for w, which is too much if the program waits and computes in turn.
     """
-    known = [sum(wait.seconds for wait in signals.waits)] if signals.waits_covered_s else []
     counted_s = (signals.pressure_s or {}).get("io_some_s")
-    if counted_s is not None and signals.busy_s is not None:
-        busy_s = sum(signals.busy_s.values())
-        known.append((counted_s + math.sqrt(counted_s**2 + 4 * counted_s * busy_s)) / 2)
-    return min(signals.wall_s, max(known, default=signals.wall_s))
+    if signals.waits_covered_s:
+        return min(signals.wall_s, max(sum(wait.seconds for wait in signals.waits), counted_s or 0.0))
+    if counted_s is None or signals.busy_s is None:
+        return signals.wall_s
+    busy_s = sum(signals.busy_s.values())
+    return min(signals.wall_s, (counted_s + math.sqrt(counted_s**2 + 4 * counted_s * busy_s)) / 2)
 
 
 def _waiting_for_files(signals: Signals) -> Iterator[Disturbance]:

@@ -170,7 +170,7 @@ BENCHMARK = Benchmark(
         ),
         Check(
             "distinct_state",
-            "share of lanes with a unique final value; equal lanes could be computed once",
+            "share of lanes that differ from all others in addend or final value; equal ones could be computed once",
             bound=between(0.99, 1.0),
         ),
         Check(

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 
 _MOSTLY = 0.5
+_SLOW = 0.5
+"""Data with gaps are packed slowly if even the best call takes so much of what contiguous data take at most, by
+constants four times too generous."""
 _WITHOUT_WAITING = frozenset(
     {Cause.SLOW_COLLECTIVE, Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP, Cause.COMMUNICATORS, Cause.MPI_IO}
 )
@@ -125,7 +128,7 @@ def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) 
         reference = reference_of(profile.hosts)
         allowed_s = reference.most_s(main.call, main.moved_B, profile.ranks)
         evidence, source = (*evidence, Evidence(Signal.ALLOWED, allowed_s)), reference.source
-        if gaps >= _MOSTLY and main.best_s > allowed_s:
+        if gaps >= _MOSTLY and main.best_s > _SLOW * allowed_s:
             cause = Cause.PACKING
     share = min(1.0, time_s / profile.wall_s)
     return Diagnosis(cause, share, Sureness.INFERRED, evidence, call=main.call, size_B=size, source=source)

@@ -40,6 +40,7 @@ _LEAST_STARTUP = 0.2
 _MOST = 0.5
 _CLEARLY = 2 / 3
 _ABOUT = 0.4
+"""Ranks that are blocked for this part of the time for which others wait, or longer, are blocked about as long."""
 _BLOCKED = (Cause.BLOCKED, Cause.BLOCKED_RANK)
 _MOST_WAIT_FOR_DELAY = 4
 """While one rank waits for a CPU, all others may wait for it, each for as long: with many ranks, delays overlap."""

@@ -173,10 +173,9 @@ static SEATRIAL_INLINE struct seatrial_slot* seatrial_leave_sized(unsigned call,
   return slot;
 }
 
-/* Of calls that ask if something is complete, the pause before one in eight is measured; longer
- * ones count as the longest, so that a program that was not running for a moment does not matter.
- */
-enum { SEATRIAL_PAUSES_EACH = 8, SEATRIAL_LONGEST_PAUSE = 4096 };
+/* Of calls that ask if something is complete, the pause before one in eight is measured; one that
+ * is longer than four calls counts as four, as it may be the work before a new wait begins. */
+enum { SEATRIAL_PAUSES_EACH = 8, SEATRIAL_LONGEST_PAUSE = 4 };
 
 /* At the start of such a call: the ticks if its pause is measured, else 0. */
 static SEATRIAL_INLINE uint64_t seatrial_asks(void) {
@@ -192,8 +191,8 @@ static SEATRIAL_INLINE void seatrial_leave_asking(unsigned call, uint64_t comm, 
   struct seatrial_slot* slot = seatrial_leave_sized(call, comm, size, bytes, site, begin, end);
   if (entered != 0) {
     const uint64_t pause = entered - here->asked_at;
-    slot->pause_ticks +=
-        SEATRIAL_PAUSES_EACH * (pause < SEATRIAL_LONGEST_PAUSE ? pause : SEATRIAL_LONGEST_PAUSE);
+    const uint64_t longest = SEATRIAL_LONGEST_PAUSE * (end - begin);
+    slot->pause_ticks += SEATRIAL_PAUSES_EACH * (pause < longest ? pause : longest);
   }
   if (here->asks % SEATRIAL_PAUSES_EACH == 0)
     here->asked_at = seatrial_ticks_in_order();

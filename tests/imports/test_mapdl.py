@@ -1,0 +1,64 @@
+"""Output of Ansys Mechanical APDL."""
+
+from __future__ import annotations
+
+import pytest
+from imports.engineering_logs import figures, refusal, stated
+from imports.log_damage import check_mutants, needs_logs
+from imports.log_damage import log as sample
+
+from seatrial.imports.readers import reader_of
+
+NO_LICENCE = "ansys/mapdl12.1-no-licence-run-completed.txt"
+OUTPUT = """
++--------------------- M A P D L   S T A T I S T I C S ------------------------+
+Release: 2021 R1            Build: 21.1       Update: UP20201109   Platform: LINUX x64
+Number of machines requested            :    1
+Number of processes requested           :    4
+Number of threads per process requested :    2
+Total number of cores requested         :    8 (Distributed Memory Parallel)
+Elapsed time spent obtaining a license            :        0.4 seconds
+Elapsed time spent computing solution             :       61.5 seconds
+Equation solver used                              :            Sparse (symmetric)
++------------------ E N D   M A P D L   S T A T I S T I C S -------------------+
+ *-----------------------------------------------------------------------------*
+ |                               RUN COMPLETED                                 |
+ |  Ansys MAPDL 2021 R1         Build 21.1         UP20201109    LINUX x64     |
+ |        CP Time      (sec) =        412.125       Time  =  12:03:25          |
+ |        Elapsed Time (sec) =         65.000       Date  =  03/01/2021        |
+ *-----------------------------------------------------------------------------*
+"""
+
+
+def test_the_run_and_its_solution() -> None:
+    assert figures("mapdl", OUTPUT) == {("time",): 65.0, ("solution_time",): 61.5}
+    file = reader_of("mapdl").read(OUTPUT.encode())
+    assert file.version == "2021 R1"
+    assert [sample.extra["resolution"] for sample in file.experiments[0].samples] == pytest.approx([1 / 65, 0.1 / 61.5])
+    solver = {"equation_solver": "Sparse (symmetric)"}
+    assert stated("mapdl", OUTPUT) == {"nodes": 1, "ranks": 4, "threads": 2, "cores": 8, **solver}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (OUTPUT.replace("RUN COMPLETED", ""), "not ended"),
+        (OUTPUT + OUTPUT, "two runs"),
+        (OUTPUT.replace("61.5", "0.0"), "nothing was solved"),
+        (OUTPUT.replace("61.5", "161.5"), "phases"),
+        (OUTPUT.replace("65.000", "0.000"), "above zero"),
+        (OUTPUT.replace("requested         :    8", "requested         :    0"), "cores"),
+        (OUTPUT.replace("Ansys MAPDL 2021 R1", "Ansys MAPDL 2022 R2"), "two releases"),
+        (" *** ERROR ***                           CP =     456.000   TIME= 09:00:00\n" + OUTPUT, "failed"),
+    ],
+)
+def test_runs_without_a_figure(text: str, why: str) -> None:
+    assert why in refusal("mapdl", text)
+
+
+@needs_logs
+def test_a_run_without_a_licence_completes_but_has_no_figure() -> None:
+    assert "failed" in refusal("mapdl", sample(NO_LICENCE))
+    without_message = sample(NO_LICENCE).partition(b"+-------")
+    refusal("mapdl", without_message[1] + without_message[2])
+    check_mutants("mapdl", (NO_LICENCE,))
