@@ -98,6 +98,7 @@ class Log:
     def __init__(self, tool: str, data: bytes) -> None:
         self.tool = tool
         self.lines = read_lines(data, tool)
+        self._texts = [(line, _plain(line)) for line in self.lines]
 
     def error(self, why: str) -> ParseError:
         """The error of the whole file."""
@@ -106,12 +107,12 @@ class Log:
     def found(self, pattern: re.Pattern[str], lines: Iterable[Line] | None = None) -> list[Found]:
         """The lines of this pattern, in order. A last line without a line break may be cut off: it is not among them,
         unless the pattern is that of a mark (without groups)."""
-        searched = self.lines if lines is None else lines
+        searched = self._texts if lines is None else ((line, _plain(line)) for line in lines)
+        fullmatch = pattern.fullmatch
         return [
             Found(self.tool, line, match)
-            for line in searched
-            if (match := pattern.fullmatch(_LAUNCHER.sub("", line.text, count=1).strip())) is not None
-            and (line.is_ended or not pattern.groups)
+            for line, text in searched
+            if (match := fullmatch(text)) is not None and (line.is_ended or not pattern.groups)
         ]
 
     def banner(self, pattern: re.Pattern[str], looks_like: str) -> Found:
@@ -152,6 +153,12 @@ class Log:
         """The error of a run that has not ended; `last_sign` is how far it came, or what is missing."""
         last = self.lines[-1]
         return last.error(self.tool, f"the run has not ended, or the file is cut off: {last_sign}")
+
+
+def _plain(line: Line) -> str:
+    """A line without white space at its ends, and without what a launcher put before it."""
+    text = line.text.strip()
+    return _LAUNCHER.sub("", text, count=1).strip() if text.startswith("[") else text
 
 
 def refuse_exploded(found: Found, token: str) -> None:

@@ -12,7 +12,7 @@ from seatrial.model.parameter import Value
 
 _TOOL = "NWChem"
 _BANNER = re.compile(r"nwchem branch += +(\S{1,40})")
-_TIMES = r" times +cpu: +(\S{1,20})s +wall: +(\S{1,20})s"
+_TIMES = r" times +cpu: +([0-9]{1,12}\.[0-9])s +wall: +([0-9]{1,12}\.[0-9])s"
 _TOTAL = re.compile("Total" + _TIMES)
 _TASK = re.compile("Task +" + _TIMES.lstrip())
 _FAILED = re.compile(

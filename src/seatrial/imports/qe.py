@@ -2,7 +2,7 @@
 
 `PWSCF : ... CPU ... WALL` is the whole run. From one hour on it is printed in whole minutes. CPU time is not elapsed
 time: threads add up. `JOB DONE.` alone is not an end: pw.x prints it after it ran out of its own time as well. The
-time is checked against the whole seconds at which the run began and ended.
+time is checked against the whole seconds at which the run began and ended, and against those of its stages.
 """
 
 from __future__ import annotations
@@ -26,9 +26,14 @@ _ENDED = re.compile(rf"This run was terminated on: +{_CLOCK} +{_DATE}")
 _TIME = r"((?:[0-9]{1,4}d)? *(?:[0-9]{1,2}h)? *(?:[0-9]{1,2}m)? *(?:[0-9]{1,5}(?:\.[0-9]{1,3})?s)?)"
 _TOTAL = re.compile(rf"PWSCF +: *{_TIME} +CPU(?: time,)? *{_TIME} +(?:WALL|wall time)", re.IGNORECASE)
 _JOB_DONE = re.compile(r"JOB DONE\.")
-_STOPPED = re.compile(r"(?:Maximum CPU time exceeded|Calculation stopped in .{1,80}|Signal Received, stopping .{0,40})")
+_STAGE = re.compile(r"(init_run|electrons|update_pot|forces|stress) +: +\S{1,20}s CPU +(\S{1,20})s WALL \(.{1,20}\)")
+_STOPPED = re.compile(
+    r"(?:Maximum CPU time exceeded|Calculation stopped in .{1,80}|Signal Received, stopping .{0,40}"
+    r"|Program stopped by user request.{0,80})"
+)
 _ERROR = re.compile(r"(?:task # +[0-9]+|from \S+ : error # +.{1,40}|Error in routine .{1,120})")
-_UNCONVERGED = re.compile(r"convergence NOT achieved.{0,80}")
+_FAILED_TO_CONVERGE = re.compile(r"convergence NOT achieved.{0,40}stopping.{0,40}")
+_UNCONVERGED = re.compile(r"(?:.{0,30}convergence NOT achieved.{0,80}|The maximum number of steps has been reached\.)")
 _PROCESSORS = re.compile(r"(Parallel|Serial) .{1,60}, running on +([0-9]{1,9}) processor(?:s| cores?)")
 _RANKS = re.compile(r"Number of MPI processes: +([0-9]{1,9})")
 _THREADS = re.compile(r"Threads/MPI process: +([0-9]{1,9})")
@@ -36,8 +41,8 @@ _NODES = re.compile(r"MPI processes distributed on +([0-9]{1,9}) nodes")
 _ATOMS = re.compile(r"number of atoms/cell += +([0-9]{1,12})")
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_SLACK_S = 3.0
-"""Both clocks count whole seconds, and pw.x prints its time before it ends."""
+_LEFT_OUT_S = 3.0
+"""pw.x prints its time before it ends, and the moments are whole seconds."""
 
 
 def read(data: bytes) -> ImportedFile:
@@ -47,14 +52,14 @@ def read(data: bytes) -> ImportedFile:
     banner = log.banner(_BANNER, "Program PWSCF v.7.2 starts on 1Jan2024 at 10:00:00")
     log.refuse(_STOPPED, "pw.x stopped before it was done: `JOB DONE.` below means only that it stopped in order")
     log.refuse(_ERROR, "pw.x failed: the run has no figure")
+    log.refuse(_FAILED_TO_CONVERGE, "pw.x stopped because the electrons did not converge: the run has no figure")
     if not log.found(_JOB_DONE):
         raise log.not_ended("there is no `JOB DONE.`")
     total = log.only(_TOTAL, "line `PWSCF : ... CPU ... WALL`")
     wall = _seconds(total, 2)
     ended = log.only(_ENDED, "line `This run was terminated on`")
-    span_s = (_moment(ended, date=4, clock=1) - _moment(banner, date=2, clock=5)).total_seconds()
-    if abs(wall.value - span_s) > _SLACK_S + 2 * wall.error + 0.01 * wall.value:
-        raise total.error(f"{wall.value:g} s, but the run took {span_s:g} s from its begin to its end")
+    _check_span(total, wall, (_moment(ended, date=4, clock=1) - _moment(banner, date=2, clock=5)).total_seconds())
+    _check_stages(log, total, wall)
     remarks = [f"line {one.line.number}: {one.text(0)}" for one in log.found(_UNCONVERGED)[:1]]
     experiment = ImportedExperiment(
         "imported.qe",
@@ -63,6 +68,20 @@ def read(data: bytes) -> ImportedFile:
         remarks=tuple(remarks),
     )
     return ImportedFile(_TOOL, banner.text(1), (experiment,))
+
+
+def _check_span(total: Found, wall: Printed, span_s: float) -> None:
+    """Raise ParseError if the time is not that from the begin to the end, which are whole seconds."""
+    error_s = 1.5 + 2 * wall.error  # minutes are cut off, not rounded
+    if not wall.value - error_s <= span_s <= wall.value + error_s + _LEFT_OUT_S + 0.01 * wall.value:
+        raise total.error(f"{wall.value:g} s, but the run took {span_s:g} s from its begin to its end")
+
+
+def _check_stages(log: Log, total: Found, wall: Printed) -> None:
+    """Raise ParseError if the stages of a run, which do not overlap, took longer than the run."""
+    stages = [one.line.number_or_zero(_TOOL, one.match[2], f"the time of {one.match[1]}") for one in log.found(_STAGE)]
+    if 0.99 * sum(stages) - 0.005 * len(stages) > wall.value + 2 * wall.error:
+        raise total.error(f"{wall.value:g} s, but the stages of the run took {sum(stages):g} s")
 
 
 def _seconds(found: Found, group: int) -> Printed:

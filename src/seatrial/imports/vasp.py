@@ -1,13 +1,14 @@
 """VASP's OUTCAR: `Elapsed time` of the whole run, and the sum of `LOOP+`, the ionic steps.
 
-The version is printed on standard output too, which scripts append: only the line `executed on` is there once.
+Each `LOOP+` is checked against the `LOOP`s in it. The version is printed on standard output too, which scripts append:
+only the line `executed on` is there once.
 """
 
 from __future__ import annotations
 
 import re
 
-from seatrial.imports.application_log import Log
+from seatrial.imports.application_log import Log, Printed
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import time_sample
 from seatrial.model.imported import ImportedExperiment, ImportedFile
@@ -16,8 +17,11 @@ from seatrial.model.parameter import Value
 _TOOL = "VASP"
 _BANNER = re.compile(r"executed on +.{0,60}date +([0-9]{4}\.[0-9]{2}\.[0-9]{2}) +([0-9:]{8})")
 _VERSION = re.compile(r"vasp\.([0-9]\S{0,40}) .{0,200}")
-_ELAPSED = re.compile(r"Elapsed time \(sec\): +(\S{1,20})")
-_LOOP = re.compile(r"LOOP\+: +cpu time +(\S{1,20}): real time +(\S{1,20})")
+_ELAPSED = re.compile(r"Elapsed time \(sec\): +([0-9]{1,12}\.[0-9]{3})")
+_CPU = re.compile(r"Total CPU time used \(sec\): +(\S{1,20})")
+_LOOP_LIKE = re.compile(r"LOOP(\+?):.{0,120}")
+_STEP = re.compile(r"-+ Iteration +([0-9]{1,6})\( *[0-9*]{1,6}\) +-+")
+_LOOP = re.compile(r"LOOP(\+?): +cpu time +(\S{1,20}): real time +([0-9]{1,12}\.[0-9]{4})")
 _RUNNING = re.compile(r"running +([0-9]{1,9}) mpi-ranks, with +([0-9]{1,9}) threads/rank(?:, on +([0-9]{1,9}) nodes)?")
 _CORES = re.compile(r"running on +([0-9]{1,9}) total cores")
 _ATOMS = re.compile(r"number of dos +NEDOS = +[0-9]+ +number of ions +NIONS = +([0-9]{1,12})")
@@ -35,17 +39,50 @@ def read(data: bytes) -> ImportedFile:
         raise log.not_ended("there is no `Elapsed time`")
     line = log.only(_ELAPSED, "`Elapsed time`")
     elapsed = line.printed(1, "the elapsed time")
-    loops = [one.printed(2, "the elapsed time of LOOP+") for one in log.found(_LOOP)]
+    loops, remarks = _ionic_steps(log)
     loop_s = sum(loop.value for loop in loops)
     if loop_s > elapsed.value + elapsed.error + sum(loop.error for loop in loops):
         raise line.error(f"the ionic steps took {loop_s:g} s, longer than the whole run")
-    unconverged = log.found(_UNCONVERGED)
-    remarks = tuple(f"line {one.line.number}: the electronic steps did not converge" for one in unconverged[:1])
+    remarks += [f"line {one.line.number}: the electronic steps did not converge" for one in log.found(_UNCONVERGED)[:1]]
+    parameters = _parameters(log)
+    _check_cpu_time(log, elapsed, parameters.get("threads"))
     samples = [time_sample("time", elapsed.value, resolution=elapsed.resolution)]
     if loops:
         samples.append(time_sample("loop", loop_s, resolution=2 * sum(loop.error for loop in loops) / loop_s))
-    experiment = ImportedExperiment("imported.vasp", tuple(samples), _parameters(log), remarks=remarks)
+    experiment = ImportedExperiment("imported.vasp", tuple(samples), parameters, remarks=tuple(remarks))
     return ImportedFile(_TOOL, version.text(1), (experiment,))
+
+
+def _check_cpu_time(log: Log, elapsed: Printed, threads: Value | None) -> None:
+    """Raise ParseError if the threads of a process used more CPU time than there was."""
+    cpu = log.maybe(_CPU, "CPU time")
+    if cpu is None or not isinstance(threads, int):
+        return
+    if cpu.line.number_or_zero(_TOOL, cpu.match[1], "the CPU time") > 1.02 * threads * (elapsed.value + 1):
+        raise cpu.error(f"more CPU time than {elapsed.value:g} s of {threads} threads")
+
+
+def _ionic_steps(log: Log) -> tuple[list[Printed], list[str]]:
+    """The elapsed time of each ionic step, and what to tell the user: none are given if not all are in the file.
+
+    Raises ParseError if the electronic steps took longer than the ionic step that has them.
+    """
+    whole: list[Printed] = []
+    inside: list[Printed] = []
+    damaged = len(log.found(_LOOP_LIKE)) - len(log.found(_LOOP))
+    for one in log.found(_LOOP):
+        time = one.printed(3, "the elapsed time")
+        if not one.match[1]:
+            inside.append(time)
+            continue
+        if sum(part.value - part.error for part in inside) > time.value + time.error:
+            raise one.error("the electronic steps before it took longer")
+        whole.append(time)
+        inside = []
+    steps = max((one.whole(1, "the ionic step", least=0) for one in log.found(_STEP)), default=0)
+    if damaged or inside or steps != len(whole):
+        return [], [f"{len(whole)} times of {steps} ionic steps are in the file, so their sum is left out"]
+    return whole, []
 
 
 def _parameters(log: Log) -> dict[str, Value]:
