@@ -24,6 +24,7 @@
 #include "mpi/waiting.hpp"
 #include "spectral/fftw.hpp"
 #include "spectral/flow.hpp"
+#include "spectral/independent.hpp"
 #include "spectral/own_lines.hpp"
 #include "spectral/turbulence.hpp"
 #include "spectral/vortex.hpp"
@@ -78,7 +79,7 @@ double triad_Bps(std::span<std::byte> memory) {
     MPI_Barrier(MPI_COMM_WORLD);
     fastest = std::min(fastest, timed([&] {
                                   const Real factor = static_cast<Real>(0.5);
-#pragma GCC ivdep
+                                  SEATRIAL_INDEPENDENT
                                   for (std::size_t j = 0; j < n; ++j)
                                     a[j] = b[j] + factor * c[j];
                                 }).elapsed_s());

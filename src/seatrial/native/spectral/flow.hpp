@@ -17,6 +17,7 @@
 
 #include "mpi/mpi.hpp"
 #include "pages.hpp"
+#include "spectral/independent.hpp"
 #include "spectral/modes.hpp"
 #include "spectral/product.hpp"
 
@@ -213,7 +214,7 @@ private:
       const Real start[3] = {static_cast<Real>(first.x), static_cast<Real>(first.y),
                              static_cast<Real>(first.z)};
       const Real step_b = b == 0, step_c = c == 0;
-#pragma GCC ivdep
+      SEATRIAL_INDEPENDENT
       for (std::size_t x = 0; x < modes_.nx; ++x) {
         const Real kb = start[b] + step_b * static_cast<Real>(static_cast<int>(x));
         const Real kc = start[c] + step_c * static_cast<Real>(static_cast<int>(x));
@@ -249,7 +250,7 @@ private:
         kept[axis] = reinterpret_cast<Number*>(next_.data()) + axis * modes_.count() + line;
         term[axis] = planes + axis * product.plane_size() + row;
       }
-#pragma GCC ivdep
+      SEATRIAL_INDEPENDENT
       for (std::size_t x = 0; x < modes_.nx; ++x) {
         const int whole_kx = first.x + static_cast<int>(x);
         const auto kx = static_cast<Real>(whole_kx);

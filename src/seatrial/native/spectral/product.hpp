@@ -16,6 +16,7 @@
 #include "clock.hpp"
 #include "pages.hpp"
 #include "spectral/decomposition.hpp"
+#include "spectral/independent.hpp"
 #include "spectral/lines.hpp"
 #include "spectral/modes.hpp"
 
@@ -391,7 +392,7 @@ private:
     const Real* const a = w + apart;
     const Real* const b = a + apart;
     const Real* const c = b + apart;
-#pragma GCC ivdep
+    SEATRIAL_INDEPENDENT
     for (std::size_t i = 0; i < apart; ++i) {
       const Real x = v[i] * c[i] - w[i] * b[i];
       const Real y = w[i] * a[i] - u[i] * c[i];
