@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "spectral/complex.hpp"
+#include "vector.hpp"
 
 namespace seatrial::spectral {
 
@@ -30,7 +31,8 @@ struct LinesShape {
   int sign; // -1: forward; +1: inverse
 };
 
-// Numbers of one vector; `lead` is a multiple of it.
-inline constexpr std::size_t lead_multiple = 8;
+// Complex numbers of one vector; `lead` is a multiple of it.
+template <class Real>
+inline constexpr std::size_t lead_multiple = lanes<Real> / 2;
 
 } // namespace seatrial::spectral

@@ -43,11 +43,14 @@ public:
       : modes(box, ranks), ranks_(ranks),
         n_(box.n), over_z_{box.n, ranks.columns}, over_y_{box.n, ranks.rows},
         nz_(over_z_.count(ranks.column)), ny_(over_y_.count(ranks.row)),
-        lead_(round_up(modes.nx, lead_multiple)), kept_lead_(round_up(box.kept_x(), lead_multiple)),
+        lead_(round_up(modes.nx, lead_multiple<Real>)),
+        kept_lead_(round_up(box.kept_x(), lead_multiple<Real>)),
+        line_(ranks.columns > 1 ? modes.nx : lead_),
         along_z_(ranks.over_columns(), sent_along_z(), received_along_z(), inputs),
         along_y_(ranks.over_rows(), sent_along_y(), received_along_y(), inputs),
         planes_(inputs * n_ * std::max(lead_, kept_lead_) * sizeof(Number), true),
         block_(inputs * n_ * block_lines * sizeof(Number), true),
+        zeros_(kept_lead_ * sizeof(Number), false), unused_(kept_lead_ * sizeof(Number), false),
         waves_(along_z_.sent_elements() * sizeof(Number) + 64, true),
         layers_((along_z_.is_needed() ? along_z_.received_elements() : 0) * sizeof(Number) + 64,
                 true),
@@ -85,10 +88,12 @@ public:
   void apply(Fill fill, Use use) {
     for (std::size_t y = 0; y < modes.ny; ++y)
       for (std::size_t field = 0; field < inputs; ++field) {
-        clear_dropped(plane(0), lead_);
-        fill(y, field, plane(0));
-        transform(*columns_[0], plane(0));
-        scatter_z(y, field);
+        Number* const where = along_z_.is_needed() ? plane(0) : waves() + sent_line(0, field, y, 0);
+        clear_dropped(where, lead_);
+        fill(y, field, where);
+        transform(*columns_[0], where);
+        if (along_z_.is_needed())
+          scatter_z(y, field);
       }
     exchange([&] {
       if (along_z_.is_needed())
@@ -159,13 +164,13 @@ private:
   [[nodiscard]] std::vector<std::size_t> sent_along_z() const {
     std::vector<std::size_t> elements;
     for (std::size_t c = 0; c < ranks_.columns; ++c)
-      elements.push_back(modes.ny * over_z_.count(c) * modes.nx);
+      elements.push_back(modes.ny * over_z_.count(c) * line_);
     return elements;
   }
   [[nodiscard]] std::vector<std::size_t> received_along_z() const {
     std::vector<std::size_t> elements;
     for (std::size_t c = 0; c < ranks_.columns; ++c)
-      elements.push_back(modes.over_y.count(c) * nz_ * modes.nx);
+      elements.push_back(modes.over_y.count(c) * nz_ * line_);
     return elements;
   }
   [[nodiscard]] std::vector<std::size_t> sent_along_y() const {
@@ -216,19 +221,18 @@ private:
   // The place of a line of kx in the buffer of one exchange.
   [[nodiscard]] std::size_t sent_line(std::size_t rank, std::size_t field, std::size_t y,
                                       std::size_t z) const {
-    return along_z_.sent_at(rank) + ((field * modes.ny + y) * over_z_.count(rank) + z) * modes.nx;
+    return along_z_.sent_at(rank) + ((field * modes.ny + y) * over_z_.count(rank) + z) * line_;
   }
   [[nodiscard]] std::size_t received_line(std::size_t rank, std::size_t field, std::size_t y,
                                           std::size_t z) const {
-    return along_z_.received_at(rank) +
-           ((field * modes.over_y.count(rank) + y) * nz_ + z) * modes.nx;
+    return along_z_.received_at(rank) + ((field * modes.over_y.count(rank) + y) * nz_ + z) * line_;
   }
 
   void scatter_z(std::size_t y, std::size_t field) const {
     const Number* row = plane(0);
     for (std::size_t c = 0; c < ranks_.columns; ++c) {
       Number* to = waves() + sent_line(c, field, y, 0);
-      for (std::size_t z = 0; z < over_z_.count(c); ++z, row += lead_, to += modes.nx)
+      for (std::size_t z = 0; z < over_z_.count(c); ++z, row += lead_, to += line_)
         std::copy_n(row, modes.nx, to);
     }
   }
@@ -237,7 +241,7 @@ private:
     Number* row = plane(field);
     for (std::size_t c = 0; c < ranks_.columns; ++c) {
       const Number* from = waves() + sent_line(c, field, y, 0);
-      for (std::size_t z = 0; z < over_z_.count(c); ++z, row += lead_, from += modes.nx)
+      for (std::size_t z = 0; z < over_z_.count(c); ++z, row += lead_, from += line_)
         std::copy_n(from, modes.nx, row);
     }
   }
@@ -251,9 +255,17 @@ private:
               plane(field) + modes.box.place(index) * lead_);
   }
 
-  // A layer of constant z, transformed along y.
+  // A layer of constant z, transformed along y. Its lines are far apart: those to come are fetched
+  // meanwhile.
   void gather_layer(std::size_t z, std::size_t field) {
-    each_y(z, field, [&](const Number* line, Number* row) { std::copy_n(line, modes.nx, row); });
+    constexpr std::size_t ahead = 8, cache_line = 64;
+    const std::size_t apart = nz_ * line_;
+    each_y(z, field, [&](const Number* line, Number* row) {
+      const char* next = reinterpret_cast<const char*>(line + ahead * apart);
+      for (std::size_t at = 0; at < modes.nx * sizeof(Number); at += cache_line)
+        __builtin_prefetch(next + at);
+      std::copy_n(line, modes.nx, row);
+    });
     clear_dropped(plane(field), lead_);
     transform(*columns_[0], plane(field));
   }
@@ -320,65 +332,87 @@ private:
   void multiply(Number* first, std::size_t lead) {
     const std::size_t half = (ny_ + 1) / 2;
     for (std::size_t begin = 0; begin < half; begin += block_lines) {
-      const std::size_t count = std::min(block_lines, half - begin);
       for (std::size_t field = 0; field < inputs; ++field) {
-        pack(first + field * plane_size(), lead, begin, half, count, block(field));
+        pack(first + field * plane_size(), lead, begin, half, block(field));
         transform(*rows_[0], block(field));
       }
       cross();
       for (std::size_t field = 0; field < outputs; ++field) {
         transform(*rows_[1], block(field));
-        unpack(block(field), first + field * plane_size(), lead, begin, half, count);
+        unpack(block(field), first + field * plane_size(), lead, begin, half);
       }
     }
   }
 
-  void pack(const Number* plane, std::size_t lead, std::size_t begin, std::size_t half,
-            std::size_t count, Number* block) const {
+  // Lines of a block in whole cache lines, so that each is written once.
+  static constexpr std::size_t together = 4;
+
+  // The lines of a block and their partners; without one, a line of zeros.
+  struct Pairs {
+    Number* first[together];
+    Number* second[together];
+  };
+  [[nodiscard]] Pairs pairs(Number* plane, std::size_t lead, std::size_t begin,
+                            std::size_t half) const {
+    Pairs pairs{};
+    for (std::size_t j = 0; j < together; ++j) {
+      const std::size_t y = begin + j;
+      pairs.first[j] = y < half ? plane + y * lead : nullptr;
+      pairs.second[j] = y < half && y + half < ny_ ? plane + (y + half) * lead : nullptr;
+    }
+    return pairs;
+  }
+
+  void pack(Number* plane, std::size_t lead, std::size_t begin, std::size_t half,
+            Number* block) const {
     const std::size_t kept = modes.box.kept_x();
     std::fill_n(block + kept * block_lines, (n_ - modes.box.kept()) * block_lines, Number{});
-    for (std::size_t i = 0; i < block_lines; ++i) {
+    for (std::size_t i = 0; i < block_lines; i += together) {
+      auto from = pairs(plane, lead, begin + i, half);
+      for (std::size_t j = 0; j < together; ++j) {
+        from.first[j] = from.first[j] != nullptr ? from.first[j] : numbers(zeros_);
+        from.second[j] = from.second[j] != nullptr ? from.second[j] : numbers(zeros_);
+      }
       Number* up = block + i;
       Number* down = block + n_ * block_lines + i;
-      if (i >= count) {
-        for (std::size_t k = 0; k < kept; ++k, up += block_lines) {
-          *up = {};
-          if (k > 0)
-            *(down -= block_lines) = {};
-        }
-        continue;
-      }
-      const Number* a = plane + (begin + i) * lead;
-      const bool is_pair = begin + i + half < ny_;
-      const Number* b = is_pair ? a + half * lead : a;
-      const Real used = is_pair ? 1 : 0;
-      *up = {a[0].re, used * b[0].re}; // the mean of a real line is real
+      for (std::size_t j = 0; j < together; ++j)
+        up[j] = {from.first[j]->re, from.second[j]->re}; // the mean of a real line is real
       for (std::size_t k = 1; k < kept; ++k) {
-        const Number other{used * b[k].re, used * b[k].im};
-        *(up += block_lines) = {a[k].re - other.im, a[k].im + other.re};
-        *(down -= block_lines) = {a[k].re + other.im, other.re - a[k].im};
+        up += block_lines;
+        down -= block_lines;
+        for (std::size_t j = 0; j < together; ++j) {
+          const Number a = from.first[j][k], b = from.second[j][k];
+          up[j] = {a.re - b.im, a.im + b.re};
+          down[j] = {a.re + b.im, b.re - a.im};
+        }
       }
     }
   }
 
   // Without the factor 1/2.
   void unpack(const Number* block, Number* plane, std::size_t lead, std::size_t begin,
-              std::size_t half, std::size_t count) const {
+              std::size_t half) const {
     const std::size_t kept = modes.box.kept_x();
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < block_lines; i += together) {
+      auto to = pairs(plane, lead, begin + i, half);
+      for (std::size_t j = 0; j < together; ++j) {
+        to.first[j] = to.first[j] != nullptr ? to.first[j] : numbers(unused_);
+        to.second[j] = to.second[j] != nullptr ? to.second[j] : numbers(unused_);
+      }
       const Number* up = block + i;
       const Number* down = block + n_ * block_lines + i;
-      Number* a = plane + (begin + i) * lead;
-      a[0] = {2 * up->re, 0};
-      const bool is_pair = begin + i + half < ny_;
-      Number* b = is_pair ? a + half * lead : nullptr;
-      if (is_pair)
-        b[0] = {2 * up->im, 0};
+      for (std::size_t j = 0; j < together; ++j) {
+        to.first[j][0] = {2 * up[j].re, 0};
+        to.second[j][0] = {2 * up[j].im, 0};
+      }
       for (std::size_t k = 1; k < kept; ++k) {
-        const Number one = *(up += block_lines), other = *(down -= block_lines);
-        a[k] = {one.re + other.re, one.im - other.im};
-        if (is_pair)
-          b[k] = {one.im + other.im, other.re - one.re};
+        up += block_lines;
+        down -= block_lines;
+        for (std::size_t j = 0; j < together; ++j) {
+          const Number one = up[j], other = down[j];
+          to.first[j][k] = {one.re + other.re, one.im - other.im};
+          to.second[j][k] = {one.im + other.im, other.re - one.re};
+        }
       }
     }
   }
@@ -411,10 +445,13 @@ private:
   std::size_t ny_;
   std::size_t lead_;      // of planes with this rank's kx
   std::size_t kept_lead_; // of planes with all kept kx
+  std::size_t line_;      // of kx, in the exchange along z; padded if there is none
   Exchange<Real> along_z_;
   Exchange<Real> along_y_;
   Pages planes_;
   Pages block_;
+  Pages zeros_;                             // a line
+  Pages unused_;                            // a line that nobody reads
   Pages waves_;                             // [ky][z][kx] in blocks by rank
   Pages layers_;                            // after the exchange
   Pages pencils_;                           // [z][y][kx] in blocks by rank
