@@ -78,6 +78,7 @@ def test_the_mean_of_the_iterations() -> None:
         ("\nSUMMARY rate", "Process 1(n1): FAILED in create_remove_items\nSUMMARY rate", "found an error"),
         ("File removal", "File remo", "a damaged row"),
         ("   File removal   ", "   -   ", "no row file_remove"),
+        ("(of 2 iterations)\n   Oper", "(of 2 iterations)\n\n   Oper", "not followed by the header"),
         ("mdtest-4.0.0", "mdtest", "from another program"),
     ],
 )

@@ -28,6 +28,7 @@ _FINISHED = re.compile(rf"-- finished at {_MOMENT} --")
 _FINISHED_LIKE = re.compile(r"-- finished at .{1,60}")
 _TABLE_LIKE = re.compile(r"SUMMARY.{0,80}")
 _RATES = re.compile(r"SUMMARY(?: rate(?: \(in ops/sec\))?)?: \(of ([0-9]{1,6}) iterations\)")
+_COLUMNS = re.compile(r"Operation .{0,80}Max +Min +Mean +Std Dev")
 _TIMES = re.compile(r"SUMMARY time: \(of 1 iterations\)")
 _ROW_LIKE = re.compile(r"(?:Directory|File|Tree) .{1,200}", re.IGNORECASE)
 _ROW = re.compile(
@@ -54,6 +55,8 @@ def read(data: bytes) -> ImportedFile:
     finished = log.only(_FINISHED, "`-- finished at`")
     table = log.only(_RATES, "table `SUMMARY rate`")
     iterations = table.whole(1, "the iterations")
+    if not log.found(_COLUMNS, log.lines[table.line.number : table.line.number + 1]):
+        raise table.error("not followed by the header of its columns")
     tables = [one.line.number for one in log.found(_TABLE_LIKE)]
     end = min([*(number for number in tables if number > table.line.number), finished.line.number])
     if end < table.line.number:
@@ -123,8 +126,8 @@ def _mean(row: Found, iterations: int) -> Printed | None:
 
 def _check_times(log: Log, finished: Found) -> None:
     """Raise ParseError if the times of a second table (of one iteration) are longer than the run."""
-    table, started = log.maybe(_TIMES, "table of times"), log.maybe(_STARTED, "`-- started at`")
-    if table is None or started is None:
+    table, started = log.maybe(_TIMES, "table of times"), log.only(_STARTED, "`-- started at`")
+    if table is None:
         return
     span_s = (_moment(finished) - _moment(started)).total_seconds()
     below = [line for line in log.lines if table.line.number < line.number < finished.line.number]
@@ -135,9 +138,7 @@ def _check_times(log: Log, finished: Found) -> None:
 
 def _check_span(log: Log, finished: Found, rates: dict[str, Printed], items: int) -> None:
     """Raise ParseError if the operations take longer than from the begin to the end of the run, in whole seconds."""
-    started = log.maybe(_STARTED, "`-- started at`")
-    if started is None:
-        return
+    started = log.only(_STARTED, "`-- started at`")
     span_s = (_moment(finished) - _moment(started)).total_seconds()
     kinds = {name.partition("_")[0] for name in rates} - {"tree"}
     least_s = sum(items / rate.value for name, rate in rates.items() if not name.startswith("tree"))
