@@ -17,6 +17,7 @@ HPL = {  # rate in flop/s, time in s
 CUT = "hpl-nvidia/hpl-nvidia1.0-truncated.txt"
 H100 = "hpl-nvidia/hpl-nvidia25-h100-1gpu.txt"
 HPCG = "hpcg-nvidia/hpcg-nvidia25.4-h100-1gpu.txt"
+MXP = "hpl-mxp/hpl-mxp-nvidia-h100-4gpu.txt"
 SIX_RUNS = "hpcg/hpcg-5800x-linux.txt"
 CHANGED = "hpcg/hpcg-virtualclient.txt"
 
@@ -98,6 +99,14 @@ def test_a_last_line_without_its_line_break_is_whole_if_it_ends_as_reports_do() 
     for data in (short, official):
         assert figures("hpcg", data) == figures("hpcg", data + b"\n")
         refused("hpcg", data[:-1], "cut off")
+
+
+@needs_logs
+@pytest.mark.parametrize(("kind", "name"), [("hpl", H100), ("hpcg", HPCG), ("hpl-mxp", MXP)])
+def test_noise_is_survived(kind: str, name: str) -> None:
+    tagged = b"".join(b"[1,0]<stdout>:" + line for line in log(name).splitlines(keepends=True))
+    noisy = b"\xff\xfe\xe9 caf\n\x1b[31mwarning\x1b[0m\n" + tagged.replace(b"\n", b"\r\n")
+    assert figures(kind, noisy) == figures(kind, log(name))
 
 
 @needs_logs
