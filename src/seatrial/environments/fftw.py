@@ -52,18 +52,23 @@ def choose_fft(choice: str, precision: str, variables: Mapping[str, str] | None 
     """
     if choice == OWN:
         return None
-    if "/" in choice:
-        return _at(Path(choice), precision)
-    if choice not in (AUTO, FFTW):
+    if "/" not in choice and choice not in (AUTO, FFTW):
         raise UnknownNameError("FFT library", choice, (AUTO, FFTW, OWN))
-    for path, where in library_files((_FILES[precision],), _ROOTS, os.environ if variables is None else variables):
+    found = _found(precision, os.environ if variables is None else variables)
+    if "/" in choice:
+        return _at(Path(choice), precision, found)
+    if found is None and choice == FFTW:
+        raise NoFftwError(f"no FFTW for {precision} ({_FILES[precision]}) found on this machine", HOW_TO_GET_ONE)
+    return found
+
+
+def _found(precision: str, variables: Mapping[str, str]) -> FftLibrary | None:
+    for path, where in library_files((_FILES[precision],), _ROOTS, variables):
         try:
             if _fits(read_shared_object(path), precision):
                 return FftLibrary(FFTW, path, f"found in {where}")
         except (OSError, ParseError):
             continue
-    if choice == FFTW:
-        raise NoFftwError(f"no FFTW for {precision} ({_FILES[precision]}) found on this machine", HOW_TO_GET_ONE)
     return None
 
 
@@ -71,18 +76,20 @@ def _fits(library: SharedObject, precision: str) -> bool:
     return library.runs_on(platform.machine()) and all(_PREFIX[precision] + name in library.defined for name in _NEEDED)
 
 
-def _at(path: Path, precision: str) -> FftLibrary:
+def _at(path: Path, precision: str, found: FftLibrary | None) -> FftLibrary:
+    """The library in a given file; if it is the one that is found, under the name of that one."""
     try:
         fits = _fits(read_shared_object(path), precision)
     except (OSError, ParseError) as error:
         why = error.why if isinstance(error, ParseError) else error.strerror
-        raise UsageError(
-            f"fft={path}: {why or error}", "give the path of a shared library with FFTW's interface"
-        ) from error
+        todo = "give the path of a shared library with FFTW's interface"
+        raise UsageError(f"fft={path}: {why or error}", todo) from error
     if not fits:
         wanted = _PREFIX[precision] + _NEEDED[0]
         raise UsageError(
             f"fft={path}: it has no {wanted} for this processor",
             "give the path of a library with FFTW's interface in this precision, or use fft=auto",
         )
-    return FftLibrary(str(path.absolute()), path.absolute(), "given")
+    if found is not None and found.path.resolve() == path.resolve():
+        return found
+    return FftLibrary(str(path.absolute()), path.absolute(), "given by its path")

@@ -138,17 +138,15 @@ private:
     return lowest;
   }
 
-  // In each of the three planes, with few, more and the most waves that are not aliased.
+  // In each of the three planes with the most waves along one direction: they would be aliased
+  // first; and with few.
   [[nodiscard]] double vortex_error() {
-    const auto& box = settings_.box;
-    const int largest = box.largest();
-    const int most = box.shifts ? std::min(static_cast<int>(largest / 1.4143),
-                                           (static_cast<int>(box.n) - largest - 1) / 2)
-                                : largest;
+    const int largest = settings_.box.largest();
     double worst = 0;
-    for (std::size_t plane = 0; plane < 3; ++plane) {
-      const int m = plane == 0 ? 1 : plane == 1 ? std::max(1, most / 2) : most;
-      const spectral::Vortex vortex(plane, m);
+    for (std::size_t plane = 0; plane < 4; ++plane) {
+      const spectral::Vortex vortex =
+          plane == 3 ? spectral::Vortex(0, 1, 2)
+                     : spectral::Vortex(plane, largest * 7 / 8, largest * 3 / 8);
       const auto physics = vortex.physics();
       flow_.set(physics);
       vortex.fill(flow_);
@@ -253,7 +251,7 @@ void measure_precision(mpi::Program& program, const Settings& settings) {
       [&](const spectral::LinesShape& shape) -> std::unique_ptr<spectral::Lines<Real>> {
     if (library)
       return std::make_unique<spectral::FftwLines<Real>>(*library, shape);
-    return std::make_unique<spectral::OwnLines<Real>>(shape);
+    return spectral::own_lines<Real>(shape);
   };
   program.note("decomposition", std::to_string(settings.rows) + " x " + std::to_string(columns));
   if (library) {

@@ -31,12 +31,15 @@ from seatrial.model.sample import Sample
 
 _SLICE_S = 1.0
 _LEAST_ROUNDS = 5
-_UNTIMED_STEPS = 10
+_UNTIMED_STEPS = 12
 """Of the checks and the warm-up."""
 _TRANSFORMS = 18
 _SLOW_RANK_FLOPS = 1e9
 _WORST_VORTEX = {"fp64": 1e-8, "fp32": 1e-5}
-"""Of the size of the vortex. Heun's method is off by 1e-10; a program without the product, by 1e-3."""
+"""Of the size of the vortex. Heun's method is off by 4e-11, rounding by 1e-7 in fp32; a program without the product is
+off by 1e-3."""
+_WORST_VORTEX_WITH_SHIFTS = 5e-5
+"""Phase shifts leave a part of the aliases, 1e-5 here; without the shift between the stages it is 3e-4."""
 _WORST_DIVERGENCE = {"fp64": 1e-13, "fp32": 1e-5}
 _WORST_IMBALANCE = 0.02
 """Of the energy that a step adds or dissipates, whichever is more: the trapezoidal rule over a step is off by 0.4 % for
@@ -127,8 +130,13 @@ def _has_exchanges(params: Params) -> bool:
     return params["ranks"] != 1
 
 
-def _worst(of_precision: dict[str, float], name: str, meaning: str) -> Check:
-    return Check(name, meaning, lambda machine, params: (0.0, of_precision[str(params["precision"])]))
+def _worst_vortex(machine: Machine, params: Params) -> tuple[float, float]:
+    leaves_aliases = params["dealiasing"] == "phase-shift"
+    return 0.0, _WORST_VORTEX_WITH_SHIFTS if leaves_aliases else _WORST_VORTEX[str(params["precision"])]
+
+
+def _worst_divergence(machine: Machine, params: Params) -> tuple[float, float]:
+    return 0.0, _WORST_DIVERGENCE[str(params["precision"])]
 
 
 BENCHMARK = Benchmark(
@@ -217,8 +225,12 @@ BENCHMARK = Benchmark(
         ),
     ),
     checks=(
-        _worst(_WORST_VORTEX, "vortex_error", "deviation from the Taylor-Green vortex in a wind, over its size"),
-        _worst(_WORST_DIVERGENCE, "divergence", "divergence of the velocity, over the size of its gradient"),
+        Check(
+            "vortex_error",
+            "largest deviation from four decaying Taylor-Green vortices in a wind, over their size",
+            _worst_vortex,
+        ),
+        Check("divergence", "divergence of the velocity, over the size of its gradient", _worst_divergence),
         Check(
             "energy_imbalance",
             "change of energy in a step that force and viscosity do not explain, over the larger of the two",

@@ -1,10 +1,12 @@
 // The two-dimensional vortex of Taylor and Green, carried along by a uniform wind: an exact
-// solution of the equations, which decays with exp(-2 nu m^2 t) and moves with the wind.
+// solution of the equations, which decays with exp(-nu (p^2 + q^2) t) and moves with the wind.
 //
 // Without wind the product of velocity and vorticity is the gradient of a pressure, and a program
-// that forgets it would pass. The wind makes the product carry the vortex.
+// that forgets it would pass. The wind makes the product carry the vortex. The product has waves of
+// up to 2 p and 2 q: where the grid has aliases of one of them only, they are no gradient.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <complex>
@@ -18,8 +20,8 @@ namespace seatrial::spectral {
 
 class Vortex {
 public:
-  // In the plane of axes `plane` and `plane` + 1, with m waves along each.
-  Vortex(std::size_t plane, int m) : a_(plane % 3), b_((plane + 1) % 3), m_(m) {}
+  // In the plane of axes `plane` and `plane` + 1, with p and q waves along them.
+  Vortex(std::size_t plane, int p, int q) : a_(plane % 3), b_((plane + 1) % 3), p_(p), q_(q) {}
 
   // The velocity of a mode at a time.
   [[nodiscard]] std::array<std::complex<double>, 3> at(Wave wave, double viscosity,
@@ -28,13 +30,13 @@ public:
     const std::size_t c = 3 - a_ - b_;
     if (k[0] == 0 && k[1] == 0 && k[2] == 0)
       return {wind[0], wind[1], wind[2]};
-    if (std::abs(k[a_]) != m_ || std::abs(k[b_]) != m_ || k[c] != 0)
+    if (std::abs(k[a_]) != p_ || std::abs(k[b_]) != q_ || k[c] != 0)
       return {};
-    // cos(m a) sin(m b) and -sin(m a) cos(m b) as sums of exponentials
+    // q cos(p a) sin(q b) and -p sin(p a) cos(q b), by the larger, as sums of exponentials
     const std::complex<double> i(0, 1);
     std::array<std::complex<double>, 3> u{};
-    u[a_] = -i * 0.25 * std::copysign(1.0, k[b_]);
-    u[b_] = i * 0.25 * std::copysign(1.0, k[a_]);
+    u[a_] = -i * (0.25 * q_ / std::max(p_, q_)) * std::copysign(1.0, k[b_]);
+    u[b_] = i * (0.25 * p_ / std::max(p_, q_)) * std::copysign(1.0, k[a_]);
     const double travelled = (k[0] * wind[0] + k[1] * wind[1] + k[2] * wind[2]) * time;
     const auto carried = std::polar(std::exp(-viscosity * wave.square() * time), -travelled);
     for (auto& each : u)
@@ -45,8 +47,9 @@ public:
   // A step in which the fastest vortex moves by 1e-3 of its phase: Heun's method is then off by
   // 1e-9 / 6.
   [[nodiscard]] Physics physics() const {
-    const double step_s = 1e-3 / (m_ * (std::abs(wind[0]) + std::abs(wind[1]) + std::abs(wind[2])));
-    return {.viscosity = 0.05 / (2.0 * m_ * m_ * step_s), .input = 0, .step_s = step_s};
+    const double step_s =
+        1e-3 / (std::max(p_, q_) * (std::abs(wind[0]) + std::abs(wind[1]) + std::abs(wind[2])));
+    return {.viscosity = 0.05 / ((p_ * p_ + q_ * q_) * step_s), .input = 0, .step_s = step_s};
   }
 
   template <class Real>
@@ -79,7 +82,8 @@ private:
   static constexpr double wind[3] = {0.7, -0.4, 0.55};
   std::size_t a_;
   std::size_t b_;
-  int m_;
+  int p_;
+  int q_;
 };
 
 } // namespace seatrial::spectral
