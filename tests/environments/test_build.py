@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,21 @@ def unlike_others(tmp_path: Path) -> Path:
     return source(tmp_path, f"{TINY}// {tmp_path}\n")
 
 
+def test_source_that_is_not_timed_is_optimised_less(environment: Environment, own_cache: Path, tmp_path: Path) -> None:
+    """Only the source itself, after our flags and before those of the user; its key is another."""
+    with_flags = replace(environment, added_flags=("-O2",))
+    text = "int main() { return 0; }\n"
+    timed = source(tmp_path, text)
+    assert {unit.optimisation for unit in units_of(timed, builds.NATIVE_HEADERS)} == {""}
+    first = program_key(with_flags, timed)
+    units_of.cache_clear()
+    own, *parts = units_of(source(tmp_path, f"// untimed: -O1\n{text}"), builds.NATIVE_HEADERS)
+    command = builds._Object.of(with_flags, own).command
+    assert [word for word in command if word.startswith("-O")] == ["-O3", "-O1", "-O2"]
+    assert program_key(with_flags, own.source) != first
+    assert parts == []
+
+
 def half_made(program: Path) -> list[Path]:
     return list(program.parent.parent.glob(f".{program.parent.name}*"))
 
@@ -73,8 +89,6 @@ def test_a_program_is_built_once_and_describes_itself(
 
 
 def test_another_source_or_another_environment_is_another_key(environment: Environment, tmp_path: Path) -> None:
-    from dataclasses import replace
-
     first = source(tmp_path, TINY)
     key = program_key(environment, first)
     assert program_key(replace(environment, libc="glibc 1.0"), first) != key

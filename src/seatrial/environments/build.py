@@ -161,7 +161,8 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
     key = _key(environment, own, *parts)
     program = cache_folder() / "programs" / key / source.stem
     objects = [_Object.of(environment, own, (f'-DSEATRIAL_BUILD="{key}"',), key)]
-    objects += [_Object.of(environment, part) for part in parts]
+    # The linker keeps the first copy of an inline function: it must not be one with less optimisation.
+    objects += [_Object.of(environment, part) for part in sorted(parts, key=lambda part: part.optimisation != "")]
     kept = kept_file(program)
     from_cache, seconds = kept is not None, 0.0
     if kept is None:
@@ -188,7 +189,7 @@ class _Object:
         """Objects that do not use MPI are shared by all MPI libraries."""
         own = environment if unit.needs_mpi else replace(environment, mpi=None)
         command = (
-            *_compiler_words(own),
+            *_compiler_words(own, unit),
             *_WARNINGS,
             *added,
             "-I",
@@ -207,8 +208,10 @@ class _Object:
             make_file(self.command, self.path, _document_of_build(self.environment), started)
 
 
-def _compiler_words(environment: Environment) -> tuple[str, ...]:
-    return (*environment.compiler.command, *_FLAGS, *environment.target.flags, *environment.added_flags)
+def _compiler_words(environment: Environment, unit: Unit | None = None) -> tuple[str, ...]:
+    """What the user adds comes last, and so wins."""
+    optimisation = (unit.optimisation,) if unit is not None and unit.optimisation else ()
+    return (*environment.compiler.command, *_FLAGS, *optimisation, *environment.target.flags, *environment.added_flags)
 
 
 def _linking(environment: Environment, objects: Sequence[KeptFile]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from seatrial.errors import BuildError
 
 _INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _EMBEDDED = re.compile(r'^SEATRIAL_EMBEDDED_TEXT\(\w+,\s*"([^"]+)"\)', re.MULTILINE)
+_UNTIMED = re.compile(r"^// untimed: (-O[0-3])$", re.MULTILINE)
 _NEEDS_MPI = re.compile(r"^\s*#\s*include\s*<mpi\.h>", re.MULTILINE)
 
 
@@ -24,7 +25,8 @@ class Unit:
     """A translation unit: a source with all of our files that it includes, directly or indirectly.
 
     `digests` holds the SHA-256 of each file by its path (`native/team.hpp`), or by its name if it is elsewhere.
-    `embeds`: whether files are embedded in the program (native/device/embedded.hpp).
+    `embeds`: whether files are embedded in the program (native/device/embedded.hpp). `optimisation`: the flag that the
+    source chooses because it is not timed, or an empty string.
     """
 
     source: Path
@@ -32,6 +34,7 @@ class Unit:
     parts: tuple[Path, ...]
     needs_mpi: bool
     embeds: bool
+    optimisation: str = ""
 
 
 @cache
@@ -75,7 +78,9 @@ def _unit(source: Path, headers: Path) -> Unit:
     beside = {path.with_suffix(".cpp") for path in contents if path.suffix == ".hpp"} - {source}
     digests = {_name(path, headers): hashlib.sha256(content).hexdigest() for path, content in contents.items()}
     parts = tuple(sorted(path for path in beside if path.is_file()))
-    return Unit(source, tuple(sorted(digests.items())), parts, needs_mpi, embeds)
+    chosen = _UNTIMED.search(contents[source].decode("utf-8", "replace"))
+    optimisation = "" if chosen is None else chosen[1]
+    return Unit(source, tuple(sorted(digests.items())), parts, needs_mpi, embeds, optimisation)
 
 
 def _name(path: Path, headers: Path) -> str:

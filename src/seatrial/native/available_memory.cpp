@@ -1,3 +1,4 @@
+// untimed: -O1
 #include "available_memory.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// untimed: -O1
 #include "json.hpp"
 
 #include <charconv>

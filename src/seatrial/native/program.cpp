@@ -1,3 +1,4 @@
+// untimed: -O1
 #include "program.hpp"
 
 #include <sys/prctl.h>

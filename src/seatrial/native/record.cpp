@@ -1,3 +1,4 @@
+// untimed: -O1
 #include "record.hpp"
 
 #include <cerrno>

@@ -1,4 +1,5 @@
 // command: the wall time of any program, with what it used, its libraries and its inputs.
+// untimed: -O1
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,3 +1,4 @@
+// untimed: -O1
 #include "device/device_program.hpp"
 
 #include <cstdlib>

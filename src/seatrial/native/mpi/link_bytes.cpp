@@ -1,3 +1,4 @@
+// untimed: -O1
 #include "mpi/link_bytes.hpp"
 
 #include <algorithm>
