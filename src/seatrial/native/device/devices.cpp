@@ -1,5 +1,3 @@
-// untimed: -O1
-// What is timed is the work of the drivers; here they are only called.
 #include "device/devices.hpp"
 
 #include <optional>
