@@ -43,8 +43,9 @@ _SCORE = re.compile(
 )
 _SCORE_LIKE = re.compile(r"\[SCORE[^X\]]{0,20}\].{0,200}")
 _INVALID = re.compile(
-    r"(?:.{0,300}\[INVALID\]|\[\w{1,10} INVALID\].{0,200}"
-    r"|(?:; )?ERROR INVALID.{0,200}|valid *= *(?:NO|FALSE|0)\b.{0,40})"
+    r"(?:.{0,300}\[INVALID\]|\[\w{1,10}[ -]INVALID\].{0,200}"
+    r"|(?:; )?ERROR INVALID.{0,200}|valid *= *(?:NO|FALSE|0)\b.{0,40})",
+    re.IGNORECASE,
 )
 _SECTION = re.compile(r"\[([A-Za-z0-9-]{1,40})\]")
 _KEY = re.compile(r"(score|t_delta|MD|BW|SCORE|procs|version|mode) *= *(\S{1,80})")

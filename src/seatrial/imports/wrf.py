@@ -63,9 +63,7 @@ def read(data: bytes) -> ImportedFile:
     parameters, notes = _parameters(log), {"steps": len(outer), "first_step_s": times[0].value}
     if step_s is not None:
         parameters["timestep"] = f"{float(step_s):g} s"
-    domains = len({step.match[5] for step in steps})
-    if domains > 1:
-        parameters["domains"] = domains
+    parameters["domains"] = len({step.match[5] for step in steps})
     exceeded = log.found(_CFL)
     remarks = (f"line {exceeded[0].line.number}: {exceeded[0].text(0)}: the run may be unstable",) if exceeded else ()
     samples = (
