@@ -35,8 +35,9 @@ def test_mean_and_median_of_the_steps_after_the_first() -> None:
 def test_nests_are_in_the_steps_of_the_outermost_domain() -> None:
     nests = step("00:00:05", "0.30000", 2) + step("00:00:10", "0.30000", 2) + step("00:00:15", "0.30000", 2)
     assert figures("wrf", rsl(nests + THREE).encode()) == {"step": [1.5], "step_median": [1.5]}
-    (experiment,) = reader_of("wrf").read(rsl(nests + THREE).encode()).experiments
-    assert experiment.parameters["domains"] == 2
+    threads = "WRF NUMBER OF TILES FROM OMP_GET_MAX_THREADS =   4\n"
+    (experiment,) = reader_of("wrf").read(rsl(threads + nests + threads + THREE).encode()).experiments
+    assert (experiment.parameters["domains"], experiment.parameters["threads"]) == (2, 4)
 
 
 def test_steps_of_a_part_of_a_second_and_of_changing_width() -> None:

@@ -34,7 +34,7 @@ _OPERATIONS = (
 _VERSION = re.compile(r"IO500 version (\S{1,60}) \((\w{1,20})\)")
 _PHASE = re.compile(
     r"\[RESULT\] +(?:(?:BW|IOPS) +phase +[0-9]+ +)?([a-zA-Z0-9_-]{1,40})"
-    r" +([0-9]{1,12}\.[0-9]{1,9}) (GB/s|GiB/s|k[iI][oO][pP][sS]) +: time +([0-9]{1,9}\.[0-9]{1,6}) seconds"
+    r" +([0-9]{1,12}\.[0-9]{1,9}) (GB/s|GiB/s|k[iI][oO][pP][sS]) +: time +([0-9]{1,9}(?:\.[0-9]{1,6})?) seconds"
 )
 _PHASE_LIKE = re.compile(r"\[RESULT.{0,200}")
 _SCORE = re.compile(

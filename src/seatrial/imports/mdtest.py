@@ -20,7 +20,7 @@ from seatrial.model.sample import Sample
 
 _TOOL = "mdtest"
 _BANNER = re.compile(
-    r"mdtest-([0-9]\S{0,40}) was launched with +([0-9]{1,9}) total task\(s\) on +([0-9]{1,9}) node\(s\)\.?"
+    r"mdtest-([0-9]\S{0,40}) was launched with +([0-9]{1,9}) total task\(s\) on +([0-9]{1,9}) node(?:\(s\)|s)\.?"
 )
 _MOMENT = r"([0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2})"
 _STARTED = re.compile(rf"-- started at {_MOMENT} --")
