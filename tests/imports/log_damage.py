@@ -58,6 +58,12 @@ def refused(kind: str, data: bytes, why: str) -> None:
     assert why in str(caught.value), str(caught.value)
 
 
+def noisy(text: bytes) -> bytes:
+    """A log as `mpirun --tag-output` and a terminal give it, with bytes that are no UTF-8 around it."""
+    tagged = b"".join(b"[1,0]<stdout>:" + line.rstrip(b"\n") + b"\r\n" for line in text.splitlines(keepends=True))
+    return b"\x1b[1;33mwarning: \xff\xfe\xe9\x1b[0m\r\n" + tagged + b"srun: job 17 done \x80\n"
+
+
 def check_mutants(
     kind: str,
     names: tuple[str, ...],

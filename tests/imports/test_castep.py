@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -38,6 +38,12 @@ def test_what_has_no_figure_is_refused(old: bytes, new: bytes, why: str) -> None
     text = log("castep/castep-al3x3-16nodes-2048ranks.txt")
     assert old in text
     refused("castep", text.replace(old, new), why)
+
+
+@needs_logs
+def test_noise_is_survived() -> None:
+    text = log("castep/castep-al3x3-16nodes-2048ranks.txt")
+    assert figures("castep", noisy(text)) == figures("castep", text)
 
 
 @needs_logs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -50,6 +50,12 @@ def test_what_has_no_figure_is_refused(old: bytes, new: bytes, why: str) -> None
     text = log("cp2k/cp2k7.1-H2O64-1node-128cores-2threads.txt")
     assert old in text
     refused("cp2k", text.replace(old, new), why)
+
+
+@needs_logs
+def test_noise_is_survived() -> None:
+    text = log("cp2k/cp2k7.1-LiH-HFX-24nodes.txt")
+    assert figures("cp2k", noisy(text)) == figures("cp2k", text)
 
 
 @needs_logs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -81,6 +81,11 @@ def test_other_files_of_DLIO_are_refused(name: str) -> None:
 
 def test_two_runs_in_one_file_are_refused() -> None:
     refused("dlio", (LOG * 2).encode(), "a second run")
+
+
+def test_noise_is_survived() -> None:
+    text = LOG.encode()
+    assert figures("dlio", noisy(text)) == figures("dlio", text)
 
 
 @needs_logs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -79,6 +79,12 @@ def test_a_damaged_or_invalid_run_is_refused(name: str, old: bytes, new: bytes, 
 def test_two_runs_in_one_file_are_refused(name: str) -> None:
     with pytest.raises(ParseError):
         reader_of("io500").read(log(name) * 2)
+
+
+@needs_logs
+def test_noise_is_survived() -> None:
+    text = log(DDN)
+    assert figures("io500", noisy(text)) == figures("io500", text)
 
 
 @needs_logs

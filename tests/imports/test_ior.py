@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -145,6 +145,11 @@ def test_a_run_that_did_not_end_is_refused() -> None:
 )
 def test_damaged_JSON_is_refused(changes: dict[str, object], why: str) -> None:
     refused("ior", as_json(**changes), why)
+
+
+def test_noise_is_survived() -> None:
+    text = OLD.encode()
+    assert figures("ior", noisy(text)) == figures("ior", text)
 
 
 @needs_logs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -91,6 +91,11 @@ def test_a_damaged_run_is_refused(old: str, new: str, why: str) -> None:
 def test_a_run_that_contradicts_itself_is_refused() -> None:
     refused("mdtest", log(ARCHER).replace(b"08:15:00", b"08:13:00"), "but the operations take 292 s")
     refused("mdtest", log(ARCHER) * 2, "a second run")
+
+
+def test_noise_is_survived() -> None:
+    text = NEW.encode()
+    assert figures("mdtest", noisy(text)) == figures("mdtest", text)
 
 
 @needs_logs

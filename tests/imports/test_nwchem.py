@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -38,6 +38,12 @@ def test_what_has_no_figure_is_refused(old: bytes, new: bytes, why: str) -> None
     text = log("nwchem/nwchem-c240-128ranks.txt")
     assert old in text
     refused("nwchem", text.replace(old, new), why)
+
+
+@needs_logs
+def test_noise_is_survived() -> None:
+    text = log("nwchem/nwchem-c240-128ranks.txt")
+    assert figures("nwchem", noisy(text)) == figures("nwchem", text)
 
 
 @needs_logs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -55,6 +55,12 @@ def test_what_has_no_figure_is_refused(old: bytes, new: bytes, why: str) -> None
     text = log("vasp/vasp6.4.1-CdTe-1node.txt")
     assert old in text
     refused("vasp", text.replace(old, new), why)
+
+
+@needs_logs
+def test_noise_is_survived() -> None:
+    text = log("vasp/vasp6.4.1-CdTe-1node.txt")
+    assert figures("vasp", noisy(text)) == figures("vasp", text)
 
 
 @needs_logs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -28,15 +28,16 @@ def test_mean_and_median_of_the_steps_after_the_first() -> None:
     assert found["step"] == [pytest.approx((480 * 0.37586 - 1.52669) / 479, rel=1e-4)]
     assert found["step_median"] == [pytest.approx(0.23874, rel=1e-3)]
     (experiment,) = reader_of("wrf").read(log(NAME)).experiments
-    assert experiment.parameters == {"ranks": 8, "nx": 73, "ny": 60, "timestep": "180 s"}
+    assert experiment.parameters == {"ranks": 8, "nx": 73, "ny": 60, "domains": 1, "timestep": "180 s"}
     assert experiment.notes == {"steps": 480, "first_step_s": 1.52669}
 
 
 def test_nests_are_in_the_steps_of_the_outermost_domain() -> None:
     nests = step("00:00:05", "0.30000", 2) + step("00:00:10", "0.30000", 2) + step("00:00:15", "0.30000", 2)
     assert figures("wrf", rsl(nests + THREE).encode()) == {"step": [1.5], "step_median": [1.5]}
-    (experiment,) = reader_of("wrf").read(rsl(nests + THREE).encode()).experiments
-    assert experiment.parameters["domains"] == 2
+    threads = "WRF NUMBER OF TILES FROM OMP_GET_MAX_THREADS =   4\n"
+    (experiment,) = reader_of("wrf").read(rsl(threads + nests + threads + THREE).encode()).experiments
+    assert (experiment.parameters["domains"], experiment.parameters["threads"]) == (2, 4)
 
 
 def test_steps_of_a_part_of_a_second_and_of_changing_width() -> None:
@@ -69,6 +70,11 @@ def test_an_unstable_run_is_told() -> None:
 )
 def test_runs_without_a_figure_are_refused(text: str, why: str) -> None:
     refused("wrf", text.encode(), why)
+
+
+def test_noise_is_survived() -> None:
+    text = rsl(THREE).encode()
+    assert figures("wrf", noisy(text)) == figures("wrf", text)
 
 
 @needs_logs

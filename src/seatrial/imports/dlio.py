@@ -45,7 +45,7 @@ _MISSED = "DLIO says that the accelerators waited for data more than they may: t
 
 def read(data: bytes) -> ImportedFile:
     """One run of DLIO. Raises ParseError if it did not end, measured nothing, or its numbers contradict each other."""
-    return _read_json(data) if data.lstrip()[:1] == b"{" else _read_log(data)
+    return _read_json(data) if data.lstrip()[:1] == b"{" or b'"num_accelerators"' in data else _read_log(data)
 
 
 def _read_json(data: bytes) -> ImportedFile:

@@ -34,7 +34,7 @@ _OPERATIONS = (
 _VERSION = re.compile(r"IO500 version (\S{1,60}) \((\w{1,20})\)")
 _PHASE = re.compile(
     r"\[RESULT\] +(?:(?:BW|IOPS) +phase +[0-9]+ +)?([a-zA-Z0-9_-]{1,40})"
-    r" +([0-9]{1,12}\.[0-9]{1,9}) (GB/s|GiB/s|k[iI][oO][pP][sS]) +: time +([0-9]{1,9}\.[0-9]{1,6}) seconds"
+    r" +([0-9]{1,12}\.[0-9]{1,9}) (GB/s|GiB/s|k[iI][oO][pP][sS]) +: time +([0-9]{1,9}(?:\.[0-9]{1,6})?) seconds"
 )
 _PHASE_LIKE = re.compile(r"\[RESULT.{0,200}")
 _SCORE = re.compile(
@@ -43,8 +43,9 @@ _SCORE = re.compile(
 )
 _SCORE_LIKE = re.compile(r"\[SCORE[^X\]]{0,20}\].{0,200}")
 _INVALID = re.compile(
-    r"(?:.{0,300}\[INVALID\]|\[\w{1,10} INVALID\].{0,200}"
-    r"|(?:; )?ERROR INVALID.{0,200}|valid *= *(?:NO|FALSE|0)\b.{0,40})"
+    r"(?:.{0,300}\[INVALID\]|\[\w{1,10}[ -]INVALID\].{0,200}"
+    r"|(?:; )?ERROR INVALID.{0,200}|valid *= *(?:NO|FALSE|0)\b.{0,40})",
+    re.IGNORECASE,
 )
 _SECTION = re.compile(r"\[([A-Za-z0-9-]{1,40})\]")
 _KEY = re.compile(r"(score|t_delta|MD|BW|SCORE|procs|version|mode) *= *(\S{1,80})")

@@ -60,7 +60,7 @@ class _Row:
 
 def read(data: bytes) -> ImportedFile:
     """One run of IOR. Raises ParseError if it did not end, found wrong data, or its numbers contradict each other."""
-    return _read_json(data) if data.lstrip()[:1] == b"{" else _read_text(data)
+    return _read_json(data) if data.lstrip()[:1] == b"{" or b'"Tests"' in data else _read_text(data)
 
 
 def _read_text(data: bytes) -> ImportedFile:
@@ -72,7 +72,7 @@ def _read_text(data: bytes) -> ImportedFile:
     summaries = log.found(_SUMMARY_LIKE)
     end = summaries[0].line.number if summaries else len(log.lines) + 1
     rows = _text_rows(
-        log, header.line.words, [one for one in log.lines if header.line.number < one.number < end], options
+        log, header.match[0].split(), [one for one in log.lines if header.line.number < one.number < end], options
     )
     count = options.get("repetitions", "")
     _check_complete(log, rows, int(count) if re.fullmatch("[0-9]{1,6}", count) else None, is_ended=bool(summaries))

@@ -33,7 +33,10 @@ _STOPPED = re.compile(
 )
 _ERROR = re.compile(r"(?:task # +[0-9]+|from \S+ : error # +.{1,40}|Error in routine .{1,120})")
 _FAILED_TO_CONVERGE = re.compile(r"convergence NOT achieved.{0,40}stopping.{0,40}")
-_UNCONVERGED = re.compile(r"(?:.{0,30}convergence NOT achieved.{0,80}|The maximum number of steps has been reached\.)")
+_UNCONVERGED = re.compile(
+    r"(?:.{0,30}convergence NOT achieved.{0,80}|The maximum number of steps has been reached\."
+    r"|bfgs failed after.{0,80}|.{0,20}history already reset.{0,80})"
+)
 _PROCESSORS = re.compile(r"(Parallel|Serial) .{1,60}, running on +([0-9]{1,9}) processor(?:s| cores?)")
 _RANKS = re.compile(r"Number of MPI processes: +([0-9]{1,9})")
 _THREADS = re.compile(r"Threads/MPI process: +([0-9]{1,9})")

@@ -35,6 +35,7 @@ _FATAL = re.compile(
 )
 _CFL = re.compile(r"(?:d[0-9]{2} .{1,30})?[0-9]{1,12} points exceeded .{0,4}cfl *=.{1,120}", re.IGNORECASE)
 _TASKS = re.compile(r"Ntasks in X +([0-9]{1,6}) *, ntasks in Y +([0-9]{1,6})")
+_THREADS = re.compile(r"WRF NUMBER OF TILES FROM OMP_GET_MAX_THREADS += +([0-9]{1,6})")
 _GRID = re.compile(r"ids,ide,jds,jde +(-?[0-9]{1,6}) +([0-9]{1,6}) +(-?[0-9]{1,6}) +([0-9]{1,6})")
 
 
@@ -63,9 +64,7 @@ def read(data: bytes) -> ImportedFile:
     parameters, notes = _parameters(log), {"steps": len(outer), "first_step_s": times[0].value}
     if step_s is not None:
         parameters["timestep"] = f"{float(step_s):g} s"
-    domains = len({step.match[5] for step in steps})
-    if domains > 1:
-        parameters["domains"] = domains
+    parameters["domains"] = len({step.match[5] for step in steps})
     exceeded = log.found(_CFL)
     remarks = (f"line {exceeded[0].line.number}: {exceeded[0].text(0)}: the run may be unstable",) if exceeded else ()
     samples = (
@@ -115,6 +114,9 @@ def _parameters(log: Log) -> dict[str, Value]:
     parameters: dict[str, Value] = {}
     if (tasks := log.maybe(_TASKS, "grid of ranks")) is not None:
         parameters["ranks"] = tasks.whole(1, "ranks in X") * tasks.whole(2, "ranks in Y")
+    threads = log.found(_THREADS)
+    if len({one.match[1] for one in threads}) == 1:  # once for each domain
+        parameters["threads"] = threads[0].whole(1, "threads")
     if grids := log.found(_GRID):
         grid = grids[0]
         for name, low, high in (("nx", 1, 2), ("ny", 3, 4)):

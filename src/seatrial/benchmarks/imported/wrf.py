@@ -14,6 +14,7 @@ BENCHMARK = imported(
         count_parameter("domains", "the outermost domain and its nests"),
         text_parameter("timestep", "simulated time of a step"),
         count_parameter("ranks", "processes that compute"),
+        count_parameter("threads", "threads of each process"),
     ),
     (
         time_figure("step", "mean elapsed time of a step, without the first one and without files"),
