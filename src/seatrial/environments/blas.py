@@ -16,7 +16,6 @@ import importlib.util
 import os
 import platform
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,8 +28,8 @@ from seatrial.environments.blas_kernels import (
     vectors_of_cpu,
     vectors_of_kernels,
 )
-from seatrial.environments.compiler import ask
 from seatrial.environments.elf import SharedObject, read_shared_object
+from seatrial.environments.library_files import library_files
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
 
 AUTO = "auto"
@@ -57,8 +56,6 @@ _FILES = (
 """File names, in order of preference within one folder."""
 
 _ROOTS = ("MKLROOT", "AOCL_ROOT", "ARMPL_DIR", "OPENBLAS_ROOT", "EBROOTOPENBLAS", "EBROOTIMKL", "CONDA_PREFIX")
-_BELOW_ROOT = ("lib", "lib64", "lib/intel64")
-_FOLDERS = ("/usr/local/lib64", "/usr/local/lib", "/usr/lib64", "/usr/lib", "/opt/intel/oneapi/mkl/latest/lib")
 _ALTERNATIVES = ("openblas*", "blis*", "flexiblas", "atlas", "blas")
 """Folders in which distributions keep the candidates for `libblas.so.3`."""
 
@@ -238,45 +235,7 @@ def _named(ordered: Iterable[Blas]) -> tuple[Blas, ...]:
 
 
 def _candidates(variables: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """(file whose name is that of a BLAS, where it was found), best first; a file may appear more than once."""
-    for folder in filter(None, variables.get("LD_LIBRARY_PATH", "").split(":")):
-        yield from ((path, "LD_LIBRARY_PATH") for path in _in_folder(Path(folder)))
-    for root in filter(variables.get, _ROOTS):
-        for below in _BELOW_ROOT:
-            yield from ((path, root) for path in _in_folder(Path(variables[root]) / below))
-    cached = list(_in_loader_cache())
-    for pattern in _FILES:
-        yield from ((path, "the loader's cache") for path in cached if path.match(pattern))
-    for usual in _usual_folders():
-        yield from ((path, str(usual)) for path in _in_folder(usual))
-        for alternative in _ALTERNATIVES:
-            for beside in sorted(usual.glob(alternative)):
-                yield from ((path, str(beside)) for path in _in_folder(beside))
-
-
-def _usual_folders() -> Iterator[Path]:
-    """The default library folders, Debian's for this architecture first."""
-    yield from map(Path, (f"/usr/lib/{platform.machine()}-linux-gnu", *_FOLDERS))
-
-
-def _in_folder(folder: Path) -> Iterator[Path]:
-    for pattern in _FILES:
-        yield from sorted(folder.absolute().glob(pattern))
-
-
-_CACHED = re.compile(r"^\s+\S+ \([^)]*\) => (/.*)$", re.MULTILINE)
-
-
-def _in_loader_cache() -> Iterator[Path]:
-    """The files that `ldconfig -p` lists (ldconfig(8)); none without such a cache."""
-    ldconfig = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
-    if ldconfig is None:
-        return
-    try:
-        listed = ask([ldconfig, "-p"]).stdout
-    except BuildError:
-        return
-    yield from (Path(path) for path in _CACHED.findall(listed))
+    return library_files(_FILES, _ROOTS, variables, _ALTERNATIVES)
 
 
 def _wheels() -> Iterator[Blas]:

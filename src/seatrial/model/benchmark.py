@@ -135,16 +135,17 @@ class Native(Program):
     programs to compare run interleaved. The state of the caches must not affect such a round.
 
     `library` is what it loads at run time, selected by the parameter of that name: seatrial finds it and adds its path
-    to the arguments. "gpu" means device drivers, which the program finds itself: seatrial gets the devices from it
-    (`--list`), and resolves the parameters `backend`, `device` and `devices`. A program with MPI ranks
-    (`Benchmark.ranks`) may load either as well.
+    to the arguments. "fft" means a library for the parameter `precision`, or none: the program has a transform of its
+    own. "gpu" means device drivers, which the program finds itself: seatrial gets the devices from it (`--list`), and
+    resolves the parameters `backend`, `device` and `devices`. A program with MPI ranks (`Benchmark.ranks`) may load any
+    of them.
 
     `variables` are the environment variables that affect such a library: other values make another experiment.
     """
 
     source: Path = field()  # without a default: it overrides a property of the same name
     arguments: Callable[[Params], Sequence[str]]
-    library: Literal["blas", "gpu"] | None = None
+    library: Literal["blas", "fft", "gpu"] | None = None
     variables: tuple[str, ...] = ()
     commands: Callable[[Params], Sequence[str]] | None = None
     inputs: Callable[[Params], Sequence[str]] | None = None

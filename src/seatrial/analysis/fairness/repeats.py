@@ -31,7 +31,9 @@ Sides = tuple[Records, Records]
 
 _FILES = {"libraries": Kind.LIBRARY, "programs": Kind.PROGRAM, "input_files": Kind.INPUT}
 """Notes of the benchmark `command` about files."""
-_IGNORED_NOTES = frozenset({"libraries_seen", "libraries_listed", "seed", "started_at_s", "blas_why", "blas_better"})
+_IGNORED_NOTES = frozenset(
+    {"libraries_seen", "libraries_listed", "seed", "started_at_s", "blas_why", "blas_better", "fft_why"}
+)
 """Notes that differ from repeat to repeat, or state how something was observed or chosen."""
 _BY_CHANCE = frozenset({"dropped_iterations", "missed_bursts", "turns"})
 """Notes that count random events during a run: never compared as exact values."""

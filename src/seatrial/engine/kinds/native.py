@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from seatrial.engine.blas_libraries import BlasLibraries
 from seatrial.engine.devices import Devices, with_devices
 from seatrial.engine.environments import absent_environment, isa_of
+from seatrial.engine.fft_libraries import FftLibraries
 from seatrial.engine.file_contents import Commands, files_among
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.once import Once
@@ -130,6 +131,7 @@ class NativeKind(Kind[Native]):
     _builds: Once[tuple[str, Path], Built] = field(default_factory=Once)
     _devices: Devices = field(default_factory=Devices)
     _blas: BlasLibraries = field(default_factory=BlasLibraries)
+    _fft: FftLibraries = field(default_factory=FftLibraries)
     _commands: Commands = field(default_factory=Commands)
 
     @staticmethod
@@ -185,9 +187,14 @@ class NativeKind(Kind[Native]):
         notes: Mapping[str, str] = {}
         if program.library == "gpu":
             point, identity["devices"] = with_devices(point, self._devices.of(built.path, variables))
-        if program.library == "blas":
-            loaded = self._blas.of(str(point.parameters["blas"]), built, point.environment, variables)
-            point = replace(point, parameters={**point.parameters, "blas": loaded.name})
+        if program.library in ("blas", "fft"):
+            parameters = point.parameters
+            if program.library == "blas":
+                loaded = self._blas.of(str(parameters["blas"]), built, point.environment, variables)
+            else:
+                wanted, precision = str(parameters["fft"]), str(parameters["precision"])
+                loaded = self._fft.of(wanted, precision, built, point.environment, variables)
+            point = replace(point, parameters={**parameters, program.library: loaded.name})
             built, arguments = replace(built, hello=loaded.hello), loaded.arguments
             notes = loaded.notes
             identity["libraries"] = loaded.identity
