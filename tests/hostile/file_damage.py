@@ -83,7 +83,8 @@ _MADE_UP = {
 }
 """Kinds without a real file need one here."""
 _MOST_REAL = 8
-_LARGEST_REAL_B = 64 << 10
+_LARGEST_B = 64 << 10
+"""Larger files only if a kind has no other."""
 
 
 @cache
@@ -98,21 +99,21 @@ def _imported(kind: str) -> tuple[bytes, ...]:
     contents = [text.encode() for text in _MADE_UP.get(kind, ())]
     real = 0
     for data in _real_files():
+        if real == _MOST_REAL or (real and len(data) > _LARGEST_B):
+            break
         with contextlib.suppress(ParseError):
             readers()[kind].read(data)
             contents.append(data)
             real += 1
-        if real == _MOST_REAL:
-            break
     return tuple(contents)
 
 
 @cache
 def _real_files() -> tuple[bytes, ...]:
-    """Files of other tools that are not large, the smallest first."""
+    """Files of other tools, the smallest first."""
     folders = (SHARED_DATA / "outputs", SHARED_DATA / "applications")
     files = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
-    return tuple(sorted((path.read_bytes() for path in files if path.stat().st_size <= _LARGEST_REAL_B), key=len))
+    return tuple(sorted((path.read_bytes() for path in files), key=len))
 
 
 def _table(rank: int) -> bytes:

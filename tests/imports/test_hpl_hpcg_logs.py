@@ -6,7 +6,10 @@ import pytest
 from conftest import SHARED_DATA
 from imports.log_damage import APPLICATIONS, check_mutants, figures, log, needs_logs, refused
 
+from seatrial.benchmarks import benchmark_named
 from seatrial.imports.readers import reader_of
+from seatrial.model.limit import Basis, Limit
+from seatrial.model.machine import Device, DeviceKind, Machine, NamedLimit
 
 HPL = {  # rate in flop/s, time in s
     "hpl/hpl-intel-results.txt": (6.68032e11, 551.89),
@@ -99,6 +102,17 @@ def test_a_last_line_without_its_line_break_is_whole_if_it_ends_as_reports_do() 
     for data in (short, official):
         assert figures("hpcg", data) == figures("hpcg", data + b"\n")
         refused("hpcg", data[:-1], "cut off")
+
+
+@pytest.mark.parametrize(("name", "figure"), [("imported.hpl", "rate"), ("imported.hpcg", "rating")])
+def test_the_peak_of_the_cores_is_no_limit_where_a_GPU_may_have_computed(name: str, figure: str) -> None:
+    benchmark = benchmark_named(name)
+    (limit_of,) = (one.limit for one in benchmark.figures if one.name == figure)
+    peak = NamedLimit("cpu.fp64", Limit(1e12, "flop/s", "cores x clock x flop per cycle", Basis.PHYSICAL))
+    gpu = Device("gpu0", DeviceKind.GPU, "H100")
+    assert limit_of is not None
+    assert limit_of(Machine("m", limits=(peak,)), benchmark.point({}), ()).value == 1e12
+    assert limit_of(Machine("m", (gpu,), limits=(peak,)), benchmark.point({}), ()).value is None
 
 
 @needs_logs

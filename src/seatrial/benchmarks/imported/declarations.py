@@ -89,6 +89,17 @@ def memory_limit(ranks: str | None = None) -> LimitOf:
     return limit
 
 
+def device_flops_limit(ranks: str) -> LimitOf:
+    """The peak that the user gave, else that of all cores if the machine has no GPU that may have been used; `ranks` as
+    in `flops_limit`."""
+
+    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+        of_one = given_limit("flop/s") if machine.of_kind(DeviceKind.GPU) else flops_limit(ranks=ranks)
+        return of_one(machine, params, samples)
+
+    return limit
+
+
 def device_memory_limit() -> LimitOf:
     """The bandwidth that the user gave, else the DRAM bandwidth if the machine has no GPU that may have been used."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seatrial.benchmarks.imported.declarations import (
     count_parameter,
-    flops_limit,
+    device_flops_limit,
     imported,
     rate_figure,
     time_figure,
@@ -23,12 +23,12 @@ BENCHMARK = imported(
     ),
     (
         rate_figure(
-            "rating", "flop/s", "all operations, over the total time with overheads", flops_limit(ranks="ranks")
+            "rating", "flop/s", "all operations, over the total time with overheads", device_flops_limit("ranks")
         ),
         # HPCG models these bytes, and caches may serve some of them, so the DRAM bandwidth is not a limit.
         rate_figure("bandwidth", "B/s", "bytes that HPCG's model counts, over the total time with overheads"),
         *(
-            rate_figure(name, "flop/s", f"operations of {kernel}, raw", flops_limit(ranks="ranks"))
+            rate_figure(name, "flop/s", f"operations of {kernel}, raw", device_flops_limit("ranks"))
             for name, kernel in (("ddot", "DDOT"), ("waxpby", "WAXPBY"), ("spmv", "SpMV"), ("mg", "MG"))
         ),
         time_figure("time", "time of the timed sets"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seatrial.benchmarks.imported.declarations import (
     count_parameter,
-    flops_limit,
+    device_flops_limit,
     imported,
     rate_figure,
     text_parameter,
@@ -24,7 +24,7 @@ BENCHMARK = imported(
         text_parameter("variant", "algorithm, as HPL encodes it (WR11C2R4)"),
     ),
     (
-        rate_figure("rate", "flop/s", "2/3 n^3 + 3/2 n^2 flop, as HPL counts", flops_limit(ranks="ranks")),
+        rate_figure("rate", "flop/s", "2/3 n^3 + 3/2 n^2 flop, as HPL counts", device_flops_limit("ranks")),
         time_figure("time", "time to factor and solve"),
     ),
 )
