@@ -174,6 +174,7 @@ def theirs(
     with tempfile.TemporaryDirectory() as folder:
         ours_starts = command_of(item, Path(folder))
         before = ours_starts[: ours_starts.index(str(item.program.path))]
+        before = [word for word in before if word != "-print-all-exitcodes"]  # would follow the table
         variables = variables_of(item, Path(folder))
         try:
             done = subprocess.run(

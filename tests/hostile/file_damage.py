@@ -1,8 +1,9 @@
 """Files of every kind that is read, damaged: `mutant(kind, number)` gives the same bytes each time; `read(kind, data)`
-reads them as the commands do."""
+reads them as the commands do. The kinds of `import` are those of the registry of readers."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 from collections.abc import Callable, Mapping
@@ -12,7 +13,18 @@ from random import Random
 from typing import Any
 
 from conftest import SHARED_DATA
-from imports.result_texts import as_bytes, babelstream, babelstream_csv, fio, google_benchmark, hpl, stream, stream_mpi
+from imports.result_texts import (
+    MAPDL,
+    as_bytes,
+    babelstream,
+    babelstream_csv,
+    csv_table,
+    fio,
+    google_benchmark,
+    hpl,
+    stream,
+    stream_mpi,
+)
 from machine.mutations import _MUTATIONS as TEXT_MUTATIONS
 from machine.mutations import KINDS as DUMP_KINDS
 from machine.mutations import mutant as dump_mutant
@@ -23,6 +35,8 @@ from profiler.made_up_traces import collective, done, receive, send, trace_file
 
 import seatrial.references
 from seatrial.engine.importing import Given, ResultFile, read_repeats
+from seatrial.errors import ParseError
+from seatrial.imports.readers import readers
 from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.machine.assemble import assemble
 from seatrial.model.machine_document import machine_document
@@ -57,57 +71,48 @@ _RECORD = b"".join(
         {"ev": "end"},
     )
 )
-_OUTPUTS = {
-    "babelstream": "babelstream_omp_run1.txt",
-    "fio-json": "fio_seqread_128k.json",
-    "hpcc": "hpcc_n2000.txt",
-    "hpcg": "hpcg_openmpi_2x64.txt",
-    "imb": "imb_pingpong_openmpi_run1.txt",
-    "nccl-tests": "nccl_allreduce_superbench.txt",
-    "nvbandwidth": "nvbandwidth_results_superbench.txt",
-    "osu": "osu_latency_openmpi_run1.txt",
-    "shoc": "shoc_reduction_pocl.txt",
-    "stream": "stream_run1.txt",
-    "thebandwidthbenchmark": "thebandwidthbenchmark_avx512_run1.txt",
-}
 _MADE_UP = {
     "stream": (stream(), stream(version="5.9"), stream_mpi()),
     "babelstream": (babelstream(), babelstream_csv()),
     "hpl": (hpl(),),
     "fio-json": (as_bytes(fio()).decode(),),
     "google-benchmark-json": (as_bytes(google_benchmark()).decode(),),
+    "mapdl": (MAPDL,),
+    "csv": (csv_table(),),
     "records": (_RECORD.decode(),),
 }
+"""Kinds without a real file need one here."""
+_MOST_REAL = 8
+_LARGEST_REAL_B = 64 << 10
 
 
 @cache
-def samples() -> Mapping[str, tuple[bytes, ...]]:
-    """Kind -> undamaged contents. Third-party samples are used if they are here."""
-    imports = {
-        kind: (
-            *(text.encode() for text in _MADE_UP.get(kind, ())),
-            *(
-                (SHARED_DATA / "outputs" / name).read_bytes()
-                for name in (_OUTPUTS.get(kind),)
-                if name and _is_here(name)
-            ),
-        )
-        for kind in sorted({*_MADE_UP, *_OUTPUTS})
-    }
-    return {
-        **{f"import {kind}": contents for kind, contents in imports.items() if contents},
-        "study": tuple(path.read_bytes() for path in sorted(_EXAMPLES.glob("*.yaml"))),
-        "site": (_SITE,),
-        "references": tuple(path.read_bytes() for path in sorted(_REFERENCES.glob("*.toml"))[:3]),
-        "record of a program": (_RECORD,),
-        "table": (_table(0), _table(1)),
-        "I/O samples": (_io_samples(),),
-        "trace": tuple(_traces()),
-    }
+def samples(kind: str) -> tuple[bytes, ...]:
+    """Undamaged contents of a kind. Those of `import` may be missing where the third-party files are not here."""
+    sort, _, name = kind.partition(" ")
+    return _imported(name) if sort == "import" else _OWN[kind]()
 
 
-def _is_here(name: str) -> bool:
-    return (SHARED_DATA / "outputs" / name).is_file()
+def _imported(kind: str) -> tuple[bytes, ...]:
+    """The made-up files of a kind, and the smallest real ones that its reader reads: found, not listed."""
+    contents = [text.encode() for text in _MADE_UP.get(kind, ())]
+    real = 0
+    for data in _real_files():
+        with contextlib.suppress(ParseError):
+            readers()[kind].read(data)
+            contents.append(data)
+            real += 1
+        if real == _MOST_REAL:
+            break
+    return tuple(contents)
+
+
+@cache
+def _real_files() -> tuple[bytes, ...]:
+    """Files of other tools that are not large, the smallest first."""
+    folders = (SHARED_DATA / "outputs", SHARED_DATA / "applications")
+    files = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
+    return tuple(sorted((path.read_bytes() for path in files if path.stat().st_size <= _LARGEST_REAL_B), key=len))
 
 
 def _table(rank: int) -> bytes:
@@ -132,13 +137,22 @@ def _traces() -> list[bytes]:
         return [trace_file(Path(folder), rank, 2, own).read_bytes() for rank, own in enumerate(records)]
 
 
+_OWN: Mapping[str, Callable[[], tuple[bytes, ...]]] = {
+    "study": lambda: tuple(path.read_bytes() for path in sorted(_EXAMPLES.glob("*.yaml"))),
+    "site": lambda: (_SITE,),
+    "references": lambda: tuple(path.read_bytes() for path in sorted(_REFERENCES.glob("*.toml"))[:3]),
+    "record of a program": lambda: (_RECORD,),
+    "table": lambda: (_table(0), _table(1)),
+    "I/O samples": lambda: (_io_samples(),),
+    "trace": lambda: tuple(_traces()),
+}
 DUMPS = tuple(f"from {kind}" for kind in DUMP_KINDS)
 BINARY = ("table", "I/O samples", "trace")
 
 
 def kinds() -> tuple[str, ...]:
     """Every kind of file, in a fixed order."""
-    return (*DUMPS, *samples())
+    return (*DUMPS, *(f"import {kind}" for kind in readers()), *_OWN)
 
 
 def mutant(kind: str, number: int) -> bytes:
@@ -146,7 +160,7 @@ def mutant(kind: str, number: int) -> bytes:
     if kind in DUMPS:
         return dump_mutant(kind.removeprefix("from "), number)[1]
     rng = Random(f"{kind} {number}")
-    data = samples()[kind][number % len(samples()[kind])]
+    data = samples(kind)[number % len(samples(kind))]
     for _ in range(rng.choice((1, 1, 2, 3, 6))):
         if kind in BINARY:
             data = _damaged_field(data, rng)
@@ -198,7 +212,7 @@ def read(kind: str, data: bytes, folder: Path) -> None:
 
 def _read_profile(name: str) -> Callable[[bytes, Path], None]:
     def read_it(data: bytes, folder: Path) -> None:
-        files = {"a.mpi": samples()["table"][0], "b.mpi": samples()["table"][1], name: data}
+        files = {"a.mpi": samples("table")[0], "b.mpi": samples("table")[1], name: data}
         for other, content in files.items():
             (folder / other).write_bytes(content)
         found = profiles_of_tables(folder)[0]
@@ -212,7 +226,7 @@ def _read_profile(name: str) -> Callable[[bytes, Path], None]:
 
 
 def _read_trace(data: bytes, folder: Path) -> None:
-    for name, content in {"node-100.trace": data, "node-101.trace": samples()["trace"][1]}.items():
+    for name, content in {"node-100.trace": data, "node-101.trace": samples("trace")[1]}.items():
         (folder / name).write_bytes(content)
     write_trace(folder, folder / "export")
 

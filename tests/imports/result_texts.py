@@ -5,7 +5,27 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from seatrial.model.stated import COLUMNS
+
 RULE = "-" * 61
+MAPDL = """
++--------------------- M A P D L   S T A T I S T I C S ------------------------+
+Release: 2021 R1            Build: 21.1       Update: UP20201109   Platform: LINUX x64
+Number of machines requested            :    1
+Number of processes requested           :    4
+Number of threads per process requested :    2
+Total number of cores requested         :    8 (Distributed Memory Parallel)
+Elapsed time spent obtaining a license            :        0.4 seconds
+Elapsed time spent computing solution             :       61.5 seconds
+Equation solver used                              :            Sparse (symmetric)
++------------------ E N D   M A P D L   S T A T I S T I C S -------------------+
+ *-----------------------------------------------------------------------------*
+ |                               RUN COMPLETED                                 |
+ |  Ansys MAPDL 2021 R1         Build 21.1         UP20201109    LINUX x64     |
+ |        CP Time      (sec) =        412.125       Time  =  12:03:25          |
+ |        Elapsed Time (sec) =         65.000       Date  =  03/01/2021        |
+ *-----------------------------------------------------------------------------*
+"""
 
 
 def stream(
@@ -198,3 +218,11 @@ def fio(bw_bytes: int = 706_810_455, error: int = 0, **options: str) -> dict[str
 def as_bytes(document: dict[str, Any]) -> bytes:
     """A document as a file."""
     return json.dumps(document, indent=1).encode()
+
+
+def csv_table() -> str:
+    """A table as `seatrial export --format csv` writes it: one experiment with two figures."""
+    parameters = '"{""n"": 82081, ""nb"": 256, ""p"": 1, ""q"": 1, ""ranks"": 1, ""variant"": ""WC00R2L1""}"'
+    rows = ("rate", "flop/s,higher,668032000000.0"), ("time", "s,lower,551.89")
+    lines = (f"imported.hpl,{parameters},d3b68e711c8dca6d,{name},{parameters},{value},,,1,ok" for name, value in rows)
+    return "\n".join([",".join(COLUMNS), *lines, ""])

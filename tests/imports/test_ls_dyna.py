@@ -49,7 +49,7 @@ def test_the_whole_run_the_solution_and_a_cycle() -> None:
         (MESSAGES.replace("N o r m a l", "E r r o r"), "failed"),
         (MESSAGES.replace(" N o r m a l", " X"), "not ended"),
         (MESSAGES.partition(" T i m i n g")[0], "not ended"),
-        (MESSAGES + MESSAGES, "second run"),
+        (MESSAGES + MESSAGES, "two runs"),
         (MESSAGES.replace("4.7500E+01", "4.4500E+01"), "add up"),
         (MESSAGES.replace("5.0000E+01", "6.0000E+01"), "add up"),
         (MESSAGES.replace("time      49", "time      48"), "elapsed seconds"),

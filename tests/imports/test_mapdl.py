@@ -6,28 +6,11 @@ import pytest
 from imports.engineering_logs import figures, refusal, stated
 from imports.log_damage import check_mutants, needs_logs
 from imports.log_damage import log as sample
+from imports.result_texts import MAPDL as OUTPUT
 
 from seatrial.imports.readers import reader_of
 
 NO_LICENCE = "ansys/mapdl12.1-no-licence-run-completed.txt"
-OUTPUT = """
-+--------------------- M A P D L   S T A T I S T I C S ------------------------+
-Release: 2021 R1            Build: 21.1       Update: UP20201109   Platform: LINUX x64
-Number of machines requested            :    1
-Number of processes requested           :    4
-Number of threads per process requested :    2
-Total number of cores requested         :    8 (Distributed Memory Parallel)
-Elapsed time spent obtaining a license            :        0.4 seconds
-Elapsed time spent computing solution             :       61.5 seconds
-Equation solver used                              :            Sparse (symmetric)
-+------------------ E N D   M A P D L   S T A T I S T I C S -------------------+
- *-----------------------------------------------------------------------------*
- |                               RUN COMPLETED                                 |
- |  Ansys MAPDL 2021 R1         Build 21.1         UP20201109    LINUX x64     |
- |        CP Time      (sec) =        412.125       Time  =  12:03:25          |
- |        Elapsed Time (sec) =         65.000       Date  =  03/01/2021        |
- *-----------------------------------------------------------------------------*
-"""
 
 
 def test_the_run_and_its_solution() -> None:

@@ -54,7 +54,7 @@ def test_the_elapsed_time_is_the_clock_and_the_first_step_is_set_apart() -> None
     [
         (log(end=""), "not ended"),
         (log() + log(), "second run"),
-        (log().replace("F ield", "F"), "banner"),
+        (log().replace("F ield", "F"), "from another program"),
         (log(step("0.1", "0.01", 0) + step("0.2", "0.02", 0)), "whole seconds"),
         (log() + "[3] --> FOAM FATAL ERROR: \n", "crashed"),
         (log().replace("0.9 s", "0.4 s"), "backwards"),
@@ -108,7 +108,7 @@ def test_real_runs() -> None:
         ("v2012-icoFoam-cavity-clocktime-zero", "whole seconds"),
         ("v2312-chemFoam-h2", "whole seconds"),
         ("v1912-parallel-fatal-error-own-run", "crashed"),
-        ("summary-jobs-7995wx", "banner"),
+        ("summary-jobs-7995wx", "from another program"),
     ],
 )
 def test_real_runs_without_a_figure(name: str, why: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import subprocess
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from seatrial.batch.systems import SYSTEMS
 from seatrial.engine.planned import planned_experiments
+from seatrial.environments.private_copy import copies
 from seatrial.interface import job_following, submitted
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import Where
@@ -26,6 +28,7 @@ from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
 from seatrial.model.site import Partition, Place, System
 from seatrial.plan.points import plan_points
+from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
@@ -59,12 +62,12 @@ def send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
     monkeypatch.setattr(submitted, "_build", lambda portions, machine, tell: None)
     monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
 
-    def run(submits: Submits, **options: Any) -> tuple[Sent, FakeQueue]:
+    def run(submits: Submits, *, has_python: bool = True, **options: Any) -> tuple[Sent, FakeQueue]:
         queue = FakeQueue(submits)
         monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
         options = {"site": tmp_path / "site.yaml", **options}
         targets = options.pop("targets", ["cpu.peak"])
-        partition = Partition("compute", longest_s=options.pop("longest_s", None))
+        partition = Partition("compute", has_python=has_python, longest_s=options.pop("longest_s", None))
         where = Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SYSTEMS["slurm"], "tera:compute")
         return run_in_jobs(where, targets, {"cores": "one"}, tmp_path / "results", **options), queue
 
@@ -132,6 +135,101 @@ def test_again_submits_when_the_last_results_were_printed(send: Any) -> None:
     _, third = send(wait_in_the_queue, again=True, detach=True)
     _, fourth = send(wait_in_the_queue, again=True, detach=True)
     assert len(third.folders) == 1 and not fourth.folders
+
+
+def run_here(folder: Path) -> str:
+    """The job runs at once, on this machine, where what is called Python cannot be used."""
+    tools = folder / "bin"
+    tools.mkdir()
+    for name in ("python", "python3"):
+        (tools / name).write_text(f"#!/bin/sh\necho used >>{folder}/python-was-used\nexit 1\n")
+        (tools / name).chmod(0o755)
+    variables = {"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "77", "OMP_DISPLAY_ENV": "x", "HOME_KEY": "secret"}
+    subprocess.run(["/bin/sh", str(folder / "job.sh")], env=variables, check=False, capture_output=True, timeout=60)
+    return "77"
+
+
+def other_machine_first(folder: Path) -> str:
+    script = folder / "job.sh"
+    if not (folder.parent / "once").exists():
+        (folder.parent / "once").touch()
+        script.write_text(script.read_text().replace(" CPUs'", "0 CPUs'"))
+    return run_here(folder)
+
+
+@pytest.mark.real
+def test_a_node_without_python(send: Any, tmp_path: Path) -> None:
+    """Planned and recorded here; the same command makes no second job, and records nothing twice."""
+    sent, queue = send(run_here, has_python=False, budget_s=1.0)
+    (one,) = sent.result.experiments
+    assert one.outcome.is_ok and not sent.unfinished, (one.outcome, sent.unfinished)
+    assert one.figures[0].n_repeats >= 6
+    (folder,) = queue.folders
+    assert not (folder / "python-was-used").exists()
+    for name in ("planned.json", "result.json"):  # its recorder was killed before it noted that it had recorded
+        (folder / name).unlink()
+    again, queue = send(run_here, has_python=False, budget_s=1.0)
+    assert not queue.folders and again.result.experiments[0].figures[0].n_repeats == one.figures[0].n_repeats
+    contents = read_contents(ResultsFolder.existing(tmp_path / "results"))
+    records = [record for own in contents.records.values() for record in own]
+    assert len({record.seen["job_repeat"] for record in records}) == len(records) == one.figures[0].n_repeats
+    assert all("no Python" in record.seen["not_observed"] for record in records)
+    assert all(record.seen["variables"]["OMP_DISPLAY_ENV"] == "x" for record in records)
+    assert "HOME_KEY" not in (folder / "variables").read_text()
+
+
+@pytest.mark.real
+def test_a_node_of_another_kind_is_planned_for_and_measured_by_a_second_job(send: Any) -> None:
+    sent, queue = send(other_machine_first, has_python=False, budget_s=1.0)
+    assert len(queue.folders) == 2 and sent.result.experiments[0].outcome.is_ok, sent.unfinished
+    assert "another machine" in (queue.folders[0] / "over.json").read_text()
+
+
+def cancel_after(lines: int) -> Submits:
+    """The job is cancelled when it has made so many repeats."""
+
+    def submits(folder: Path) -> str:
+        run_here(folder)
+        log = folder / "repeats" / "repeats"
+        kept = log.read_text().splitlines(keepends=True)[:lines]
+        assert len(kept) == lines
+        log.write_text("".join(kept))
+        (folder / "ended").unlink()
+        over = {"state": "cancelled", "reason": "CANCELLED", "time_s": 1.0}
+        (folder / "over.json").write_text(json.dumps(over))
+        return "77"
+
+    return submits
+
+
+@pytest.mark.real
+def test_a_cancelled_job_without_python_that_made_enough_is_done(send: Any) -> None:
+    sent, _ = send(cancel_after(6), has_python=False, budget_s=1.0)
+    assert not sent.unfinished and sent.result.experiments[0].figures[0].n_repeats == 6
+    again, queue = send(run_here, has_python=False, budget_s=1.0)
+    assert not queue.folders and not again.unfinished
+
+
+@pytest.mark.real
+def test_the_next_job_without_python_makes_what_a_cancelled_one_did_not(send: Any) -> None:
+    sent, _ = send(cancel_after(2), has_python=False, budget_s=0.01)
+    assert "cancelled" in sent.unfinished[0].reason
+    again, queue = send(run_here, has_python=False, budget_s=0.01)
+    assert len((queue.folders[0] / "repeats" / "repeats").read_text().splitlines()) == 4
+    assert not again.unfinished and again.result.experiments[0].figures[0].n_repeats == 6
+
+
+@pytest.mark.real
+def test_a_job_without_python_needs_nothing_of_its_submitter(send: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its programs are copies, and another process records it."""
+    _, queue = send(wait_in_the_queue, has_python=False, budget_s=1.0, detach=True)
+    for path in copies():
+        Path(path).unlink(missing_ok=True)
+    run_here(queue.folders[0])
+    monkeypatch.setattr("seatrial.environments.private_copy._folders", {})  # as another process has other copies
+    done, queue = send(refuse, has_python=False, budget_s=1.0)
+    assert not queue.folders and not done.unfinished and done.result.experiments[0].outcome.is_ok
+    assert not list(done.jobs[0].path.glob("programs/*"))
 
 
 class EndedError(Exception):

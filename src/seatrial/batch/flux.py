@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from seatrial.batch.job import JobRequest, JobState, JobStatus
-from seatrial.batch.system import exit_status, job_script
+from seatrial.batch.system import by_ssh, exit_status, job_script
 from seatrial.errors import ParseError
 from seatrial.model.host_list import expand_hosts
+from seatrial.model.job_options import JobOptions
 
 _STATES = {
     **dict.fromkeys(("D", "P", "S", "DEPEND", "PRIORITY", "SCHED"), JobState.PENDING),
@@ -91,6 +92,10 @@ class Flux:
     def cancel(self, ids: Sequence[str]) -> list[str]:
         """Cancel jobs."""
         return ["flux", "cancel", *ids]
+
+    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
+        """By ssh."""
+        return by_ssh(node, script)
 
 
 def _status(cells: Sequence[str]) -> JobStatus:

@@ -58,7 +58,8 @@ class JobStatus:
 @dataclass(frozen=True, slots=True)
 class JobRequest:
     """A job to submit: `argv` runs once, on its first node, in `folder`. `time_s` is the limit on its wall time.
-    `tasks_per_node` None: as many as the nodes have CPUs, where the batch system can say so."""
+    `tasks_per_node` None: as many as the nodes have CPUs, where the batch system can say so. `first` are lines of the
+    script that run before it, in no certain folder."""
 
     name: str
     argv: tuple[str, ...]
@@ -69,6 +70,7 @@ class JobRequest:
     tasks_per_node: int | None = 1
     cpus_per_task: int = 1
     options: JobOptions = field(default_factory=JobOptions)
+    first: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises UsageError for values that could change the meaning of a script's line."""

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from seatrial.batch.job import JobRequest, JobState, JobStatus
-from seatrial.batch.system import job_script
+from seatrial.batch.system import by_ssh, job_script
 from seatrial.errors import ParseError
+from seatrial.model.job_options import JobOptions
 
 _STATES = {
     **dict.fromkeys(("PEND", "WAIT"), JobState.PENDING),
@@ -92,6 +93,10 @@ class Lsf:
     def cancel(self, ids: Sequence[str]) -> list[str]:
         """Kill jobs."""
         return ["bkill", *ids]
+
+    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
+        """By ssh."""
+        return by_ssh(node, script)
 
 
 def _status(its: Mapping[str, str]) -> JobStatus:

@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from seatrial.batch.job import JobRequest, JobState, JobStatus
-from seatrial.batch.system import clock, job_script
+from seatrial.batch.system import by_ssh, clock, job_script
 from seatrial.errors import ParseError
+from seatrial.model.job_options import JobOptions
 
 _STATES = {
     **dict.fromkeys("QWTM", JobState.PENDING),
@@ -77,6 +78,10 @@ class Pbs:
     def cancel(self, ids: Sequence[str]) -> list[str]:
         """Delete jobs."""
         return ["qdel", *ids]
+
+    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
+        """By ssh."""
+        return by_ssh(node, script)
 
     def _records(self, output: str) -> Iterator[tuple[str, dict[str, str]]]:
         """(id, attributes) of each job; a line that begins with a tab continues the value above it."""

@@ -38,7 +38,7 @@ cd -- {cwd} || {{
     mark ended "status=125" "time=$(date +%s)"
     exit 125
 }}
-{command} </dev/null &
+{first}{command} </dev/null &
 child=$!
 trap 'kill -TERM "$child" 2>/dev/null' TERM
 trap 'kill -INT "$child" 2>/dev/null' INT
@@ -55,10 +55,16 @@ exit "$status"
 
 
 def node_script(
-    folder: Path, job: str, in_job: str, command: Sequence[str], cwd: Path, variables: Mapping[str, str]
+    folder: Path,
+    job: str,
+    in_job: str,
+    command: Sequence[str],
+    cwd: Path,
+    variables: Mapping[str, str],
+    first: str = "",
 ) -> str:
     """The script of a job: `command` runs in `cwd` with these variables, and finds `job` and this start of it in the
-    variable `in_job`. Marks are made in `folder`, an absolute path."""
+    variable `in_job`. Marks are made in `folder`, an absolute path. `first` are lines that run before it."""
     exports = [f"{name}={shlex.quote(value)}\nexport {name}" for name, value in variables.items()]
     return _TEXT.format(
         folder=shlex.quote(str(folder)),
@@ -68,4 +74,25 @@ def node_script(
         job=shlex.quote(job),
         cwd=shlex.quote(str(cwd)),
         command=shlex.join(command),
+        first=first,
     )
+
+
+_FACTS = """if {facts} <"$folder/patterns" >"$folder/.facts.$$"; then
+    mv -f "$folder/.facts.$$" "$folder/facts.tar"
+fi
+env | sed -n {variables} >"$folder/variables"
+cpu="$(sed -n 's/^model name[[:space:]]*: *//p' /proc/cpuinfo | sed -n 1p), $(grep -c '^processor' /proc/cpuinfo) CPUs"
+if [ "$cpu" != {cpu} ]; then
+    echo "$(uname -n) is another machine than the plan is for: $cpu"
+    cd -- "$folder" && mark ended "status=0" "time=$(date +%s)"
+    exit 0
+fi
+"""
+
+
+def facts_first(program: Path, cpu: str, variables: Sequence[str]) -> str:
+    """Lines that keep the facts of the node in the job's folder, with the variables whose lines in the output of `env`
+    start with one of these texts, and end the job if its CPU is not `cpu`."""
+    kept = " ".join(f"-e {shlex.quote(f'/^{start}/p')}" for start in variables)
+    return _FACTS.format(facts=shlex.quote(str(program)), cpu=shlex.quote(cpu), variables=kept)

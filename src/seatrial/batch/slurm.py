@@ -10,6 +10,7 @@ from seatrial.batch.job import JobRequest, JobState, JobStatus
 from seatrial.batch.system import clock, job_script
 from seatrial.errors import ParseError
 from seatrial.model.host_list import expand_hosts
+from seatrial.model.job_options import JobOptions
 
 _STATES = {
     **dict.fromkeys(("PENDING", "PD", "CONFIGURING", "CF"), JobState.PENDING),
@@ -61,15 +62,9 @@ class Slurm:
         if request.tasks_per_node is not None:  # else Slurm makes it the number of CPUs that the job has on a node
             tasks = f"--ntasks-per-node={request.tasks_per_node}"
             directives[3:3] = [tasks, f"--cpus-per-task={request.cpus_per_task}"]
-        chosen = {
-            "partition": its.queue,
-            "account": its.account,
-            "qos": its.qos,
-            "constraint": its.constraint,
-            "reservation": its.reservation,
-            "gpus-per-node": its.gpus_per_node,
-        }
-        directives += [f"--{name}={value}" for name, value in chosen.items() if value is not None]
+        directives += _chosen(its)
+        if its.gpus_per_node is not None:
+            directives.append(f"--gpus-per-node={its.gpus_per_node}")
         return job_script("#SBATCH ", directives + ["--exclusive"] * its.exclusive, request)
 
     def submit(self) -> list[str]:
@@ -101,6 +96,12 @@ class Slurm:
         """Cancel jobs."""
         return ["scancel", *ids]
 
+    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
+        """As a job of its own, by srun: its output comes over Slurm's connections. It gives up if the node is not
+        free within a minute."""
+        where = ["--nodes=1", "--ntasks=1", f"--nodelist={node}", "--immediate=60", "--time=00:05:00", "--mpi=none"]
+        return ["srun", "--quiet", *where, *_chosen(options), "/bin/sh", "-c", script]
+
     def _of_fields(self, number: int, line: str) -> JobStatus:
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) != _FIELDS.count(",") + 1 or not _ID.match(cells[0]):
@@ -121,6 +122,18 @@ class Slurm:
             if not {"JobId", "JobState"} <= set(found):
                 raise ParseError(self.name, number, line, "a job without JobId= and JobState=")
             yield _status([found.get(key, "") for key in keys])
+
+
+def _chosen(options: JobOptions) -> list[str]:
+    """Options that sbatch and srun share."""
+    values = {
+        "partition": options.queue,
+        "account": options.account,
+        "qos": options.qos,
+        "constraint": options.constraint,
+        "reservation": options.reservation,
+    }
+    return [f"--{name}={value}" for name, value in values.items() if value is not None]
 
 
 def _status(cells: Sequence[str]) -> JobStatus:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from seatrial.batch.job import JobRequest, JobStatus
+from seatrial.model.job_options import JobOptions
 
 
 class BatchSystem(Protocol):
@@ -39,13 +40,22 @@ class BatchSystem(Protocol):
     def cancel(self, ids: Sequence[str]) -> list[str]:
         """The command that cancels jobs."""
 
+    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
+        """The command that runs a script of sh on one node, and prints what it prints."""
+
 
 def job_script(mark: str, directives: Sequence[str], request: JobRequest) -> str:
     """A script for bash: directives with their mark ("#SBATCH "), modules, and the command in its folder."""
     lines = ["#!/bin/bash", *(f"{mark}{directive}" for directive in directives), *request.options.extra, "set -e"]
     lines += [f"module load {shlex.quote(module)}" for module in request.options.modules]
+    lines += request.first
     lines += [f"cd -- {shlex.quote(str(request.folder))}", f"exec {shlex.join(request.argv)}"]
     return "\n".join(lines) + "\n"
+
+
+def by_ssh(node: str, script: str) -> list[str]:
+    """A script of sh on one node, by ssh without a password."""
+    return ["ssh", "-o", "BatchMode=yes", "--", node, script]
 
 
 def clock(time_s: float) -> str:

@@ -59,7 +59,7 @@ def _places(point: Point, machine: Machine, program: Runnable, record: ProgramRe
     if hello is None:
         return None
     if point.benchmark.ranks == "mpi":
-        return misplaced(rank_layout(point), hello, machine.allowed_cpus, platform.node())
+        return misplaced(rank_layout(point), hello, machine.allowed_cpus, machine.name or platform.node())
     if not program.writes_record or tuple(map(frozenset, hello.cpus)) == tuple(frozenset((c,)) for c in point.cpus):
         return None
     seen = masks(hello.cpus)

@@ -46,6 +46,13 @@ def link_probe() -> Path:
     return build(_environment(), NATIVE_HEADERS / "launch" / "link_probe.cpp").path
 
 
+def node_helpers() -> tuple[Path, Path]:
+    """The programs that a job runs on a node without Python: `copy_facts` and `repeats`. Raises BuildError."""
+    folder = NATIVE_HEADERS / "launch"
+    facts, repeats = (build(_environment(), folder / f"{name}.cpp").path for name in ("copy_facts", "repeats"))
+    return facts, repeats
+
+
 @cache
 def _helpers(programs: Path) -> Helpers:
     """Cached: a look into the build cache at each start of ranks would take too long."""

@@ -36,7 +36,10 @@ from seatrial.probes.link_counters import links_of_nodes
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writer import RecordWriter
 
-_NOTED = ("budget_s", "maximum", "variables", "block", "study", "together", "again", "beside", "outside_s")
+_NOTED = (
+    *("budget_s", "maximum", "variables", "block", "study", "together", "again", "beside", "outside_s"),
+    *("job_repeat", "not_observed"),
+)
 """Notes of the claim that are copied to the record."""
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0
@@ -197,6 +200,22 @@ def recover_repeat(
     return _record(_Made(ready, claim, wall_s, outcome, program, seen), writer, keep=keep)
 
 
+def record_made(
+    ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, completed: Completed, *, keep: bool
+) -> RepeatRecord:
+    """Record a repeat that another program made (engine/node_plan.py), and whose files are in the folder of the claim.
+    Raises StoreError if the record cannot be written."""
+    outcome, program = _verdict(ready, machine, completed, claim.path)
+    seen: dict[str, Any] = {
+        "command": origins(command_of(ready, claim.path)),
+        "program_s": completed.wall_s,
+        **({} if completed.used is None else {"used": dict(completed.used)}),
+        **probe_reports(ready, claim.path, completed),
+        **_launch_time(program, float(claim.noted["t0"]), completed.wall_s),
+    }
+    return _record(_Made(ready, claim, completed.wall_s, outcome, program, seen), writer, keep=keep)
+
+
 def _verdict(ready: Ready, machine: Machine, completed: Completed, directory: Path) -> tuple[Outcome, ProgramRecord]:
     try:
         program = ready.program.timed(_program_record(ready, directory), completed.wall_s)
@@ -271,7 +290,7 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     if (links := links_of_nodes(notes.pop("links", None))) is not None:
         noted["links"] = links  # of every node, in place of those of this one
     noted["notes"] = with_compilation({**ready.program.added_notes(), **notes} if notes else {})
-    if (files := file_system_of(_works_in(ready, claim))) is not None:
+    if "job_repeat" not in noted and (files := file_system_of(_works_in(ready, claim))) is not None:
         noted["file_system"] = files
     if (place := place_in_force()) is not None:
         noted["system"] = f"{place.system.name}:{place.partition.name}"

@@ -213,13 +213,11 @@ class _Trial:
         folder = self.open_folder()
         experiments = tuple({item.experiment.id: item for item in prepared}.values())
         kept = None if study is None else _kept(study, self._key, prepared)
-        known = {item.experiment.environment: item.environment for item in experiments if item.environment is not None}
+        known = _environments_of(experiments)
         facts = [item for item in experiments if isinstance(item, Ready) or not item.is_left_out]
         try:
             _keep_facts(folder, self.machine, self._key, known, facts)
-            if kept is not None:
-                document = study_document(kept)
-                folder.put("studies", content_key(document), document)
+            _keep_study(folder, kept)
             self.listener.prepared(experiments, kept)
             _record_refusals(folder, [item for item in facts if isinstance(item, Refused)])
             measured = run_work(
@@ -235,6 +233,30 @@ class _Trial:
         except StoreError as problem:
             return TrialRun(experiments, known, problem=problem, study=kept)
         return TrialRun(experiments, known, measured, study=kept)
+
+
+def keep_trial(
+    folder: ResultsFolder, machine: Machine, prepared: Sequence[Ready | Refused], study: Study | None
+) -> KeptStudy | None:
+    """Store the facts of experiments whose repeats another program made, and record what cannot run. Returns the study
+    as it is stored. Raises StoreError."""
+    key = machine_identity(machine)[:16]
+    experiments = tuple({item.experiment.id: item for item in prepared}.values())
+    kept = None if study is None else _kept(study, key, prepared)
+    _keep_facts(folder, machine, key, _environments_of(experiments), experiments)
+    _keep_study(folder, kept)
+    _record_refusals(folder, [item for item in experiments if isinstance(item, Refused)])
+    return kept
+
+
+def _environments_of(experiments: Iterable[Ready | Refused]) -> dict[str, Mapping[str, Any]]:
+    return {item.experiment.environment: item.environment for item in experiments if item.environment is not None}
+
+
+def _keep_study(folder: ResultsFolder, kept: KeptStudy | None) -> None:
+    if kept is not None:
+        document = study_document(kept)
+        folder.put("studies", content_key(document), document)
 
 
 def _kept(study: Study, machine_key: str, prepared: Sequence[Ready | Refused]) -> KeptStudy:

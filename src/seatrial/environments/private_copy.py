@@ -15,7 +15,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +28,7 @@ _LEFTOVER_S = 30 * 86400.0
 _folders: dict[tuple[int, Path], Path] = {}
 _copies: dict[tuple[int, Path, Path, str], Path] = {}
 _origins: dict[str, str] = {}
+_digests: dict[str, str] = {}
 
 
 def private_copy(data: bytes, origin: Path) -> Path:
@@ -47,12 +48,18 @@ def private_copy(data: bytes, origin: Path) -> Path:
         return origin
     _copies[key] = made
     _origins[str(made)] = str(origin)
+    _digests[str(made)] = key[3]
     return made
 
 
 def origins(command: Iterable[str]) -> list[str]:
     """A command as it is recorded: with the files of the cache in place of their copies."""
     return [_origins.get(word, word) for word in command]
+
+
+def copies() -> Mapping[str, str]:
+    """Path -> SHA-256 of the copies that this process has made."""
+    return _digests
 
 
 def _private_folder() -> Path:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from seatrial.imports.application_log import Found, Log, Printed, refuse_exploded, step_from_time_per_ns
 from seatrial.imports.reader import Reader
-from seatrial.imports.samples import time_sample
 from seatrial.imports.text import Line
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -76,10 +75,10 @@ def read(data: bytes) -> ImportedFile:
     steps = parameters.get("steps", rows[-1].whole(1, "NSTEP") if rows else 0)
     _check_steps(whole, rows, steps if isinstance(steps, int) else 0, parameters)
     _check_last(whole, last)
-    samples = [time_sample("ns_time", whole.ns.value, resolution=whole.ns.resolution)]
+    samples = [whole.ns.sample("ns_time")]
     if last is not None:
-        samples.append(time_sample("ns_time_last", last.ns.value, resolution=last.ns.resolution))
-    samples.append(time_sample("time", whole.elapsed.value, resolution=whole.elapsed.resolution))
+        samples.append(last.ns.sample("ns_time_last"))
+    samples.append(whole.elapsed.sample("time"))
     notes = {} if last is None else {"last_steps": last.steps}
     experiment = ImportedExperiment("imported.amber", tuple(samples), parameters, notes)
     return ImportedFile(_TOOL, version, (experiment,))

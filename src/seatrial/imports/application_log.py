@@ -8,16 +8,17 @@ checked against each other. Conversions of units are here, and nowhere else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from seatrial.errors import ParseError
+from seatrial.imports.samples import time_sample
+from seatrial.imports.tables import body
 from seatrial.imports.text import Line, half_unit, number, read_lines
+from seatrial.model.sample import Sample
 
 HOTTEST_K = 10_000.0
 """A molecular simulation above this temperature has exploded: its atoms no longer interact, so its rate is none."""
-_LAUNCHER = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:")
-"""What `mpirun --tag-output` puts before each line of a rank."""
 _A_DAY_S = 86400.0
 _FS_PER_NS = 1e6
 _COMPUTED = 1e-5
@@ -48,6 +49,10 @@ class Printed:
     def inverse(self, factor: float = 1.0) -> Printed:
         """`factor` over this number: a rate as a time, or a time as a rate."""
         return Printed(factor / self.value, factor / self.value * (self.error / self.value))
+
+    def sample(self, series: str, *, i: int = 0, count: int = 1) -> Sample:
+        """A time (s) as a sample, or that of one of `count` equal parts."""
+        return time_sample(series, self.value / count, i=i, resolution=self.resolution)
 
     def agrees(self, other: Printed) -> bool:
         """Whether both can be roundings of one true value."""
@@ -93,25 +98,34 @@ class Found:
 
 
 class Log:
-    """The lines of one application's log. Patterns match whole lines, white space at their ends left out."""
+    """The lines of one application's log. Patterns match the whole text of a line: without what the launcher put before
+    it, and without white space at its ends. With `is_spaced_once` it has one space between words."""
 
-    def __init__(self, tool: str, data: bytes) -> None:
+    def __init__(self, tool: str, data: bytes, *, is_spaced_once: bool = False) -> None:
         self.tool = tool
         self.lines = read_lines(data, tool)
+        texts = map(body, self.lines)
+        self.texts = [" ".join(text.split()) if is_spaced_once else text.strip() for text in texts]
 
     def error(self, why: str) -> ParseError:
         """The error of the whole file."""
         return ParseError(self.tool, None, "", why)
 
+    def numbered(self, lines: Iterable[Line] | None = None) -> Iterator[tuple[Line, str]]:
+        """Lines, all by default, with their texts."""
+        return zip(self.lines, self.texts, strict=True) if lines is None else ((one, self.text(one)) for one in lines)
+
+    def text(self, line: Line) -> str:
+        """The text of a line."""
+        return self.texts[line.number - 1]
+
     def found(self, pattern: re.Pattern[str], lines: Iterable[Line] | None = None) -> list[Found]:
         """The lines of this pattern, in order. A last line without a line break may be cut off: it is not among them,
         unless the pattern is that of a mark (without groups)."""
-        searched = self.lines if lines is None else lines
         return [
             Found(self.tool, line, match)
-            for line in searched
-            if (match := pattern.fullmatch(_LAUNCHER.sub("", line.text, count=1).strip())) is not None
-            and (line.is_ended or not pattern.groups)
+            for line, text in self.numbered(lines)
+            if (match := pattern.fullmatch(text)) is not None and (line.is_ended or not pattern.groups)
         ]
 
     def banner(self, pattern: re.Pattern[str], looks_like: str) -> Found:
@@ -124,15 +138,28 @@ class Log:
             raise found[1].error(why)
         return found[0]
 
+    def at_most_one(self, pattern: re.Pattern[str], what: str) -> Found | None:
+        """The line of this pattern, or None. Raises ParseError if there is a second one: two runs."""
+        found = self.found(pattern)
+        if len(found) > 1:
+            why = f"a second {what}; the first is on line {found[0].line.number}: two runs in one file; split it"
+            raise found[1].error(why)
+        return found[0] if found else None
+
     def only(self, pattern: re.Pattern[str], what: str) -> Found:
         """The one line of this pattern. Raises ParseError if there is none, or a second one."""
-        found = self.found(pattern)
-        if not found:
+        found = self.at_most_one(pattern, what)
+        if found is None:
             raise self.error(f"no {what}: the run did not end, or the file is cut off")
-        if len(found) > 1:
-            why = f"a second {what}; the first is on line {found[0].line.number}: put each run in its own file"
-            raise found[1].error(why)
-        return found[0]
+        return found
+
+    def of_form(self, like: re.Pattern[str], form: re.Pattern[str], looks_like: str) -> Found:
+        """The one line that is `like` this; it must have the whole form. Raises ParseError."""
+        line = self.only(like, f"`{looks_like}`").line
+        match = form.fullmatch(self.text(line))
+        if match is None or not line.is_ended:
+            raise line.error(self.tool, f"not of the form `{looks_like}`: the line is damaged or cut off")
+        return Found(self.tool, line, match)
 
     def maybe(self, pattern: re.Pattern[str], what: str) -> Found | None:
         """The line of this pattern, or None. Lines that repeat it must say the same; else raises ParseError."""
@@ -147,6 +174,14 @@ class Log:
         found = self.found(pattern)
         if found:
             raise found[0].error(why)
+
+    def refuse_signs(self, *signs: tuple[re.Pattern[str], str]) -> None:
+        """Raise ParseError at the first line in which a pattern is found, with what it is a sign of: a crash, or a
+        solution that is not a number. Such a run has no figure."""
+        for line, text in self.numbered():
+            for pattern, why in signs:
+                if pattern.search(text):
+                    raise line.error(self.tool, f"{why}: such a run has no figure")
 
     def not_ended(self, last_sign: str) -> ParseError:
         """The error of a run that has not ended; `last_sign` is how far it came, or what is missing."""

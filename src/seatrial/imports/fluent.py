@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from seatrial.errors import ParseError
+from seatrial.imports.application_log import Found, Log
 from seatrial.imports.reader import Reader
-from seatrial.imports.samples import time_sample
-from seatrial.imports.tables import body
-from seatrial.imports.text import Line, half_unit, is_product, last_digit, read_lines
+from seatrial.imports.text import Line, is_product
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
@@ -40,64 +38,51 @@ _MOST_CPU = 1.15
 
 def read(data: bytes) -> ImportedFile:
     """The timers of one transcript. Raises ParseError if there is none, one is damaged, or the run crashed."""
-    lines = [(line, " ".join(body(line).split())) for line in read_lines(data, _TOOL)]
-    for line, text in lines:
-        if _FAILED.search(text):
-            raise line.error(_TOOL, "the run crashed or diverged: it has no figure")
-        if _NOT_FINITE.search(text):
-            raise line.error(_TOOL, "a residual is not a number: such a run has no figure")
-    starts = [i for i, (_, text) in enumerate(lines) if _TIMER_LIKE.fullmatch(text) or _TIMER.fullmatch(text)]
+    log = Log(_TOOL, data, is_spaced_once=True)
+    log.refuse_signs((_FAILED, "the run crashed or diverged"), (_NOT_FINITE, "a residual is not a number"))
+    starts = [i for i, text in enumerate(log.texts) if _TIMER_LIKE.fullmatch(text) or _TIMER.fullmatch(text)]
     if not starts:
         why = "no `Performance Timer for ... iterations`: the run has not ended, or /parallel/timer/usage is not in it"
-        raise ParseError(_TOOL, None, "", why)
-    for line, text in lines[: starts[0]]:
-        if any(pattern.fullmatch(text) for pattern in _VALUES.values()):
-            raise line.error(_TOOL, "no `Performance Timer for ... iterations` above this line: it is cut off")
-    blocks = [lines[start:end] for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
-    experiments = [_experiment(block, number) for number, block in enumerate(blocks, start=1)]
-    versions = {match[1] or match[2] for _, text in lines if (match := _VERSION.fullmatch(text))}
+        raise log.error(why)
+    if above := [one for pattern in _VALUES.values() for one in log.found(pattern, log.lines[: starts[0]])]:
+        raise above[0].error("no `Performance Timer for ... iterations` above this line: it is cut off")
+    blocks = [log.lines[start:end] for start, end in zip(starts, [*starts[1:], len(log.lines)], strict=True)]
+    experiments = [_experiment(log, block, number) for number, block in enumerate(blocks, start=1)]
+    versions = {one.match[1] or one.match[2] for one in log.found(_VERSION)}
     return ImportedFile(_TOOL, versions.pop() if len(versions) == 1 else "", tuple(experiments))
 
 
-def _experiment(block: Sequence[tuple[Line, str]], number: int) -> ImportedExperiment:
+def _experiment(log: Log, block: Sequence[Line], number: int) -> ImportedExperiment:
     """One timer. Raises ParseError if a line is missing, or the times contradict each other."""
-    heading = block[0][0]
-    match = _TIMER.fullmatch(block[0][1])
-    if match is None:
-        raise heading.error(_TOOL, "not of the form `Performance Timer for 10 iterations on 8 compute nodes`")
-    iterations = heading.whole_of(_TOOL, match[1], "the number of iterations")
-    ranks = heading.whole_of(_TOOL, match[2], "the number of compute nodes")
-    (mean_line, mean), (wall_line, wall) = _value(block, "mean"), _value(block, "wall")
-    mean_s = mean_line.number_of(_TOOL, mean, "the time per iteration")
-    wall_s = wall_line.number_of(_TOOL, wall, "the wall-clock time")
-    if not is_product(wall_s, (mean_s, half_unit(mean)), (iterations, half_unit(wall) / mean_s)):
-        raise wall_line.error(
-            _TOOL, f"the wall-clock time is not {iterations} iterations x {mean} s (line {mean_line.number})"
-        )
+    headings = log.found(_TIMER, block[:1])
+    if not headings:
+        raise block[0].error(_TOOL, "not of the form `Performance Timer for 10 iterations on 8 compute nodes`")
+    iterations = headings[0].whole(1, "the number of iterations")
+    ranks = headings[0].whole(2, "the number of compute nodes")
+    mean_line, wall_line = _value(log, block, "mean"), _value(log, block, "wall")
+    mean, wall = mean_line.printed(1, "the time per iteration"), wall_line.printed(1, "the wall-clock time")
+    if not is_product(wall.value, (mean.value, mean.error), (iterations, wall.error / mean.value)):
+        why = f"the wall-clock time is not {iterations} iterations x {mean_line.match[1]} s"
+        raise wall_line.error(f"{why} (line {mean_line.line.number})")
     notes: dict[str, object] = {}
-    if any(_CPU_LIKE.fullmatch(text) for _, text in block):  # newer versions do not print it
-        cpu_line, cpu = _value(block, "cpu")
-        cpu_s = cpu_line.number_or_zero(_TOOL, cpu, "the CPU time")
-        if cpu_s > _MOST_CPU * wall_s * ranks:
-            raise cpu_line.error(_TOOL, f"more CPU time than {ranks} processes can use in {wall} s")
+    if log.found(_CPU_LIKE, block):  # newer versions do not print it
+        cpu = _value(log, block, "cpu")
+        cpu_s = cpu.line.number_or_zero(_TOOL, cpu.match[1], "the CPU time")
+        if cpu_s > _MOST_CPU * wall.value * ranks:
+            raise cpu.error(f"more CPU time than {ranks} processes can use in {wall_line.match[1]} s")
         notes["cpu_time_of_all_ranks_s"] = cpu_s
-    samples = (
-        time_sample("time", wall_s, resolution=last_digit(wall)),
-        time_sample("iteration_time", wall_s / iterations, resolution=last_digit(wall)),
-    )
+    samples = (wall.sample("time"), wall.sample("iteration_time", count=iterations))
     parameters: dict[str, Value] = {"timer": number, "ranks": ranks, "iterations": iterations}
     return ImportedExperiment("imported.fluent", samples, parameters, notes)
 
 
-def _value(block: Sequence[tuple[Line, str]], name: str) -> tuple[Line, str]:
-    """The line of a value, and the value as printed. Raises ParseError if it is missing, or there is another."""
-    found = [(line, match[1]) for line, text in block if (match := _VALUES[name].fullmatch(text))]
+def _value(log: Log, block: Sequence[Line], name: str) -> Found:
+    """The line of a value. Raises ParseError if it is missing or cut off, or there is another."""
+    found = log.found(_VALUES[name], block)
     if not found:
-        raise block[0][0].error(_TOOL, f"this timer has no line `{_WORDS[name]}`: it is damaged or cut off")
+        raise block[0].error(_TOOL, f"this timer has no line `{_WORDS[name]}`: it is damaged or cut off")
     if len(found) > 1:
-        raise found[1][0].error(_TOOL, f"a second `{_WORDS[name]}` in one timer")
-    if not found[0][0].is_ended:
-        raise found[0][0].error(_TOOL, "the file ends in this line: it may have been cut off")
+        raise found[1].error(f"a second `{_WORDS[name]}` in one timer")
     return found[0]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.apps.hpcg_output import TOOL, HpcgReport, read_hpcg
+from seatrial.benchmarks.apps.hpcg_output import TOOL, HpcgReport, is_last_line, read_hpcg
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, rate_sample, time_sample
+from seatrial.imports.tables import body
 from seatrial.imports.text import SIX_DIGITS, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -13,7 +14,8 @@ from seatrial.model.sample import Sample
 
 def read(data: bytes) -> ImportedFile:
     """One report of HPCG. Raises ParseError if it is cut off, has two runs, or contradicts itself."""
-    report = read_hpcg([line.text for line in read_lines(data, TOOL) if line.is_ended])
+    lines = [(line, body(line)) for line in read_lines(data, TOOL)]
+    report = read_hpcg([text for line, text in lines if line.is_ended or is_last_line(text)])
     parameters: dict[str, Value] = dict(report.counts)
     notes = {
         "submission_valid": report.submission_valid,

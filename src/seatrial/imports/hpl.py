@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from seatrial.benchmarks.apps.hpl_output import TOOL, HplTest, read_hpl
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, rate_sample, time_sample
+from seatrial.imports.tables import body
 from seatrial.imports.text import read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
@@ -18,7 +19,7 @@ def read(data: bytes) -> ImportedFile:
 
     Raises ParseError if the output is cut off before its summary, has two runs, or contradicts itself.
     """
-    output = read_hpl([line.text for line in read_lines(data, TOOL)])
+    output = read_hpl([body(line) for line in read_lines(data, TOOL)])
     groups: dict[tuple[Value, ...], list[HplTest]] = {}
     for test in output.tests:
         groups.setdefault(tuple(_parameters(test).values()), []).append(test)

@@ -14,14 +14,15 @@ _MOST = 1e24
 _DEEPEST = 64
 
 
-def read_object(data: bytes, tool: str) -> dict[str, Any]:
-    """The only JSON object of a file. Lines before it (warnings that the tool printed) are skipped.
+def read_object(data: bytes, tool: str, *, opening: str = "{") -> dict[str, Any]:
+    """The only JSON object of a file. Lines before it (warnings that the tool printed) are skipped. With `opening` "[",
+    it is the only element of a list.
 
     Raises ParseError if there is no object, anything follows it, or it has NaN or duplicate keys (except of text).
     """
     text = read_text(data, tool)
-    start = 0 if text.startswith("{") else text.find("\n{") + 1
-    if not text.startswith("{", start):
+    start = 0 if text.startswith(opening) else text.find(f"\n{opening}") + 1
+    if not text.startswith(opening, start):
         raise ParseError(tool, None, text[:200], "no JSON object in the file")
     _refuse_depth(text, tool)
     try:
@@ -36,6 +37,10 @@ def read_object(data: bytes, tool: str) -> dict[str, Any]:
         at = end + len(rest) - len(rest.lstrip())
         why = "there is more text after the JSON object; put each run in its own file"
         raise ParseError(tool, text.count("\n", 0, at) + 1, _line_at(text, at), why)
+    if isinstance(found, list) and len(found) == 1:
+        found = found[0]
+    elif isinstance(found, list):
+        raise ParseError(tool, None, "", f"a list of {len(found)} runs, expected one; put each run in its own file")
     if not isinstance(found, dict):
         raise ParseError(tool, None, "", "no JSON object in the file")
     return found

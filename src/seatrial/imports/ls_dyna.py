@@ -10,15 +10,13 @@ Format from documentation: runs with several processes (MPP).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from seatrial.errors import ParseError
+from seatrial.imports.application_log import Found, Log, Printed
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, time_sample
-from seatrial.imports.tables import body
-from seatrial.imports.text import Line, half_unit, last_digit, number, only_one, read_lines
+from seatrial.imports.text import half_unit, last_digit, number
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -59,7 +57,7 @@ _UNITS = {"picoseconds": 1e-12, "nanoseconds": 1e-9, "microseconds": 1e-6, "mill
 class _Elapsed:
     """`Elapsed time`: whole seconds, the cycles, and what follows (`using  4 SMP threads`)."""
 
-    line: Line
+    line: Found
     seconds: int
     cycles: int
     words: str
@@ -68,83 +66,68 @@ class _Elapsed:
 def read(data: bytes) -> ImportedFile:
     """The messages of one run. Raises ParseError for a run that failed or did not end, for contradictory times, and for
     two runs in one file."""
-    lines = [(line, " ".join(body(line).split())) for line in read_lines(data, _TOOL)]
-    for line, text in lines:
-        if _ERROR.search(text):
-            raise line.error(_TOOL, "the run failed: it has no figure")
-    tables = [i for i, (_, text) in enumerate(lines) if _TABLE.fullmatch(text)]
-    banners = [line for line, text in lines if _BANNER.fullmatch(text)]
-    if not banners and not tables:
-        raise ParseError(_TOOL, None, "", "neither LS-DYNA's banner nor its table of times: from another program?")
-    for found in banners, [lines[i][0] for i in tables]:
-        if len(found) > 1:
-            raise found[1].error(_TOOL, f"a second run; the first is at line {found[0].number}: split the file")
-    if not tables or not any(_NORMAL.fullmatch(text) for _, text in lines):
-        why = "no `N o r m a l    t e r m i n a t i o n` and table of times: the run has not ended"
-        raise lines[-1][0].error(_TOOL, why)
-    total, total_line = _total(lines[tables[0] :])
-    elapsed = _elapsed(lines)
-    samples = [time_sample("time", float(total), resolution=last_digit(total))]
+    log = Log(_TOOL, data, is_spaced_once=True)
+    log.refuse_signs((_ERROR, "the run failed"))
+    table = log.at_most_one(_TABLE, "table of times")
+    if log.at_most_one(_BANNER, "banner") is None and table is None:
+        raise log.error("neither LS-DYNA's banner nor its table of times: from another program?")
+    if table is None or not log.found(_NORMAL):
+        raise log.not_ended("no `N o r m a l    t e r m i n a t i o n` and table of times")
+    total = _total(log, table)
+    total_s = total.printed(3, "the total clock time")
+    elapsed = _elapsed(log)
+    samples = [total_s.sample("time")]
     remarks: tuple[str, ...] = ()
-    if elapsed.seconds > float(total) + 1.0:
-        raise elapsed.line.error(
-            _TOOL, f"longer than the whole run, which took {float(total):g} s (line {total_line.number})"
-        )
+    if elapsed.seconds > total_s.value + 1.0:
+        why = f"longer than the whole run, which took {total_s.value:g} s (line {total.line.number})"
+        raise elapsed.line.error(why)
     if elapsed.seconds:
-        step = 1.0 / elapsed.seconds
-        samples.append(time_sample("solution_time", float(elapsed.seconds), resolution=step))
-        samples.append(time_sample("cycle_time", elapsed.seconds / elapsed.cycles, resolution=step))
+        solution = Printed(float(elapsed.seconds), 0.5)
+        samples += [solution.sample("solution_time"), solution.sample("cycle_time", count=elapsed.cycles)]
     else:
         remarks = ("Elapsed time is 0 s: it counts whole seconds, and the solution was too short for it",)
-    samples += _zone_cycle(lines)
-    fields = {name: _field(lines, pattern) for name, pattern in _FIELDS.items()}
+    samples += _zone_cycle(log)
+    fields = {name: _field(log, pattern) for name, pattern in _FIELDS.items()}
     notes: dict[str, object] = {"cycles": elapsed.cycles, "revision": fields["revision"]}
-    parameters = _parameters(lines, elapsed, fields)
+    parameters = _parameters(log, elapsed, fields)
     experiment = ImportedExperiment("imported.ls-dyna", tuple(samples), parameters, notes, remarks=remarks)
     return ImportedFile(_TOOL, fields["version"], (experiment,))
 
 
-def _total(lines: Sequence[tuple[Line, str]]) -> tuple[str, Line]:
-    """The clock time of the whole run as printed. Raises ParseError if the rows of the table do not add up to it."""
-    line = only_one([line for line, text in lines if _TOTALS_LIKE.fullmatch(text)], _TOOL, "`T o t a l s`")
-    match = _TOTALS.fullmatch(" ".join(body(line).split()))
-    if match is None:
-        raise line.error(_TOOL, "not a total of CPU and clock seconds with their shares: the line is damaged")
-    line.number_of(_TOOL, match[3], "the total clock time")
+def _total(log: Log, table: Found) -> Found:
+    """The line with the clock time of the whole run. Raises ParseError if the rows of the table do not add up to it."""
+    total = log.of_form(_TOTALS_LIKE, _TOTALS, "T o t a l s 1.2345E+01 100.00 1.3456E+01 100.00")
+    total_s = total.printed(3, "the total clock time")
     rows = [
-        (len(one.text) - len(one.text.lstrip()), row)
-        for one, text in lines
-        if one.number < line.number and (row := _ROW.fullmatch(text))
+        (len(row.line.text) - len(row.line.text.lstrip()), row.match[4])
+        for row in log.found(_ROW, log.lines[table.line.number - 1 : total.line.number - 1])
     ]
     least = min((indent for indent, _ in rows), default=0)
-    parents = [row for indent, row in rows if indent == least]
-    added = sum(float(row[4]) for row in parents)
-    slack = sum(half_unit(row[4]) for row in parents) + half_unit(match[3]) + 0.002 * float(match[3])
-    if not parents or abs(added - float(match[3])) > slack:
-        raise line.error(_TOOL, f"the rows above add up to {added:g} s on the clock: a line is damaged or missing")
-    return match[3], line
+    parents = [seconds for indent, seconds in rows if indent == least]
+    added = sum(map(float, parents))
+    slack = sum(map(half_unit, parents)) + total_s.error + 0.002 * total_s.value
+    if not parents or abs(added - total_s.value) > slack:
+        raise total.error(f"the rows above add up to {added:g} s on the clock: a line is damaged or missing")
+    return total
 
 
-def _elapsed(lines: Sequence[tuple[Line, str]]) -> _Elapsed:
+def _elapsed(log: Log) -> _Elapsed:
     """Raises ParseError if it is missing or damaged, or contradicts the dates, or the number of cycles."""
-    line = only_one([line for line, text in lines if _ELAPSED_LIKE.fullmatch(text)], _TOOL, "`Elapsed time`")
-    match = _ELAPSED.fullmatch(" ".join(body(line).split()))
-    if match is None:
-        raise line.error(_TOOL, "not of the form `Elapsed time 12 seconds for 345 cycles`: the line is damaged")
-    seconds, cycles = int(match[1]), line.whole_of(_TOOL, match[3], "the number of cycles")
-    following = next((text for one, text in lines if one.number == line.number + 1), "")
-    words = _IN_WORDS.fullmatch((match[2] or following).strip())
+    found = log.of_form(_ELAPSED_LIKE, _ELAPSED, "Elapsed time 12 seconds for 345 cycles")
+    seconds, cycles = int(found.match[1]), found.whole(3, "the number of cycles")
+    following = " ".join(log.texts[found.line.number : found.line.number + 1])
+    words = _IN_WORDS.fullmatch((found.match[2] or following).strip())
     if words is not None and 3600 * int(words[1]) + 60 * int(words[2]) + int(words[3]) != seconds:
-        raise line.error(_TOOL, "hours, minutes and seconds are not the elapsed seconds")
-    for one, text in lines:
-        if (found := _CYCLE.fullmatch(text)) and int(found[1]) != cycles:
-            raise one.error(_TOOL, f"the run had {cycles} cycles (line {line.number})")
-    dates = [_date(_field(lines, pattern)) for pattern in (_START, _END)]
+        raise found.error("hours, minutes and seconds are not the elapsed seconds")
+    for one in log.found(_CYCLE):
+        if int(one.match[1]) != cycles:
+            raise one.error(f"the run had {cycles} cycles (line {found.line.number})")
+    dates = [_date(_field(log, pattern)) for pattern in (_START, _END)]
     if dates[0] is not None and dates[1] is not None:
         between_s = (dates[1] - dates[0]).total_seconds()
         if min(abs(between_s - seconds - hour) for hour in (0, 3600, -3600)) > 2:  # clocks are changed twice a year
-            raise line.error(_TOOL, f"start and end are {between_s:g} s apart, which contradicts this")
-    return _Elapsed(line, seconds, cycles, match[4])
+            raise found.error(f"start and end are {between_s:g} s apart, which contradicts this")
+    return _Elapsed(found, seconds, cycles, found.match[4])
 
 
 def _date(text: str) -> datetime | None:
@@ -154,32 +137,32 @@ def _date(text: str) -> datetime | None:
         return None
 
 
-def _zone_cycle(lines: Sequence[tuple[Line, str]]) -> list[Sample]:
+def _zone_cycle(log: Log) -> list[Sample]:
     """The elapsed time per element and cycle, in the unit that its line states."""
-    found = [(line, match) for line, text in lines if (match := _ZONE.fullmatch(text))]
+    found = log.found(_ZONE)
     if not found:
         return []
-    line, match = found[-1]
-    value = line.number_or_zero(_TOOL, match[1], "the clock time per zone cycle")
-    if match[2] not in _UNITS:
-        raise line.error(_TOOL, f"{match[2]} is no unit of time that LS-DYNA prints")
+    value_text, unit = found[-1].match.groups()
+    value = found[-1].line.number_or_zero(_TOOL, value_text, "the clock time per zone cycle")
+    if unit not in _UNITS:
+        raise found[-1].error(f"{unit} is no unit of time that LS-DYNA prints")
     if value == 0:
         return []
-    return [time_sample("zone_cycle_time", in_SI(value, _UNITS[match[2]]), resolution=last_digit(match[1]))]
+    return [time_sample("zone_cycle_time", in_SI(value, _UNITS[unit]), resolution=last_digit(value_text))]
 
 
-def _field(lines: Sequence[tuple[Line, str]], pattern: re.Pattern[str]) -> str:
-    return next((match[1].strip() for _, text in lines if (match := pattern.fullmatch(text))), "")
+def _field(log: Log, pattern: re.Pattern[str]) -> str:
+    return next((one.match[1].strip() for one in log.found(pattern)), "")
 
 
-def _parameters(lines: Sequence[tuple[Line, str]], elapsed: _Elapsed, fields: dict[str, str]) -> dict[str, Value]:
+def _parameters(log: Log, elapsed: _Elapsed, fields: dict[str, str]) -> dict[str, Value]:
     """Processes, threads and precision. Raises ParseError if the file states two numbers of one."""
     parameters: dict[str, Value] = {}
     for name, (of_line, of_words) in (("ranks", _MPP), ("threads", _SMP)):
-        stated = {match[1] for _, text in lines if (match := of_line.fullmatch(text))}
+        stated = {one.match[1] for one in log.found(of_line)}
         stated |= {match[1] for match in (of_words.match(elapsed.words),) if match}
         if len(stated) > 1:
-            raise elapsed.line.error(_TOOL, f"the file states {' and '.join(sorted(stated))} {name}")
+            raise elapsed.line.error(f"the file states {' and '.join(sorted(stated))} {name}")
         if stated and (count := number(stated.pop())):
             parameters[name] = int(count)
     if fields["version"].startswith("smp"):

@@ -11,7 +11,6 @@ import statistics
 
 from seatrial.imports.application_log import Found, Log, Printed
 from seatrial.imports.reader import Reader
-from seatrial.imports.samples import time_sample
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
@@ -50,8 +49,8 @@ def read(data: bytes) -> ImportedFile:
         raise log.error("one step alone: it holds the start, so no steady step is known")
     middle = statistics.median(one.value for one in later)
     steady = [one for one in later if one.value <= _OUTPUT * middle]
-    samples = [time_sample("step", one.value, i=i, resolution=one.resolution) for i, one in enumerate(steady)]
-    samples.append(time_sample("time", wall_s.value, resolution=wall_s.resolution))
+    samples = [one.sample("step", i=i) for i, one in enumerate(steady)]
+    samples.append(wall_s.sample("time"))
     sizes: dict[str, Value] = {name: banner.whole(i, name) for i, name in enumerate(("nx", "ny", "nz"), start=1)}
     notes = {"steps": len(steps), "slower_steps_left_out": len(later) - len(steady)}
     experiment = ImportedExperiment(

@@ -9,12 +9,9 @@ Format from documentation: the only real output at hand is that of a run without
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
+from seatrial.imports.application_log import Log, Printed
 from seatrial.imports.reader import Reader
-from seatrial.imports.samples import time_sample
-from seatrial.imports.tables import body
-from seatrial.imports.text import Line, last_digit, only_one, read_lines
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
@@ -51,72 +48,57 @@ _NOT_FINITE = re.compile(r"CONVERGENCE VALUE ?= ?[+-]?(?:nan|inf)", re.IGNORECAS
 def read(data: bytes) -> ImportedFile:
     """The output of one run. Raises ParseError for a run that failed, solved nothing or did not end, and for two
     runs in one file."""
-    lines = [(line, " ".join(body(line).split())) for line in read_lines(data, _TOOL)]
-    for line, text in lines:
-        if _ERROR.search(text):
-            raise line.error(_TOOL, "the run failed: it has no figure")
-        if _NOT_FINITE.search(text):
-            raise line.error(_TOOL, "the solution diverged (not a number): such a run has no figure")
-    completed = [line for line, text in lines if _COMPLETED.fullmatch(text)]
-    if not completed:
-        why = "no `RUN COMPLETED`: the run has not ended, or the file is not from Ansys Mechanical APDL"
-        raise lines[-1][0].error(_TOOL, why)
-    only_one(completed, _TOOL, "`RUN COMPLETED`")
-    releases = [
-        (line, match[1])
-        for line, text in lines
-        if (match := _RELEASE.fullmatch(text) or _RELEASE_IN_BOX.fullmatch(text))
-    ]
+    log = Log(_TOOL, data, is_spaced_once=True)
+    log.refuse_signs((_ERROR, "the run failed"), (_NOT_FINITE, "the solution diverged (not a number)"))
+    completed = log.at_most_one(_COMPLETED, "`RUN COMPLETED`")
+    if completed is None:
+        raise log.not_ended("no `RUN COMPLETED`, or the file is not from Ansys Mechanical APDL")
+    releases = sorted(
+        (one for pattern in (_RELEASE, _RELEASE_IN_BOX) for one in log.found(pattern)), key=lambda one: one.line.number
+    )
     if not releases:
-        raise completed[0].error(_TOOL, "no line with the release of Ansys: from another program, or cut off")
-    if len({release for _, release in releases}) > 1:
-        raise releases[-1][0].error(_TOOL, f"the file names two releases; the first is at line {releases[0][0].number}")
-    total_line = only_one([line for line, text in lines if _TOTAL_LIKE.fullmatch(text)], _TOOL, "`Elapsed Time (sec)`")
-    total = _TOTAL.fullmatch(" ".join(body(total_line).split()))
-    if total is None or total_line.number < completed[0].number:
-        raise total_line.error(_TOOL, "not of the form `Elapsed Time (sec) = 12.000` below `RUN COMPLETED`")
-    total_s = total_line.number_of(_TOOL, total[1], "the elapsed time")
-    step = 1.0 / total_s if total_s.is_integer() else last_digit(total[1])
-    samples = [time_sample("time", total_s, resolution=step)]
-    phases = _phases(lines)
-    if sum(float(value) for phase, value in phases.items() if phase.startswith(_PARTS)) > total_s + 1.0 + 0.1 * len(
-        phases
-    ):
-        raise total_line.error(_TOOL, "less than the phases of the run took together")
+        raise completed.error("no line with the release of Ansys: from another program, or cut off")
+    if len({release.match[1] for release in releases}) > 1:
+        raise releases[-1].error(f"the file names two releases; the first is on line {releases[0].line.number}")
+    total = log.of_form(_TOTAL_LIKE, _TOTAL, "Elapsed Time (sec) = 12.000")
+    if total.line.number < completed.line.number:
+        raise total.error("above `RUN COMPLETED`: two runs, or a damaged file")
+    total_s = total.printed(1, "the elapsed time")
+    if total_s.value.is_integer():
+        total_s = Printed(total_s.value, 0.5)
+    phases = _phases(log)
+    parts_s = sum(phase.value for name, phase in phases.items() if name.startswith(_PARTS))
+    if parts_s > total_s.value + 1.0 + 0.1 * len(phases):
+        raise total.error("less than the phases of the run took together")
     if _SOLUTION not in phases:
         why = f"no `Elapsed time spent {_SOLUTION}` above this line: whether it solved anything is unknown"
-        raise completed[0].error(_TOOL, why)
-    solution = phases[_SOLUTION]
-    samples.append(time_sample("solution_time", float(solution), resolution=last_digit(solution)))
-    experiment = ImportedExperiment("imported.mapdl", tuple(samples), _parameters(lines))
-    return ImportedFile(_TOOL, releases[0][1], (experiment,))
+        raise completed.error(why)
+    samples = (total_s.sample("time"), phases[_SOLUTION].sample("solution_time"))
+    return ImportedFile(_TOOL, releases[0].match[1], (ImportedExperiment("imported.mapdl", samples, _parameters(log)),))
 
 
-def _phases(lines: Sequence[tuple[Line, str]]) -> dict[str, str]:
-    """Phase -> its elapsed seconds as printed. Raises ParseError if one is damaged, or nothing was solved."""
-    phases: dict[str, str] = {}
-    for line, text in lines:
-        if not _PHASE_LIKE.fullmatch(text):
-            continue
-        match = _PHASE.fullmatch(text)
-        if match is None:
-            raise line.error(_TOOL, "not of the form `Elapsed time spent ... : 1.2 seconds`: the line is damaged")
-        if match[1] in phases:
-            raise line.error(_TOOL, "a second time of this phase: two runs in one file; split it")
-        if match[1] == _SOLUTION and float(match[2]) == 0:
-            raise line.error(_TOOL, "the solution took no time: nothing was solved, or the run was too short")
-        phases[match[1]] = match[2]
+def _phases(log: Log) -> dict[str, Printed]:
+    """Phase -> its elapsed seconds. Raises ParseError if one is damaged, or nothing was solved."""
+    phases: dict[str, Printed] = {}
+    for like in log.found(_PHASE_LIKE):
+        found = log.found(_PHASE, [like.line])
+        if not found:
+            raise like.error("not of the form `Elapsed time spent ... : 1.2 seconds`: the line is damaged")
+        name, seconds = found[0].match.groups()
+        if name in phases:
+            raise like.error("a second time of this phase: two runs in one file; split it")
+        if name == _SOLUTION and float(seconds) == 0:
+            raise like.error("the solution took no time: nothing was solved, or the run was too short")
+        phases[name] = Printed.of(float(seconds), seconds)
     return phases
 
 
-def _parameters(lines: Sequence[tuple[Line, str]]) -> dict[str, Value]:
-    parameters: dict[str, Value] = {}
-    for line, text in lines:
-        for name, pattern in _COUNTS.items():
-            if match := pattern.fullmatch(text):
-                parameters[name] = line.whole_of(_TOOL, match[1], f"the number of {name}")
-        if match := _EQUATION_SOLVER.fullmatch(text):
-            parameters["equation_solver"] = match[1]
+def _parameters(log: Log) -> dict[str, Value]:
+    parameters: dict[str, Value] = {
+        name: one.whole(1, f"the number of {name}") for name, pattern in _COUNTS.items() for one in log.found(pattern)
+    }
+    for one in log.found(_EQUATION_SOLVER):
+        parameters["equation_solver"] = one.match[1]
     return parameters
 
 

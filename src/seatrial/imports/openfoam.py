@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from seatrial.errors import ParseError
+from seatrial.imports.application_log import Log, Printed
 from seatrial.imports.reader import Reader
-from seatrial.imports.samples import time_sample
-from seatrial.imports.tables import body
-from seatrial.imports.text import Line, number, read_lines
+from seatrial.imports.text import Line, number
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
@@ -39,19 +37,9 @@ _PLANNED = re.compile(r"\w{1,20}: no convergence criteria found\. Calculations w
 _CONVERGED = re.compile(r"\w{1,20} solution converged in (\S{1,20}?)s? iterations")
 _COUNTED = re.compile(r"Number of steps = ([0-9]{1,9})")
 _END = re.compile(r"End|Finalising parallel run")
-_FAILED = (
-    "--> FOAM FATAL",
-    "Foam::sigFpe::",
-    "Foam::sigSegv::",
-    "Foam::error::printStack",
-    "FOAM exiting",
-    "FOAM aborting",
-    "FOAM parallel run exiting",
-    "FOAM parallel run aborting",
-    "Segmentation fault",
-    "MPI_ABORT was invoked",
-    "Floating point exception (core",
-    "exited on signal",
+_FAILED = re.compile(
+    r"--> FOAM FATAL|Foam::sigFpe::|Foam::sigSegv::|Foam::error::printStack|FOAM (?:parallel run )?(?:exiting|aborting)"
+    r"|Segmentation fault|MPI_ABORT was invoked|Floating point exception \(core|exited on signal"
 )
 _NOT_FINITE = re.compile(r"(?:= ?|: ?)[+-]?(?:nan|inf)\b", re.IGNORECASE)
 _ERRORS = re.compile(r"time step continuity errors|(?:Interface )?Courant Number|Region: .{0,100}Courant")
@@ -79,77 +67,58 @@ class _Step:
 def read(data: bytes) -> ImportedFile:
     """The log of one run. Raises ParseError for a run that crashed, diverged, did not end, or took less than a second,
     and for two runs in one file."""
-    lines = read_lines(data, _TOOL)
-    texts = [(line, text) for line in lines if (text := body(line).strip())]
-    solver, header = _solver(texts)
-    _refuse_crash(texts)
-    steps = _steps(texts)
-    if not any(_END.fullmatch(text) for line, text in texts if not steps or line.number > steps[-1].line.number):
-        raise lines[-1].error(_TOOL, "no `End`: the run has not ended, or the file is cut off")
+    log = Log(_TOOL, data)
+    banner = log.banner(_BANNER, "F ield         | OpenFOAM: The Open Source CFD Toolbox")
+    program = log.at_most_one(_EXEC, "program (`Exec   : ...`)")
+    if program is None:
+        raise banner.error("no `Exec   : ...` below this banner: the file is cut off")
+    log.refuse_signs((_FAILED, "the run crashed"))
+    _refuse_diverged(log)
+    steps = _steps(log)
+    below = log.lines[steps[-1].line.number :] if steps else log.lines
+    if not log.found(_END, below):
+        raise log.not_ended("no `End`")
     if not steps:
-        raise lines[-1].error(_TOOL, "no `ExecutionTime = ... s  ClockTime = ... s`: this program reports no time")
-    if steps[0].line.number < header.number:
-        raise header.error(_TOOL, f"the run begins here, but a step has ended before (line {steps[0].line.number})")
+        raise log.not_ended("no `ExecutionTime = ... s  ClockTime = ... s`: this program reports no time")
+    if steps[0].line.number < program.line.number:
+        raise program.error(f"the run begins here, but a step has ended before (line {steps[0].line.number})")
     elapsed_s = steps[-1].clock_s
     if elapsed_s == 0:
         why = "ClockTime is 0 s: it counts whole seconds, and the run was too short for it"
         raise steps[-1].line.error(_TOOL, why)
     _check_clocks(steps)
-    count, remarks = _count(steps, texts)
+    count, remarks = _count(steps, log)
     before_last_s = steps[-2].clock_s if len(steps) > 1 else 0
     if len(steps) >= _MANY and elapsed_s - before_last_s > before_last_s:
         took = f"{elapsed_s - before_last_s} s, more than all before it"
         remarks = (*remarks, f"the last of {len(steps)} steps took {took}: it may be the time to write results")
-    samples = [time_sample("time", float(elapsed_s), resolution=1.0 / elapsed_s)]
+    samples = [Printed(float(elapsed_s), 0.5).sample("time")]
     steady_s = elapsed_s - steps[0].clock_s
     if count > 1 and steady_s > 0:
-        samples.append(time_sample("step_time", steady_s / (count - 1), resolution=1.0 / steady_s))
+        samples.append(Printed(float(steady_s), 0.5).sample("step_time", count=count - 1))
     notes: dict[str, object] = {"cpu_time_of_rank_0_s": steps[-1].cpu_s, "steps": count or None}
-    version, parameters = _setup(texts)
-    parameters = {"solver": solver, **parameters}
-    return ImportedFile(
-        _TOOL, version, (ImportedExperiment("imported.openfoam", tuple(samples), parameters, notes, remarks=remarks),)
-    )
+    version, parameters = _setup(log)
+    path = program.match[1]
+    parameters = {"solver": path.replace("\\", "/").rpartition("/")[2] or path, **parameters}
+    experiment = ImportedExperiment("imported.openfoam", tuple(samples), parameters, notes, remarks=remarks)
+    return ImportedFile(_TOOL, version, (experiment,))
 
 
-def _solver(texts: Sequence[tuple[Line, str]]) -> tuple[str, Line]:
-    """The program and the line that names it. Raises ParseError if there is no banner, or a second one."""
-    banners = [line for line, text in texts if "F ield" in text and _BANNER.fullmatch(text)]
-    if not banners:
-        raise ParseError(_TOOL, None, "", "no banner of OpenFOAM (`F ield | OpenFOAM: ...`): from another program?")
-    programs = [
-        (line, match[1]) for line, text in texts if text.startswith("Exec") and (match := _EXEC.fullmatch(text))
-    ]
-    for found in banners, [line for line, _ in programs]:
-        if len(found) > 1:
-            raise found[1].error(_TOOL, f"a second run; the first is at line {found[0].number}: split the file")
-    if not programs:
-        raise banners[0].error(_TOOL, "no `Exec   : ...` below this banner: the file is cut off")
-    line, path = programs[0]
-    return path.replace("\\", "/").rpartition("/")[2] or path, line
-
-
-def _refuse_crash(texts: Sequence[tuple[Line, str]]) -> None:
-    """Raise ParseError at the first line of an error, or of a field that is not finite any more."""
-    whole = "\n".join(text for _, text in texts)
-    if any(words in whole for words in _FAILED):
-        line = next(line for line, text in texts if any(words in text for words in _FAILED))
-        raise line.error(_TOOL, "the run crashed: it has no figure")
-    for line, text in texts:
+def _refuse_diverged(log: Log) -> None:
+    """Raise ParseError at the first line of a field that is not finite any more."""
+    for line, text in log.numbered():
         if "Solving for " in text or _ERRORS.match(text):
-            if _NOT_FINITE.search(text):
-                raise line.error(_TOOL, "the solution diverged (not a number): such a run has no figure")
             sizes = [size for match in _SIZE.finditer(text) if (size := number(match[1])) is not None]
-            if any(abs(size) >= _EXPLODED for size in sizes):
-                raise line.error(_TOOL, "the solution diverged: such a run has no figure")
+            if _NOT_FINITE.search(text) or any(abs(size) >= _EXPLODED for size in sizes):
+                raise line.error(_TOOL, "the solution diverged (not a number, or huge): such a run has no figure")
 
 
-def _steps(texts: Sequence[tuple[Line, str]]) -> list[_Step]:
+def _steps(log: Log) -> list[_Step]:
     steps: list[_Step] = []
     times: list[float] = []
     delta: float | None = None
     damaged: Line | None = None
-    for line, text in texts:
+    for line, text in log.numbered():
         if "Time" not in text and not text.startswith("deltaT"):
             continue
         if match := _TIME.fullmatch(text):
@@ -184,25 +153,24 @@ def _check_clocks(steps: Sequence[_Step]) -> None:
             raise step.line.error(_TOOL, "more CPU time of one process than elapsed time")
 
 
-def _count(steps: Sequence[_Step], texts: Sequence[tuple[Line, str]]) -> tuple[int, tuple[str, ...]]:
+def _count(steps: Sequence[_Step], log: Log) -> tuple[int, tuple[str, ...]]:
     """The number of steps, 0 if the file does not show all of them, and what to tell the user.
 
     Raises ParseError if the program counted differently.
     """
     last = steps[-1].times[-1] if steps[-1].times else None
-    for line, text in texts:
-        if (match := _CONVERGED.fullmatch(text)) and number(match[1]) != last:
-            raise line.error(_TOOL, f"the last step is {last:g}" if last is not None else "no step before it")
-        if (match := _COUNTED.fullmatch(text)) and int(match[1]) != len(steps):
-            raise line.error(_TOOL, f"the file has {len(steps)} steps")
-    starts = [
-        start for _, text in texts if (match := _START.fullmatch(text)) and (start := number(match[1])) is not None
-    ]
+    for one in log.found(_CONVERGED):
+        if number(one.match[1]) != last:
+            raise one.error(f"the last step is {last:g}" if last is not None else "no step before it")
+    for one in log.found(_COUNTED):
+        if int(one.match[1]) != len(steps):
+            raise one.error(f"the file has {len(steps)} steps")
+    starts = [start for one in log.found(_START) if (start := number(one.match[1])) is not None]
     if not any(step.times for step in steps):
         return 0, ()
     if all(len(step.times) == 1 for step in steps) and _is_without_gap(steps, starts[:1]):
         return len(steps), ()
-    planned = [int(match[1]) for _, text in texts if (match := _PLANNED.fullmatch(text))]
+    planned = [int(one.match[1]) for one in log.found(_PLANNED)]
     times = [time for step in steps for time in step.times]
     width = median(b - a for a, b in itertools.pairwise(times)) if len(times) > 2 else 0.0
     is_first_whole = len(steps[0].times) == 1
@@ -232,16 +200,16 @@ def _is_without_gap(steps: Sequence[_Step], start: Sequence[float]) -> bool:
     return True
 
 
-def _setup(texts: Sequence[tuple[Line, str]]) -> tuple[str, dict[str, Value]]:
+def _setup(log: Log) -> tuple[str, dict[str, Value]]:
     """The version, and the parameters that the header states. Raises ParseError if it contradicts itself."""
-    version = next((match[1] for _, text in texts if (match := _VERSION.fullmatch(text))), "")
-    build = next((match[1] for _, text in texts if (match := _BUILD.fullmatch(text))), "")
+    version = next((one.match[1] for one in log.found(_VERSION)), "")
+    build = next((one.match[1] for one in log.found(_BUILD)), "")
     if not version and (match := _BUILD_VERSION.search(build)):
         version = match[1] or match[2]
     parameters: dict[str, Value] = {}
     hosts: list[int] = []
     in_hosts = False
-    for line, text in texts:
+    for line, text in log.numbered():
         if match := _RANKS.fullmatch(text):
             parameters["ranks"] = line.whole_of(_TOOL, match[1], "nProcs")
         elif match := _CASE.fullmatch(text):

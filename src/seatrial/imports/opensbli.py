@@ -6,7 +6,6 @@ import re
 
 from seatrial.imports.application_log import Log
 from seatrial.imports.reader import Reader
-from seatrial.imports.samples import time_sample
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
@@ -43,8 +42,8 @@ def read(data: bytes) -> ImportedFile:
     if ranks and ranks == set(range(len(ranks))):  # lines of ranks may be torn: then their number is not known
         parameters["ranks"] = len(ranks)
     samples = (
-        time_sample("time", time.value, resolution=time.resolution),
-        time_sample("iteration", time.value / iterations, resolution=time.resolution),
+        time.sample("time"),
+        time.sample("iteration", count=iterations),
     )
     return ImportedFile(_TOOL, "", (ImportedExperiment("imported.opensbli", samples, parameters),))
 

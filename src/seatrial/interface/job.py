@@ -81,7 +81,9 @@ class _KeepsPlan(Listener):
             }
             for item in experiments
         ]
-        self._job.write("planned.json", {"v": VERSION, "experiments": entries, "study": _key(study), "problem": None})
+        self._job.write(
+            "planned.json", {"v": VERSION, "experiments": entries, "study": study_key(study), "problem": None}
+        )
         self._to.prepared(experiments, study)
 
     def fitted(self, found: Fit) -> None:
@@ -109,7 +111,8 @@ class _KeepsPlan(Listener):
         self._to.repeat_done(point, outcome)
 
 
-def _key(study: KeptStudy | None) -> str | None:
+def study_key(study: KeptStudy | None) -> str | None:
+    """The key of a study in the results folder."""
     return None if study is None else content_key(study_document(study))
 
 
@@ -123,7 +126,7 @@ def _result(found: RunResult, study: KeptStudy | None) -> dict[str, Any]:
         for result in found.experiments
     ]
     problem = None if found.problem is None else str(found.problem)
-    return {"v": VERSION, "experiments": entries, "study": _key(study), "problem": problem}
+    return {"v": VERSION, "experiments": entries, "study": study_key(study), "problem": problem}
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Any]:

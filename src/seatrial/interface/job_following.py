@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.batch.job import JobState, JobStatus
+from seatrial.errors import StoreError
+from seatrial.interface.unshared import Fetching
 from seatrial.launch.queue import Queue, QueueError
 from seatrial.store.files import write_once
 from seatrial.store.jobs import JOBS, JobFolder, Phase
@@ -23,6 +25,8 @@ _LOOK_S = 1.0
 _PROGRESS_S = 10.0
 _CANCEL_LIMIT_S = 60.0
 _CLOCKS_DIFFER_S = 120.0
+_FETCHES = 20
+"""Attempts to fetch the files of a job from its node, which may be busy."""
 _SURE = 2
 """Answers of the batch system that a job is gone, before that is believed of one without a mark of its end: files of
 other nodes are seen late."""
@@ -37,6 +41,8 @@ class Following:
     queue: Queue
     poll_s: float
     tell: Callable[[str], None]
+    fetching: Fetching | None = None
+    """For nodes that share no file system."""
     _seen: dict[str, str] = field(default_factory=dict)
     _gone: dict[str, int] = field(default_factory=dict)
     _told_s: float = field(default_factory=time.monotonic)
@@ -93,14 +99,35 @@ class Following:
             self._gone[job.id] = self._gone.get(job.id, 0) + 1
             certain = phase is Phase.STOPPED and status.state is not JobState.UNKNOWN
             if certain or self._gone[job.id] >= _SURE:
-                end(job, status)
+                self._end(job, status)
         else:
             self._gone.pop(job.id, None)
             if status.state is JobState.HELD:
                 self.held[job.id] = status
-            if status.state is not JobState.RUNNING:
+            if status.state is JobState.RUNNING and self.fetching is not None and status.nodes:
+                self._once(job.id, f"job {status.id} runs on {status.nodes[0]}, which shares no files")
+            elif status.state is not JobState.RUNNING:
                 why = f": {status.reason}" if status.reason else ""
                 self._once(job.id, f"job {status.id} waits ({status.state}){why}")
+
+    def _end(self, job: JobFolder, status: JobStatus) -> None:
+        """A job is over: if its files are on its node, they are fetched first."""
+        if self.fetching is not None:
+            try:
+                self.fetching.fetch(job, status.nodes)
+            except (QueueError, StoreError) as error:
+                tried = self._gone[job.id] - _SURE + 1
+                if isinstance(error, QueueError) and status.nodes and tried < _FETCHES:
+                    self._once(f"{job.id} fetch", f"its node cannot be asked: {error.message}; trying again")
+                    return
+                place = f" from {status.nodes[0]}" if status.nodes else ""
+                self.tell(f"what job {status.id} made cannot be fetched{place}: {error.message}")
+            else:
+                with suppress(QueueError):
+                    self.fetching.remove(job, status.nodes)
+            if job.phase() is Phase.ENDED:
+                return
+        end(job, status)
 
     def _report_starts(self, jobs: Sequence[JobFolder]) -> None:
         for job in jobs:
@@ -152,8 +179,11 @@ def end(job: JobFolder, status: JobStatus) -> None:
     job.write("over.json", {"state": state, "reason": reason, "time_s": time.time()})
 
 
-def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], None]) -> None:
-    """End jobs that are not over, and wait until they are. Raises QueueError if the batch system cannot be asked."""
+def cancel_jobs(
+    jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], None], *, are_shared: bool = True
+) -> None:
+    """End jobs that are not over, and wait until they are. Without `are_shared`, what they made is still to be fetched.
+    Raises QueueError if the batch system cannot be asked."""
     why = f"by seatrial run --cancel of user {os.environ.get('USER', os.geteuid())}"
     by_id: dict[str, JobFolder] = {}
     for job in jobs:
@@ -168,10 +198,13 @@ def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], N
     until = time.monotonic() + _CANCEL_LIMIT_S
     while left := {batch_id: job for batch_id, job in by_id.items() if not is_over(job)}:
         for batch_id, status in queue.statuses(list(left)).items():
-            if status.state.is_over or status.state is JobState.UNKNOWN:
-                left[batch_id].write(
-                    "over.json", {"state": JobState.CANCELLED.value, "reason": why, "time_s": time.time()}
-                )
+            if not (status.state.is_over or status.state is JobState.UNKNOWN):
+                continue
+            if are_shared or not status.nodes:
+                over = {"state": JobState.CANCELLED.value, "reason": why, "time_s": time.time()}
+                left[batch_id].write("over.json", over)
+            else:
+                del by_id[batch_id]
         if time.monotonic() > until:
             tell(f"{', '.join(left)}: still ending; the same command says later whether they have")
             return

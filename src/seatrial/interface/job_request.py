@@ -141,10 +141,15 @@ def portions_of(command: Command, machine: Machine, longest_s: float | None) -> 
     ]
 
 
+def part_of_job(command: Command, job: JobFolder) -> Command:
+    """The part of a command that a job was submitted for."""
+    before = (job.read("request.json") or {}).get("targets", [])
+    return part_of(command, lambda target, name: named_from_anywhere(target) in before)
+
+
 def portion_again(command: Command, job: JobFolder, machine: Machine, longest_s: float | None) -> Portion:
     """What a job was submitted for, to submit it again. Raises UsageError."""
-    before = (job.read("request.json") or {}).get("targets", [])
-    part = part_of(command, lambda target, name: named_from_anywhere(target) in before)
+    part = part_of_job(command, job)
     points = points_of(part, machine)
     return _portion(part, part.targets, points, expected_times(points, machine), longest_s)
 
@@ -271,8 +276,11 @@ def script_for_node(where: Where, results: Path, job: str) -> str:
     return node_script(folder, job, IN_JOB, command, Path.cwd(), {"PYTHONPATH": str(home), **passed})
 
 
-def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
-    """The job as the batch system gets it. Raises UsageError for a path that cannot be in a script, and if the site
+def batch_request(
+    where: Where, job: JobFolder, portion: Portion, on_node: Path | None = None, first: tuple[str, ...] = ()
+) -> JobRequest:
+    """The job as the batch system gets it. `on_node`: where its files are there, if its folder is not shared; `first`
+    are lines that make them. Raises UsageError for a path that cannot be in a script, and if the site
     file must say how many CPUs a node has."""
     cpus = where.place.partition.cpus_per_node
     if cpus is None and not (where.batch.requests_whole_nodes and where.options.exclusive):
@@ -282,13 +290,14 @@ def batch_request(where: Where, job: JobFolder, portion: Portion) -> JobRequest:
         )
     return JobRequest(
         name=f"seatrial-{job.id[-6:]}",
-        argv=("/bin/sh", str(job.path / "job.sh")),
-        folder=job.path,
-        output=job.path / "output",
+        argv=("/bin/sh", str((on_node or job.path) / "job.sh")),
+        folder=on_node or job.path,
+        output=job.path / "output" if on_node is None else Path(os.devnull),
         nodes=portion.nodes,
         time_s=portion.limit_s,
         tasks_per_node=cpus,
         options=where.options,
+        first=first,
     )
 
 

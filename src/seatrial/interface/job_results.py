@@ -120,8 +120,8 @@ def _asked(
 
 
 def is_complete(job: JobFolder) -> bool:
-    """Whether a job ended by itself with a result."""
-    return job.phase() is Phase.ENDED and job.read("result.json") is not None
+    """Whether a job is over, with a result."""
+    return job.phase() in (Phase.ENDED, Phase.OVER) and job.read("result.json") is not None
 
 
 def ending_of(job: JobFolder, waits: str | None = None) -> Outcome:

@@ -33,11 +33,22 @@ from seatrial.interface.job_request import (
 )
 from seatrial.interface.job_results import ending_of, found_by, is_complete, results_of_jobs
 from seatrial.interface.measured_before import measured_before, without, without_jobs
+from seatrial.interface.node_jobs import (
+    OTHER_MACHINE,
+    cpu_of,
+    is_of_other_machine,
+    job_without_python,
+    node_job,
+    record_job,
+    refuse_what_needs_python,
+    settle,
+)
 from seatrial.interface.run import RunResult
 from seatrial.interface.settings import Settings
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
 from seatrial.interface.system import Where
+from seatrial.interface.unshared import Fetching
 from seatrial.launch.queue import Queue, QueueError
 from seatrial.machine.live import discover_live
 from seatrial.model.durations import duration
@@ -110,34 +121,43 @@ def run_in_jobs(
         key = command.key(where)
         ResultsFolder.refuse_other(results)
         if cancel:
-            return _cancelled(ResultsFolder.existing(results), key, queue, tell)
+            return _cancelled(ResultsFolder.existing(results), key, where, queue, tell)
         folder = ResultsFolder.create(results)
-        machine = machine_of_place(folder, where) or discover_live()
-        _check(command, machine)
-        with _submitting(folder, tell):
-            jobs = _jobs_of(folder, command, key)
-            undone = [job for job in jobs if not _is_open(job) and not _is_done(job)]
-            longest_s = where.place.partition.longest_s
-            missing = [portion_again(command, job, machine, longest_s) for job in undone]
-            rest = without_jobs(command, jobs and _jobs_of(folder, command, key, printed=True))
-            reused = {} if rest is None else measured_before(folder, rest, where, machine)
-            if rest is not None and (rest := without(rest, reused)) is not None:
-                missing += portions_of(rest, machine, longest_s)
-            jobs = [job for job in jobs if job not in undone]
-            _tell_of_open(jobs, tell)
-            refuse_too_much(missing, max_node_hours)
-            for portion in missing:
-                planned_script(where, folder.path, portion)  # refuses what cannot be in a script
-            if missing:
-                _build(missing, machine, tell)
-            jobs += [_submit(folder, command, portion, where, key, queue, tell) for portion in missing]
-        if detach:
-            left = [job for job in jobs if not is_over(job)]
-            none = "nothing is missing: without --detach the same command prints the results"
-            some = f"{count(len(left), 'job')} left; without --detach the same command waits and prints the results"
-            return Sent(tuple(jobs), note=some if left else none)
-        following = Following(jobs, queue, where.place.system.poll_s, tell)
-        following.wait()
+        for is_last in (False, True):
+            with _submitting(folder, tell):
+                _record(folder, command, _jobs_of(folder, command, key), where)
+                machine = machine_of_place(folder, where) or discover_live()
+                _check(command, machine, where)
+                jobs = _jobs_of(folder, command, key)
+                undone = [job for job in jobs if not _is_open(job) and not _is_done(job)]
+                longest_s = where.place.partition.longest_s
+                missing = [portion_again(command, job, machine, longest_s) for job in undone]
+                rest = without_jobs(command, jobs and _jobs_of(folder, command, key, printed=True))
+                reused = {} if rest is None else measured_before(folder, rest, where, machine)
+                if rest is not None and (rest := without(rest, reused)) is not None:
+                    missing += portions_of(rest, machine, longest_s)
+                jobs = [job for job in jobs if job not in undone]
+                _tell_of_open(jobs, tell)
+                refuse_too_much(missing, max_node_hours)
+                for portion in missing:
+                    planned_script(where, folder.path, portion)  # refuses what cannot be in a script
+                if missing:
+                    _build(missing, machine, tell)
+                jobs += [_submit(folder, command, portion, where, key, queue, tell, machine) for portion in missing]
+            if detach:
+                left = [job for job in jobs if not is_over(job)]
+                none = "nothing is missing: without --detach the same command prints the results"
+                some = f"{count(len(left), 'job')} left; without --detach the same command waits and prints the results"
+                return Sent(tuple(jobs), note=some if left else none)
+            fetching = None if where.place.partition.is_shared else Fetching(where, queue)
+            following = Following(jobs, queue, where.place.system.poll_s, tell, fetching)
+            following.wait()
+            with _submitting(folder, tell):
+                _record(folder, command, jobs, where)
+            if is_last or not any(is_of_other_machine(job) for job in jobs):
+                break
+            tell("the nodes are another machine than this one; their jobs are planned for them, and submitted again")
+        machine = machine_of_place(folder, where) or machine
         points = points_of(command, machine)
         held = {job: f"is held: {status.reason or 'no reason is given'}" for job, status in following.held.items()}
         own = [(job, _own(job, points)) for job in jobs]
@@ -153,12 +173,27 @@ def run_in_jobs(
         return Sent(tuple(jobs), found, note, unfinished)
 
 
-def _check(command: Command, machine: Machine) -> None:
+def _check(command: Command, machine: Machine, where: Where) -> None:
     """Raise UsageError for what can be seen to be wrong before anything is submitted."""
     points = points_of(command, machine)
+    if not where.place.partition.has_python:
+        refuse_what_needs_python(points, where.text)
     if command.study is not None:
         refuse_unfit(command.study, points)
         refuse_misspelt(point.environment for point in points)
+
+
+def _record(folder: ResultsFolder, command: Command, jobs: Sequence[JobFolder], where: Where) -> None:
+    """Record what jobs on nodes without Python have made, once each is over."""
+    if where.place.partition.has_python:
+        return
+    for job in jobs:
+        is_new = is_over(job) and job.has("started") and not job.has("planned.json") and not is_of_other_machine(job)
+        if is_new and not record_job(folder, job, command):
+            reason = "the node is another machine than its plan was made for"
+            job.write("over.json", {"state": OTHER_MACHINE, "reason": reason, "time_s": time.time()})
+        if not is_of_other_machine(job):
+            settle(folder, job, command)
 
 
 def _own(job: JobFolder, points: Sequence[Point]) -> list[Point]:
@@ -173,10 +208,19 @@ def machine_of_place(folder: ResultsFolder, where: Where) -> Machine | None:
     for job in reversed(JobFolder.all(folder)):
         if (job.read("request.json") or {}).get("where") != where.text:
             continue
+        if isinstance(identity := (job.read("machine.json") or {}).get("identity"), str):
+            with suppress(SeatrialError):
+                return machine_named(folder, identity)
         for entry in found_by(job)["experiments"][:1]:
             with suppress(SeatrialError, ValueError, KeyError, TypeError):
                 return machine_named(folder, Experiment.from_document(entry["experiment"]).machine)
     return None
+
+
+def _recorded_at(folder: ResultsFolder, where: Where) -> JobFolder | None:
+    """The last job of this place that was recorded here, not on its node."""
+    jobs = (job for job in reversed(JobFolder.all(folder)) if job.has("machine.json"))
+    return next((job for job in jobs if (job.read("request.json") or {}).get("where") == where.text), None)
 
 
 def machine_named(folder: ResultsFolder, identity: str) -> Machine | None:
@@ -242,12 +286,16 @@ def _submit(
     key: str,
     queue: Queue,
     tell: Callable[[str], None],
+    machine: Machine,
 ) -> JobFolder:
     """Submit a job. If the batch system refuses it, that is its outcome."""
-    job = JobFolder.create(
-        folder, request_document(command, portion, where, key), lambda job: script_for_node(where, folder.path, job)
-    )
-    script = where.batch.script(batch_request(where, job, portion))
+    request = request_document(command, portion, where, key)
+    if where.place.partition.has_python:
+        job = JobFolder.create(folder, request, lambda job: script_for_node(where, folder.path, job))
+        script = where.batch.script(batch_request(where, job, portion))
+    else:
+        planned = node_job(command, portion.points, machine, folder, cpu_of(_recorded_at(folder, where)))
+        job, script = job_without_python(folder, request, planned, where, portion)
     job.write_text("script", script)
     try:
         batch_id = queue.submit(script)
@@ -265,13 +313,14 @@ def _submit(
     return job
 
 
-def _cancelled(folder: ResultsFolder, key: str, queue: Queue, tell: Callable[[str], None]) -> Sent:
+def _cancelled(folder: ResultsFolder, key: str, where: Where, queue: Queue, tell: Callable[[str], None]) -> Sent:
     jobs = [job for job in JobFolder.all(folder) if (job.read("request.json") or {}).get("key") == key]
     left = [job for job in jobs if not is_over(job)]
     if not left:
         return Sent((), note="no job of this command is left to cancel")
-    cancel_jobs(left, queue, tell)
-    return Sent(tuple(left), note=f"{count(len(left), 'job')} cancelled; finished repeats are kept")
+    cancel_jobs(left, queue, tell, are_shared=where.place.partition.is_shared)
+    kept = "kept" if where.place.partition.is_shared else "on its node, and the same command fetches them"
+    return Sent(tuple(left), note=f"{count(len(left), 'job')} cancelled; finished repeats are {kept}")
 
 
 def _tell_of_open(jobs: Sequence[JobFolder], tell: Callable[[str], None]) -> None:

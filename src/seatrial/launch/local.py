@@ -96,7 +96,7 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
             ending.ended_s - start,
             limit_s,
             expired,
-            _NO_GUARD if ending.lost_guard else _evidence(program.directory),
+            _NO_GUARD if ending.lost_guard else evidence_in(program.directory),
             ending.io,
             ending.used,
         )
@@ -162,7 +162,7 @@ def _pipe(owner: ExitStack) -> tuple[int, int]:
     return ends
 
 
-def _evidence(directory: Path) -> str:
+def evidence_in(directory: Path) -> str:
     """The end of stderr, or of stdout if stderr is empty."""
     for name in ("stderr", "stdout"):
         path = directory / name

@@ -10,6 +10,8 @@ from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.job_options import JobOptions
 from seatrial.model.mpi import MpiFamily
 
+SCRATCH = Path("/") / "tmp"
+"""Where jobs work on a node that shares no file system."""
 POLL_S = 60.0
 """How often a batch system is asked at most, in seconds, unless the site file says otherwise."""
 
@@ -41,8 +43,10 @@ class Partition:
     name, `nodes` their number; () and None if the file does not state them.
 
     `job` is what its jobs need, `longest_s` their longest wall time in seconds (None: no limit), `python` the
-    interpreter that runs seatrial on its nodes (None: the one that submits). `cpus_per_node` is what a job requests on
-    each of its nodes (None: all, if the batch system can say so).
+    interpreter that runs seatrial on its nodes (None: the one that submits); `has_python` is False if there is none
+    there, and only native programs run. `cpus_per_node` is what a job requests on
+    each of its nodes (None: all, if the batch system can say so). `is_shared` is False if its nodes have no file system
+    in common with the login node; jobs then work in `scratch`, a folder of the node.
     """
 
     name: str
@@ -54,6 +58,9 @@ class Partition:
     longest_s: float | None = None
     python: Path | None = None
     cpus_per_node: int | None = None
+    has_python: bool = True
+    is_shared: bool = True
+    scratch: Path = SCRATCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.job_options import BATCH_SYSTEMS, JobOptions
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.secrets import sounds_like_a_secret
-from seatrial.model.site import POLL_S, Partition, Site, SiteEnvironment, System
+from seatrial.model.site import POLL_S, SCRATCH, Partition, Site, SiteEnvironment, System
 from seatrial.model.units import parse_seconds
 from seatrial.plan.environment_axes import COMPILER, FLAGS, environment_value
 from seatrial.plan.model_faults import Accepted, validated
@@ -20,8 +20,11 @@ from seatrial.plan.study_yaml import Path as Place
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
+_SCRATCH = re.compile(r"/[A-Za-z0-9_./+-]*")
 _LAUNCHER = re.compile(r"(?:~/|/)?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}")
+NO_PYTHON = "none"
+"""The value of `python:` for nodes without Python."""
 _ONLY_COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:#[^\n]*)?")
 _LONGEST_VALUE = 4096
 _SHORTEST_POLL_S = 1.0
@@ -129,6 +132,31 @@ def _path(document: Document, place: Place) -> Path:
         raise document.refuse(place, "no home directory for ~", "give the full path") from None
 
 
+def _python(document: Document, place: Place) -> Path | None:
+    is_path = not _is_absent(document.node(place)) and _text(document, place) != NO_PYTHON
+    return _path(document, place) if is_path else None
+
+
+def _is_shared(document: Document, at: Place) -> bool:
+    place = (*at, "shared")
+    shared = document.node(place)
+    if shared is None or shared.value is not False:
+        return True
+    if _text(document, (*at, "python")) != NO_PYTHON:
+        why = "Python on the nodes needs the results folder on a file system that they share"
+        raise document.refuse(place, why, "set python: none, so that jobs bring their programs with them")
+    return False
+
+
+def _scratch(document: Document, place: Place) -> Path:
+    if _is_absent(document.node(place)):
+        return SCRATCH
+    text = _text(document, place)
+    if not _SCRATCH.fullmatch(text):
+        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"it takes {_accepted(place)}")
+    return Path(text)
+
+
 def _launcher(document: Document, place: Place) -> str:
     text = _text(document, place)
     is_path = "/" in text
@@ -188,8 +216,11 @@ def _partitions(document: Document, place: Place, known: Iterable[str]) -> Itera
             len(hosts) if hosts else count,
             _job_options(document, at),
             _time(document, (*at, "time_limit"), 60.0),
-            None if _is_absent(document.node((*at, "python"))) else _path(document, (*at, "python")),
+            _python(document, (*at, "python")),
             _whole(document, (*at, "cpus_per_node")),
+            _text(document, (*at, "python")) != NO_PYTHON,
+            _is_shared(document, at),
+            _scratch(document, (*at, "scratch")),
         )
 
 

@@ -20,6 +20,7 @@ _FAMILIES = tuple(family.value for family in MpiFamily)
 _NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
 _VARIABLE = "[A-Z_][A-Z0-9_]{0,127}"
 _PATH = "^[~/].*$"
+_SCRATCH = "^/[A-Za-z0-9_./+-]*$"
 
 ACCEPTED = {
     "": "a mapping: environments, systems, benchmarks",
@@ -41,7 +42,7 @@ ACCEPTED = {
     "systems.*.partitions": "a mapping of names to partitions; the first is the default",
     "systems.*.partitions.*": "a mapping with any of environments, launcher, hosts, nodes, queue, "
     "account, qos, constraint, reservation, cpus_per_node, gpus_per_node, exclusive, modules, extra, time_limit, "
-    "python",
+    "python, shared, scratch",
     "systems.*.partitions.*.environments": "a list of environments of this file, the preferred one first",
     "systems.*.partitions.*.environments.*": "the name of an environment of this file",
     "systems.*.partitions.*.launcher": f"{' or '.join(LAUNCHERS)}",
@@ -61,7 +62,12 @@ ACCEPTED = {
     "systems.*.partitions.*.extra": "a list of lines that job scripts contain after their first directives",
     "systems.*.partitions.*.extra.*": "a line of a job script, such as '#SBATCH --mail-type=NONE'",
     "systems.*.partitions.*.time_limit": "the longest wall time of a job, such as 2h (default: no limit)",
-    "systems.*.partitions.*.python": "the Python that runs seatrial on the nodes: begins with / or ~/",
+    "systems.*.partitions.*.shared": "false if the nodes have no file system in common with the login node; needs "
+    "python: none",
+    "systems.*.partitions.*.scratch": "the folder of a node that jobs work in if nothing is shared (default: /tmp): "
+    "begins with /",
+    "systems.*.partitions.*.python": "the Python that runs seatrial on the nodes: begins with / or ~/; or none, if "
+    "they have no Python: only native programs run there",
 }
 """Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
@@ -115,8 +121,12 @@ class PartitionModel(_Closed):
     modules: Annotated[list[_Name] | None, _described("systems.*.partitions.*.modules", max_length=100)] = None
     extra: Annotated[list[_Name] | None, _described("systems.*.partitions.*.extra", max_length=100)] = None
     time_limit: Annotated[_Name | None, _described("systems.*.partitions.*.time_limit")] = None
+    shared: Annotated[StrictBool | None, _described("systems.*.partitions.*.shared")] = None
+    scratch: Annotated[
+        _Name | None, _described("systems.*.partitions.*.scratch", json_schema_extra={"pattern": _PATH})
+    ] = None
     python: Annotated[
-        _Name | None, _described("systems.*.partitions.*.python", json_schema_extra={"pattern": _PATH})
+        _Name | None, _described("systems.*.partitions.*.python", json_schema_extra={"pattern": f"{_PATH}|^none$"})
     ] = None
 
 

@@ -57,6 +57,11 @@ _PER_RUN = (
 """Variables that a launcher sets for its ranks: they are not settings, even if seatrial runs under a launcher."""
 
 
+def starts_of_performance_variables() -> tuple[str, ...]:
+    """What the lines of `env` that may have such a variable start with: letters, digits, `_` and `=`."""
+    return (*(f"{name}=" for name in sorted(_NAMES)), *_PREFIXES)
+
+
 def performance_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables kept in records, by name."""
     return {name: value for name, value in sorted(environment.items()) if _is_kept(name)}

@@ -23,6 +23,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -37,6 +38,7 @@ from seatrial.store.files import make_folder, opened_folder, read_file, write_on
 from seatrial.store.folder import ResultsFolder
 
 JOBS = "jobs"
+PROGRAMS = "programs"
 IN_JOB = "SEATRIAL_JOB"
 """The variable that tells a process in a job its folder and start: `<id>/<start>`."""
 VOID = "void"
@@ -139,6 +141,22 @@ class JobFolder:
             write_once(self.results, JOBS, self.id, name, data=text.encode())
         except OSError as error:
             raise StoreError(f"{self.path / name} cannot be written: {error.strerror or error}") from error
+
+    def write_program(self, name: str, data: bytes) -> None:
+        """Write a program that the job runs, below its folder `programs`. Raises StoreError."""
+        *above, last = name.split("/")
+        try:
+            make_folder(self.results, JOBS, self.id, PROGRAMS, *above)
+            with opened_folder(self.results, JOBS, self.id, PROGRAMS, *above) as folder:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                with os.fdopen(os.open(last, flags, 0o755, dir_fd=folder), "wb") as file:
+                    file.write(data)
+        except OSError as error:
+            raise StoreError(f"{self.path / PROGRAMS / name} cannot be written: {error.strerror or error}") from error
+
+    def remove_programs(self) -> None:
+        """Remove the programs of a job that is over."""
+        shutil.rmtree(self.path / PROGRAMS, ignore_errors=True)
 
     def read(self, name: str) -> dict[str, Any] | None:
         """A document of the job; None if it is missing or damaged."""

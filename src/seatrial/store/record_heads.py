@@ -33,6 +33,7 @@ class SeenHead(msgspec.Struct, gc=False):
     study: str | None = None
     budget_s: float | None = None
     outside_s: float | None = None
+    job_repeat: str | None = None
 
     def get(self, name: str) -> Any:
         """What was observed under this name; None for any other."""

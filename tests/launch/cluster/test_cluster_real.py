@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from cli.in_process import seatrial_here
 from published_schemas import check
 
+from seatrial.environments.cache import own_cache
 from seatrial.launch.cluster import tools
 from seatrial.launch.cluster.home import Home
 from seatrial.launch.cluster.state import State
@@ -308,6 +310,54 @@ def test_a_job_is_cancelled_and_the_same_command_would_submit_another(cluster: U
     assert json.loads((first / "over.json").read_text())["state"] == "cancelled"
     refused = cluster.on(*command, "--detach", "--max-node-hours", "0.001")  # what it would submit again
     assert refused.returncode == 2 and "node-hours" in refused.stderr
+
+
+_NO_PYTHON = """systems:
+  here:
+    batch: slurm
+    poll: 1s
+    partitions:
+      all: {python: none, shared: false, extra: ["#SBATCH --nodelist=n3"]}
+"""
+
+
+@contextmanager
+def strange_node(cluster: Up, *hidden: Path) -> Iterator[None]:
+    """On n3, what starts Python ends with an error, and these folders are empty."""
+    interpreter = os.path.realpath(sys.executable)
+    assert cluster.on("mount", "--bind", "/bin/false", interpreter, node="n3").returncode == 0
+    for folder in hidden:
+        assert cluster.on("mount", "-t", "tmpfs", "tmpfs", str(folder), node="n3").returncode == 0
+    try:
+        assert cluster.on(interpreter, "--version", node="n3").returncode == 1
+        yield
+    finally:
+        for path in (interpreter, *map(str, hidden)):
+            assert cluster.on("umount", path, node="n3").returncode == 0
+
+
+def test_nodes_without_python_and_shared_files_are_measured_by_native_programs(cluster: Up, tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").write_text(_NO_PYTHON)
+    results = tmp_path / "results"
+    measure = (sys.executable, "-m", "seatrial", *_MEASURE, "1s")
+    command = (*measure, "--site", str(tmp_path / "site.yaml"), "--system", "here", "--results", str(results))
+    with strange_node(cluster, tmp_path, own_cache().path):
+        done = cluster.on(*command, "--format", "json")
+        left = cluster.on("sh", "-c", "ls -d /tmp/seatrial-2*", node="n3")
+    assert done.returncode == 0, done.stderr
+    assert left.returncode != 0, "the job's folder on the node is removed"
+    found = json.loads(done.stdout)
+    check(found, "results-1")
+    (experiment,) = found["experiments"]
+    assert experiment["outcome"] == "ok" and experiment["figures"][0]["n_repeats"] >= 6
+    records = [repeat for own in read_contents(ResultsFolder.existing(results)).records.values() for repeat in own]
+    assert {repeat.seen["host"] for repeat in records} == {"n3"}
+    assert all("no Python" in repeat.seen["not_observed"] for repeat in records)
+    before = len(list(results.glob("jobs/2*")))
+    again = cluster.on(*command)
+    assert again.returncode == 0 and len(list(results.glob("jobs/2*"))) == before
+    refused = cluster.on(*command, "gpu.triad")
+    assert refused.returncode == 2 and "no Python" in refused.stderr and "python: /path" in refused.stderr
 
 
 def test_a_screen_names_the_node_with_less_memory_and_a_quota(cluster: Up, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""The report of HPCG (3.1, and vendor builds with the same format): `HPCG-Benchmark_*.txt`, lines `section::key=value`.
+"""The report of HPCG (3.1, and builds of vendors): `HPCG-Benchmark_*.txt`, lines `section::key=value`.
 
-The rating is total operations over total time with overheads; the report has all three, so a damaged number is
-detected.
+NVIDIA's build prints it on the terminal, and leaves out the local nz. Of the five ratings in a report, the one of the
+line `VALID` counts. It is total operations over total time with overheads; the report has all three, so a damaged
+number is detected.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ _LAST = re.compile(
     rf"{_FINAL}::(?:Official results execution time|(?:After confirmation p|P)lease upload results from the YAML file)"
 )
 """The key that ends a report: too short for the list, by the short path, or long enough."""
+_WHOLE_LAST = re.compile(rf"{_LAST.pattern}.{{0,40}}=(?:http://hpcg-benchmark\.org/?|1800)")
+_TITLE = "HPCG-Benchmark"
 _OVERHEAD = "Total with convergence and optimization phase overhead"
 _COUNTS = {
     "ranks": "Machine Summary::Distributed Processes",
     "threads": "Machine Summary::Threads per processes",
     "nx": "Local Domain Dimensions::nx",
     "ny": "Local Domain Dimensions::ny",
-    "nz": "Local Domain Dimensions::nz",
 }
+_LOCAL_NZ = "Local Domain Dimensions::nz"
 _RATES = {
     "bandwidth": f"GB/s Summary::{_OVERHEAD}",
     "ddot": "GFLOP/s Summary::Raw DDOT",
@@ -58,7 +61,8 @@ _PRINTED = 2e-5
 class HpcgReport:
     """One report. `failed` says why the result is wrong, as HPCG says it ("": it is not); then there are no `rates`.
 
-    `counts` has ranks, threads, nx, ny and nz (of one process); `rates` rating, ddot, waxpby, spmv and mg in Gflop/s,
+    `counts` has ranks, threads, nx, ny and nz (of one process; no nz where the report does not state it, and processes
+    share the global one unevenly); `rates` rating, ddot, waxpby, spmv and mg in Gflop/s,
     bandwidth in GB/s, as printed; `total_s` is the time of the timed sets.
     """
 
@@ -79,7 +83,7 @@ class HpcgReport:
 def read_hpcg(lines: Sequence[str]) -> HpcgReport:
     """The report in these whole lines. Raises ParseError where it is cut off, holds two, or contradicts itself."""
     entries, invalid = _entries(lines)
-    counts = {name: entries.whole(key, name) for name, key in _COUNTS.items()}
+    counts = {name: entries.whole(key, name) for name, key in _COUNTS.items()} | _local_nz(entries)
     official_s = entries.number(_OFFICIAL) if _OFFICIAL in entries.of else SHORTEST_OFFICIAL_S
     total_s = entries.number("Benchmark Time Summary::Total")
     failed = _failed(entries, invalid)
@@ -92,6 +96,20 @@ def read_hpcg(lines: Sequence[str]) -> HpcgReport:
         is_reference_code=any("Reference version of" in key for key in entries.of),
         failed=failed,
     )
+
+
+def is_last_line(text: str) -> bool:
+    """Whether a line is the whole last one of a report, also where its line break is missing."""
+    return _WHOLE_LAST.fullmatch(text.strip()) is not None
+
+
+def _local_nz(entries: _Entries) -> dict[str, int]:
+    """The local nz: as stated, else the global one over the processes along z."""
+    if _LOCAL_NZ in entries.of:
+        return {"nz": entries.whole(_LOCAL_NZ, "nz")}
+    whole = entries.whole("Global Problem Dimensions::Global nz", "the global nz")
+    processes = entries.whole("Processor Dimensions::npz", "npz")
+    return {} if whole % processes else {"nz": whole // processes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +152,17 @@ def _entries(lines: Sequence[str]) -> tuple[_Entries, str]:
 
     Raises ParseError for a report that begins twice or does not end. The levels of coarse grids repeat their keys.
     """
-    start = next((place for place, text in enumerate(lines) if text.strip() == "HPCG-Benchmark"), None)
-    if start is None:
-        raise ParseError(TOOL, None, "", "no line `HPCG-Benchmark` found: give the report HPCG-Benchmark_*.txt")
+    starts = [place for place, text in enumerate(lines) if text.strip() == _TITLE]
+    if not starts:
+        raise ParseError(TOOL, None, "", f"no line `{_TITLE}` found: give the report HPCG-Benchmark_*.txt")
+    if len(starts) > 1:
+        why = f"a second report begins here (the first: line {starts[0] + 1}); put each in its own file"
+        raise ParseError(TOOL, starts[1] + 1, lines[starts[1]], why)
     entries: dict[str, tuple[str, int]] = {}
     invalid = ""
-    for place in range(start + 1, len(lines)):
+    for place in range(starts[0] + 1, len(lines)):
         text = lines[place].strip()
         match = _ENTRY.fullmatch(text)
-        if text == "HPCG-Benchmark":
-            why = "a second report begins here; put each in its own file"
-            raise ParseError(TOOL, place + 1, lines[place], why)
         if _INVALID.match(text):
             invalid = text.removeprefix(f"{_FINAL}::")
         if match is None:
@@ -189,8 +207,14 @@ def _check_bandwidth(entries: _Entries, share: float) -> None:
     total = entries.number(f"{group}Raw Total B/W")
     sum_of_both = sum(entries.number(f"{group}Raw {way} B/W") for way in ("Read", "Write"))
     left = entries.number(f"{group}{_OVERHEAD}")
-    if abs(sum_of_both - total) > 1e-4 * total or abs(left - share * total) > 1e-4 * total:
-        raise entries.error(f"{group}Raw Total B/W", "the bandwidths of the report are inconsistent")
+    if abs(sum_of_both - total) > 1e-4 * total:
+        raise entries.error(f"{group}Raw Total B/W", "it is not the sum of the bandwidths of reads and writes")
+    if abs(left - share * total) > 1e-4 * total:
+        why = (
+            f"overheads leave {share:.2%} of the raw rate in this rating, but {left / total:.2%} of the raw bandwidth "
+            f"in `{_OVERHEAD}`; these two must be equal, so one of the numbers is wrong"
+        )
+        raise entries.error(_RATING, why)
 
 
 def _check(entries: _Entries, rate_key: str, work_key: str, time_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The output of HPL (netlib 1.0 to 2.3, vendor builds with the same output, HPL inside hpcc): rows and residuals.
+"""The output of HPL (netlib 1.0 to 2.3, builds of vendors, HPL inside hpcc): rows and residuals.
 
 Every row `T/V N NB P Q Time Gflops` is one solution of a system, checked by the residual below it. Time and rate are
 related by the operation count of HPL, 2/3 N^3 + 3/2 N^2 (HPL_pdtest.c), and the summary counts the tests, so a damaged
@@ -18,9 +18,12 @@ from seatrial.model.sample import Sample
 TOOL = "HPL"
 SERIES = "solution"
 
-_TITLE = re.compile(r"(?:HPLinpack|HPL-NVIDIA) ([0-9][0-9.]{0,15})\s{1,9}--.{0,200}")
+_TITLE = re.compile(r"HPLinpack ([0-9][0-9.]{0,15})\s{1,9}--.{0,200}")
+_NVIDIA = re.compile(r"HPL-NVIDIA ([0-9][0-9.]{0,15})\s{1,9}--.{0,200}")
+"""NVIDIA's build prints its own title above that of HPL."""
 _HEADER = re.compile(r"T/V\s+N\s+NB\s+P\s+Q\s+Time\s+Gflops\b.{0,40}")
-_ROW = re.compile(r"[WC][RC][0-9A-Z]{4,12}")
+_ROW = re.compile(r"[WC][RC][0-9][0-9A-Z]{0,12}")
+"""The variant: clock, mapping, depth, and more that NVIDIA's build leaves out (WC0)."""
 _RESIDUAL = re.compile(r"\|\|Ax-b\|\|.{1,200}=\s*(\S{1,40})\s*\.{2,9}\s*(PASSED|FAILED)\s*")
 _FINISHED = re.compile(r"Finished\s+([0-9]{1,9}) tests with the following results:")
 _COUNTS = (
@@ -100,10 +103,19 @@ def read_hpl(lines: Sequence[str], first: int = 1) -> HplOutput:
     Raises ParseError where the output is cut off before its summary, holds two runs, or contradicts itself.
     """
     numbered = _Lines(lines, first)
-    _, title = numbered.only(_TITLE, "title `HPLinpack`")
+    version = _version(numbered)
     tests = _tests(numbered)
     skipped = _skipped(numbered, tests)
-    return HplOutput(title[1], tuple(tests), skipped)
+    return HplOutput(version, tuple(tests), skipped)
+
+
+def _version(lines: _Lines) -> str:
+    """The version of HPL, and that of NVIDIA's build."""
+    vendor = lines.only(_NVIDIA, "title `HPL-NVIDIA`")[1][1] if lines.has(_NVIDIA) else ""
+    if vendor and not lines.has(_TITLE):
+        return f"HPL-NVIDIA {vendor}"
+    version = lines.only(_TITLE, "title `HPLinpack`")[1][1]
+    return f"{version} (HPL-NVIDIA {vendor})" if vendor else version
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,10 @@ class _Lines:
     def error(self, place: int, why: str) -> ParseError:
         """The error that the line at `place` (from 0) is wrong."""
         return ParseError(TOOL, self.first + place, self.lines[place], why)
+
+    def has(self, pattern: re.Pattern[str]) -> bool:
+        """Whether a line holds this pattern."""
+        return any(pattern.search(text) for text in self.lines)
 
     def only(self, pattern: re.Pattern[str], what: str) -> tuple[int, re.Match[str]]:
         """Where the one line is that holds this pattern, and the match."""

@@ -1,0 +1,155 @@
+"""HPL-MxP of NVIDIA: LU factorisation in low precision, then iterative refinement to double precision.
+
+The rate to report is of both together. The report also prints the rate of the factorisation alone, which is several
+times higher: another figure. The operations are those of HPL, and both rates are checked against the printed times.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+
+from seatrial.benchmarks.apps.hpl_output import operations
+from seatrial.imports.application_log import Found, Log, Printed
+from seatrial.imports.reader import Reader
+from seatrial.imports.samples import in_SI, rate_sample
+from seatrial.imports.text import Line, number
+from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.parameter import Value
+from seatrial.model.sample import Sample
+
+_TOOL = "HPL-MxP"
+_BANNER = re.compile(r"HPL-MxP-NVIDIA ([0-9][0-9.]{0,15})\s{1,9}--.{0,100}")
+_TESTS = re.compile(r"\*{6} test ([0-9]{1,9}) of ([0-9]{1,9}) starts\s{0,3} \*{6}")
+_LOOPS = re.compile(r"--test-loop += ([0-9]{1,9})")
+_SECONDS = r" seconds: AVG = +(\S{1,20}), MAX = +(\S{1,20}) .{1,200}, MIN = +(\S{1,20}) .{1,200}"
+_LU_S = re.compile("LU" + _SECONDS)
+_SOLVER_S = re.compile("Iterative Solver" + _SECONDS)
+_THRESHOLD = re.compile(r"Threshold [ .]{1,60}= +(\S{1,40})")
+_RESIDUAL = re.compile(r"\|\|Ax-b\|\|_oo / \(EPS.{1,100}\) += +(\S{1,40}) \.{2,9} (PASSED|FAILED)")
+_SYSTEM = re.compile(
+    r"N = (\S{1,20}), NB = (\S{1,20}), NPROW = (\S{1,20}), NPCOL = (\S{1,20}), SLOPPY-TYPE = (\w{1,10})"
+)
+_RATE = re.compile(r"GFLOPS = +(\S{1,20}), per GPU = +(\S{1,20})(?: .{0,100})?")
+_LU_RATE = re.compile(r"LU GFLOPS = +(\S{1,20}), per GPU = +(\S{1,20})(?: .{0,100})?")
+_RESULT = re.compile(r"\*{6} HPL MxP Result {1,9}\*{6}")
+_OVERALL = re.compile(r"overall performance: +\S{1,20} +GFlops")
+_LOW_PRECISION = {"1": "fp8", "2": "fp16", "FP8": "fp8", "FP16": "fp16"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Solution:
+    """One solved system, as its block of the report states it. Rates in Gflop/s; the time (s) is work over
+    rate, which is more exact than the printed ones."""
+
+    parameters: dict[str, Value]
+    rate: Printed
+    lu_rate: Printed
+    time: Printed
+    residual: str
+    failed: str
+
+
+def read(data: bytes) -> ImportedFile:
+    """One run: one experiment per setting, with repeated solutions as its samples.
+
+    Raises ParseError if the run did not end, the file holds two runs, or its numbers contradict each other.
+    """
+    log = Log(_TOOL, data)
+    if not log.found(_BANNER):
+        log.refuse(
+            _OVERALL, "a rate without the size of the system and its residual: give the output of HPL-MxP itself"
+        )
+    banner = log.banner(_BANNER, "HPL-MxP-NVIDIA 25.4.0  -- NVIDIA accelerated HPL-MxP benchmark")
+    solutions = _solutions(log)
+    groups: dict[tuple[Value, ...], list[_Solution]] = {}
+    for solution in solutions:
+        groups.setdefault(tuple(solution.parameters.values()), []).append(solution)
+    return ImportedFile(_TOOL, banner.text(1), tuple(map(_experiment, groups.values())))
+
+
+def _solutions(log: Log) -> list[_Solution]:
+    systems = log.found(_SYSTEM)
+    marks = log.found(_RESULT)
+    planned = _planned(log)
+    if len(systems) < planned or len(marks) < 2 * planned:
+        raise log.not_ended(f"{len(marks) // 2} of {planned} results")
+    if len(systems) > planned or len(marks) > 2 * planned:
+        raise marks[-1].error(f"a result more than the {planned} that this run had to give: two runs in one file?")
+    ends = [0, *(mark.line.number for mark in marks[1::2])]
+    blocks = [log.lines[start:end] for start, end in itertools.pairwise(ends)]
+    return [_solution(log, system, block) for system, block in zip(systems, blocks, strict=True)]
+
+
+def _planned(log: Log) -> int:
+    """How many systems the run had to solve: tests x loops."""
+    tests, loops = log.found(_TESTS), log.maybe(_LOOPS, "number of loops")
+    counts = {test.whole(2, "the number of tests") for test in tests}
+    if len(counts) > 1 or len({test.match[1] for test in tests}) < len(tests):
+        raise tests[-1].error("this test does not follow the one before: two runs in one file?")
+    return max(counts, default=1) * (1 if loops is None else loops.whole(1, "the number of loops"))
+
+
+def _solution(log: Log, system: Found, block: list[Line]) -> _Solution:
+    def one(pattern: re.Pattern[str], what: str) -> Found:
+        found = log.found(pattern, block)
+        if len(found) != 1:
+            raise system.error(f"its result has {len(found) or 'no'} lines with {what}, expected one")
+        return found[0]
+
+    one(_SYSTEM, "the size of the system")
+    n, nb, p, q = (system.whole(place, what) for place, what in enumerate(("N", "NB", "NPROW", "NPCOL"), start=1))
+    low = _LOW_PRECISION.get(system.match[5])
+    named: dict[str, Value] = {} if low is None else {"precision": low}
+    lu, solver = one(_LU_S, "`LU seconds`"), one(_SOLVER_S, "`Iterative Solver seconds`")
+    rate = _rate(one(_RATE, "`GFLOPS`"), n, p * q, (lu, solver))
+    lu_rate = _rate(one(_LU_RATE, "`LU GFLOPS`"), n, p * q, (lu,))
+    residual = one(_RESIDUAL, "the residual")
+    threshold = one(_THRESHOLD, "`Threshold`").number(1, "the threshold")
+    scaled = number(residual.match[1])
+    if residual.match[2] == "PASSED" and (scaled is None or not 0 <= scaled < threshold):
+        raise residual.error(f"it is called PASSED, but is not below the threshold {threshold:g}")
+    is_right = residual.match[2] == "PASSED"
+    failed = "" if is_right else f"residual FAILED: the solution is wrong (line {residual.line.number})"
+    return _Solution(
+        {"n": n, "nb": nb, "p": p, "q": q, "ranks": p * q, **named},
+        rate,
+        lu_rate,
+        rate.inverse(operations(n) / 1e9),
+        residual.match[1],
+        failed,
+    )
+
+
+def _rate(line: Found, n: int, ranks: int, clocks: tuple[Found, ...]) -> Printed:
+    """The rate of a line, checked against that of one GPU, and against the work and the times of all processes."""
+    rate, each = line.printed(1, "the rate"), line.printed(2, "the rate of one GPU")
+    if not rate.agrees(each.scaled(ranks)):
+        raise line.error(f"{line.match[1]} Gflop/s are not {ranks} x {line.match[2]}")
+    longest, shortest = 0.0, 0.0
+    for clock in clocks:
+        most, least = clock.printed(2, "the longest time"), clock.printed(3, "the shortest time")
+        longest, shortest = longest + most.value + most.error, shortest + max(0.0, least.value - least.error)
+    work = operations(n) / 1e9
+    if not (rate.value + rate.error) * longest >= work * (1 - 1e-5):
+        raise line.error(f"{line.match[1]} Gflop/s is too low for the work of N = {n} in at most {longest:.2f} s")
+    if not (rate.value - rate.error) * shortest <= work * (1 + 1e-5):
+        raise line.error(f"{line.match[1]} Gflop/s is too high for the work of N = {n} in at least {shortest:.2f} s")
+    return rate
+
+
+def _experiment(solutions: list[_Solution]) -> ImportedExperiment:
+    samples: list[Sample] = []
+    for i, one in enumerate(solutions):
+        samples += [
+            rate_sample("rate", in_SI(one.rate.value, 1e9), i=i, resolution=one.rate.resolution),
+            rate_sample("lu_rate", in_SI(one.lu_rate.value, 1e9), i=i, resolution=one.lu_rate.resolution),
+            one.time.sample("time", i=i),
+        ]
+    failed = next((one.failed for one in solutions if one.failed), "")
+    notes = {"residuals": [number(one.residual) for one in solutions]}
+    return ImportedExperiment("imported.hpl-mxp", tuple(samples), solutions[0].parameters, notes, failed=failed)
+
+
+READER = Reader("hpl-mxp", read)
