@@ -23,13 +23,14 @@ namespace {
 using namespace seatrial;
 
 constexpr std::size_t steps_of_a_sample = 10;
+constexpr double end_of_case_s = 80e-6; // when Taylor's bar has come to rest
 
 struct Settings {
   std::string which;
   std::string folder;
   bool is_double;
   std::size_t elements;
-  std::size_t steps;
+  std::size_t steps; // 0: until the end of the case
   std::size_t threads;
   std::size_t write_every;
 };
@@ -40,7 +41,7 @@ Settings prepare(Arguments& arguments) {
           .folder = std::string(arguments.required("--record")),
           .is_double = arguments.choice("--precision", "fp64", {"fp64", "fp32"}) == "fp64",
           .elements = arguments.number<std::size_t>("--elements", 20000, 64, 1U << 28),
-          .steps = arguments.number<std::size_t>("--steps", 100, 1, most),
+          .steps = arguments.number<std::size_t>("--steps", 100, 0, most),
           .threads = arguments.number<std::size_t>("--threads", 1, 1, 1U << 16),
           .write_every = arguments.number<std::size_t>("--write-every", 0, 0, most)};
 }
@@ -63,11 +64,8 @@ impact::Case taylor(std::size_t elements) {
 // A beam of steel at the speed of a crash test, 54 km/h.
 impact::Case bumper(std::size_t elements) {
   return {.mesh = impact::beam(elements),
-          .material = {.density = 7850,
-                       .young = 210e9,
-                       .poisson = 0.3,
-                       .yield = 350e6,
-                       .hardening = 1e9},
+          .material =
+              {.density = 7850, .young = 210e9, .poisson = 0.3, .yield = 350e6, .hardening = 1e9},
           .speed = 15};
 }
 
@@ -76,9 +74,8 @@ void write_state(const std::string& folder, const std::vector<double>& strains) 
   const std::string path = folder + "/plastic-strain.f32";
   std::vector<float> values(strains.begin(), strains.end());
   std::FILE* file = std::fopen(path.c_str(), "wb");
-  const bool is_written =
-      file != nullptr &&
-      std::fwrite(values.data(), sizeof(float), values.size(), file) == values.size();
+  const bool is_written = file != nullptr && std::fwrite(values.data(), sizeof(float),
+                                                         values.size(), file) == values.size();
   if (file == nullptr || std::fclose(file) != 0 || !is_written)
     throw Failure(Exit::record, "cannot write " + path);
 }
@@ -117,16 +114,19 @@ void run(mpi::Program& program, const Settings& settings) {
   std::size_t samples = 0;
   std::size_t writes = 0;
   const auto begin = Clock::now();
-  while (done < settings.steps) {
+  std::size_t last = settings.steps == 0 ? static_cast<std::size_t>(-1) : settings.steps;
+  while (done < last) {
     // The last step is on its own: the kinetic energy of its end is the mean of two half steps.
-    const bool is_last = done + 1 == settings.steps;
-    std::size_t steps = is_last ? 1 : std::min(steps_of_a_sample, settings.steps - 1 - done);
+    const bool is_last = done + 1 == last;
+    std::size_t steps = is_last ? 1 : std::min(steps_of_a_sample, last - 1 - done);
     if (settings.write_every != 0)
       steps = std::min(steps, settings.write_every - done % settings.write_every);
     if (is_last)
       before_last = simulation.motion();
     const double elapsed_s = timed([&] { simulation.advance(steps); }).elapsed_s();
     done += steps;
+    if (settings.steps == 0 && simulation.time() >= end_of_case_s)
+      last = std::min(last, done + 1);
     if (steps == steps_of_a_sample) {
       const auto updates = static_cast<double>(elements * steps);
       program.add(sample_event("steps", samples++, elapsed_s)
@@ -161,9 +161,8 @@ void run(mpi::Program& program, const Settings& settings) {
   const double momentum = std::abs(at_first[1]);
   double momentum_error = 0;
   for (std::size_t i = 0; i < 3; ++i)
-    momentum_error =
-        std::max(momentum_error, std::abs(at_last[1 + i] - at_first[1 + i] -
-                                          (i == 0 ? energy.impulse : 0.0)));
+    momentum_error = std::max(momentum_error, std::abs(at_last[1 + i] - at_first[1 + i] -
+                                                       (i == 0 ? energy.impulse : 0.0)));
   const auto extent = simulation.extent();
   const auto neighbours = mpi::gather({static_cast<double>(simulation.exchange().neighbours()),
                                        static_cast<double>(simulation.exchange().largest_B())});
@@ -176,6 +175,7 @@ void run(mpi::Program& program, const Settings& settings) {
   program.check("elements", static_cast<double>(elements));
   program.check("steps", static_cast<double>(done));
   program.check("threads", static_cast<double>(settings.threads));
+  program.check("length_m", finite(extent[0]));
   program.check("energy_error", finite((found - taken) / std::max(std::abs(taken), 1e-12)));
   program.check("hourglass_share", finite(energy.hourglass / std::max(found, 1e-12)));
   program.check("momentum_error", finite(momentum_error / momentum));
@@ -189,7 +189,6 @@ void run(mpi::Program& program, const Settings& settings) {
   program.note("hourglass_J", finite(energy.hourglass));
   program.note("wall_J", finite(energy.wall));
   program.note("impulse_Ns", finite(energy.impulse));
-  program.note("length_m", finite(extent[0]));
   program.note("radius_m", finite(extent[1]));
   program.note("writes", writes);
   program.note("neighbours", most_neighbours);

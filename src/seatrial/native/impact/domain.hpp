@@ -225,6 +225,7 @@ public:
       auto v = node_at(v_.data(), node);
       const auto f = node_at(f_.data(), node);
       const Real inverse_mass = v[3];
+      const Real old = v[0];
       v += f * (inverse_mass * dv);
       v[3] = inverse_mass; // the fourth number of a force is zero
       auto x = node_at(x_.data(), node);
@@ -233,10 +234,10 @@ public:
         const Real stopped = -x[0] / dt;
         if (is_mine_[node]) {
           const double mass = 1 / static_cast<double>(inverse_mass);
-          const double before = static_cast<double>(v[0]);
-          const double after = static_cast<double>(stopped);
-          energy.impulse += mass * (after - before);
-          energy.wall += mass / 2 * (before * before - after * after);
+          const double impulse = mass * static_cast<double>(stopped - v[0]);
+          energy.impulse += impulse;
+          // At the mean velocity of the two half steps, as the work of the other forces.
+          energy.wall -= impulse * static_cast<double>(old + stopped) / 2;
         }
         v[0] = stopped;
         to[0] = 0;
@@ -268,8 +269,7 @@ public:
   [[nodiscard]] std::vector<double> plastic_strains() const {
     std::vector<double> strains(elements_.size());
     for (std::size_t at = 0; at < strains.size(); ++at)
-      strains[at] =
-          static_cast<double>(state_[(at / width * 7 + 6) * width + at % width]);
+      strains[at] = static_cast<double>(state_[(at / width * 7 + 6) * width + at % width]);
     return strains;
   }
 

@@ -100,8 +100,8 @@ public:
   [[nodiscard]] std::size_t largest_B() const noexcept { return largest_B_; }
   // Ranks that this one exchanges messages with.
   [[nodiscard]] std::size_t neighbours() const noexcept {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        peers_, [this](const Peer& peer) { return peer.rank != rank_; }));
+    return static_cast<std::size_t>(
+        std::ranges::count_if(peers_, [this](const Peer& peer) { return peer.rank != rank_; }));
   }
 
 private:

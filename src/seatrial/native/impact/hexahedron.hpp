@@ -30,9 +30,9 @@ struct ElementConstants {
         yield(static_cast<Real>(m.yield)), hardening(static_cast<Real>(m.hardening)) {}
 
   Real density, sound, shear, bulk, yield, hardening;
-  Real hourglass = Real(0.1);   // dimensionless, as the two of the bulk viscosity
-  Real linear = Real(0.06);     // for sound waves
-  Real quadratic = Real(1.5);   // for shocks
+  Real hourglass = Real(0.05); // dimensionless, as the two of the bulk viscosity
+  Real linear = Real(0.06);    // for sound waves
+  Real quadratic = Real(1.5);  // for shocks
 };
 
 // What one step adds to the energy of an element, and what limits the time step.
@@ -128,8 +128,8 @@ element_step(V (&x)[3][corners], V (&v)[3][corners], Stress<V>& stress,
     for (std::size_t i = 0; i < 3; ++i)
       place[i] = x[i][hourglasses[a]] + v[i][hourglasses[a]] * back;
     for (std::size_t k = 0; k < 3; ++k) {
-      swing[k][a] = v[k][hourglasses[a]] - (place[0] * rate[k][0] + place[1] * rate[k][1] +
-                                            place[2] * rate[k][2]);
+      swing[k][a] = v[k][hourglasses[a]] -
+                    (place[0] * rate[k][0] + place[1] * rate[k][1] + place[2] * rate[k][2]);
       swung = swung + swing[k][a] * swing[k][a];
     }
   }
@@ -167,12 +167,12 @@ element_step(V (&x)[3][corners], V (&v)[3][corners], Stress<V>& stress,
       result.edge2 * (Real(0.25) * constant.hourglass * constant.density * constant.sound);
 
   const V middle_volume = middle_jacobian * Real(8);
-  const V work = (before.s[0] + stress.s[0]) * strain[0] + (before.s[1] + stress.s[1]) * strain[1] +
-                 (before.s[2] + stress.s[2]) * strain[2] +
-                 ((before.s[3] + stress.s[3]) * strain[3] +
-                  (before.s[4] + stress.s[4]) * strain[4] +
-                  (before.s[5] + stress.s[5]) * strain[5]) *
-                     Real(2);
+  const V work =
+      (before.s[0] + stress.s[0]) * strain[0] + (before.s[1] + stress.s[1]) * strain[1] +
+      (before.s[2] + stress.s[2]) * strain[2] +
+      ((before.s[3] + stress.s[3]) * strain[3] + (before.s[4] + stress.s[4]) * strain[4] +
+       (before.s[5] + stress.s[5]) * strain[5]) *
+          Real(2);
   result.internal = (work * Real(0.5) - viscous * trace * dt) * middle_volume;
   result.hourglass = damping * swung * dt;
 

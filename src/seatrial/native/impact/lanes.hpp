@@ -213,7 +213,8 @@ template <class Real>
     };
     [&]<std::size_t... group>(std::index_sequence<group...>) {
       (add(std::integral_constant<std::size_t, group>()), ...);
-    }(std::make_index_sequence<lanes<Real> / 4>());
+    }
+    (std::make_index_sequence<lanes<Real> / 4>());
     return;
   }
 #endif

@@ -52,8 +52,7 @@ void add_rings(Section& section, const std::vector<std::uint32_t>& innermost, st
     std::vector<std::uint32_t> outer(around);
     for (std::size_t at = 0; at < around; ++at) {
       outer[at] = static_cast<std::uint32_t>(section.points.size());
-      section.points.push_back(
-          place(static_cast<double>(at) / static_cast<double>(around), layer));
+      section.points.push_back(place(static_cast<double>(at) / static_cast<double>(around), layer));
     }
     for (std::size_t at = 0; at < around; ++at) {
       const std::size_t next = (at + 1) % around;
@@ -167,8 +166,8 @@ struct BeamParts {
   };
   for (std::size_t j = 0; j < n; ++j)
     for (std::size_t i = 0; i < n; ++i)
-      section.cells.push_back({core_point(i, j), core_point(i + 1, j), core_point(i, j + 1),
-                               core_point(i + 1, j + 1)});
+      section.cells.push_back(
+          {core_point(i, j), core_point(i + 1, j), core_point(i, j + 1), core_point(i + 1, j + 1)});
   std::vector<std::uint32_t> edge;
   for (std::size_t i = 0; i < n; ++i)
     edge.push_back(core_point(i, 0));
@@ -179,16 +178,14 @@ struct BeamParts {
   for (std::size_t j = n; j > 0; --j)
     edge.push_back(core_point(0, j));
   const auto inner = section.points;
-  add_rings(section, edge, n, rings,
-            [&](double share, std::size_t layer) -> std::array<double, 2> {
-              const double out = static_cast<double>(layer) / static_cast<double>(rings);
-              const double angle = 2 * std::numbers::pi * share - 0.75 * std::numbers::pi;
-              const auto at =
-                  static_cast<std::size_t>(std::lround(share * 4 * static_cast<double>(n)));
-              const auto& from = inner[edge[at]];
-              return {from[0] + out * (radius * std::cos(angle) - from[0]),
-                      from[1] + out * (radius * std::sin(angle) - from[1])};
-            });
+  add_rings(section, edge, n, rings, [&](double share, std::size_t layer) -> std::array<double, 2> {
+    const double out = static_cast<double>(layer) / static_cast<double>(rings);
+    const double angle = 2 * std::numbers::pi * share - 0.75 * std::numbers::pi;
+    const auto at = static_cast<std::size_t>(std::lround(share * 4 * static_cast<double>(n)));
+    const auto& from = inner[edge[at]];
+    return {from[0] + out * (radius * std::cos(angle) - from[0]),
+            from[1] + out * (radius * std::sin(angle) - from[1])};
+  });
   return swept(section, layers, [&](const auto& point, std::size_t layer) -> Point {
     return {length * static_cast<double>(layer) / static_cast<double>(layers), point[0], point[1]};
   });
