@@ -1,0 +1,235 @@
+"""apps.impact: an explicit crash code of seatrial, as a stand-in for those that cannot be distributed.
+
+A bumper beam, a bowed square tube of steel, meets a rigid wall at 54 km/h: hexahedra with one integration point and
+viscous hourglass control, an elastic-plastic metal, central differences with the largest stable step. The mesh is cut
+by recursive bisection; in each step a rank exchanges one message with each neighbour and takes part in an all-reduce
+of a single number. Rank 0 writes the plastic strains now and then.
+
+`case=taylor` is the bar of G. I. Taylor instead: copper, 32.4 mm long, 6.4 mm thick, at 227 m/s, over 80 us. Its final
+length is a check. Lengths that other codes gave for it are between 21.26 and 21.66 mm (A. Kamoulakos, 1990; Y. Y. Zhu
+and S. Cescotto, Int. J. Numer. Methods Eng. 38, 1995; G. T. Camacho and M. Ortiz, Comput. Methods Appl. Mech. Eng. 142,
+1997).
+
+A whole crash should lose at most a tenth of its energy to hourglass forces; the first 20 us of a beam, when waves of a
+few elements' length leave the contact, lose up to 15 %.
+
+The flop of an element are counted by running its code with numbers that count; the bytes are those of two passes over
+the arrays, one over the elements and one over the nodes (impact.cpp).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.benchmarks.apps.layout import RANKS, cpus_of, placement, resolved
+from seatrial.benchmarks.apps.time_step import time_step
+from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
+from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
+from seatrial.benchmarks.placement import thread_count
+from seatrial.errors import UsageError
+from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, Native
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Intensity, Role
+from seatrial.model.sample import Sample
+
+_ELEMENTS_PER_CORE = 50_000
+_STEPS = 100
+_TAYLOR_ELEMENTS = 4_000
+_TAYLOR_LENGTH_m = (21.26e-3, 21.66e-3)
+_SLOW_CORE_RATE = 3e6
+"""Element updates per second of one core."""
+_SETUP_RATE = 3e5
+"""Elements per second that every rank makes and cuts."""
+
+FLOP_OF_AN_ELEMENT = 816
+_NODES_PER_ELEMENT = 1.5
+"""Of the beam, whose walls are two elements thick."""
+_SIZE_OF = {"fp64": 8, "fp32": 4}
+
+
+def _bytes_of_an_element(params: Params) -> float:
+    """State read and written, corners read, and 40 numbers of each node."""
+    size = _SIZE_OF[str(params["precision"])]
+    return 14 * size + 32 + 40 * size * _NODES_PER_ELEMENT
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    params = resolved(machine, params)
+    is_taylor = params["case"] == "taylor"
+    elements, steps = params["elements"], params["steps"]
+    if elements == "auto":
+        elements = _TAYLOR_ELEMENTS if is_taylor else _ELEMENTS_PER_CORE * thread_count(machine, "all")
+    if is_taylor and steps != "auto":
+        raise UsageError("case=taylor runs for 80 us of simulated time", "leave out steps")
+    if steps == "auto":
+        steps = 0 if is_taylor else _STEPS
+    return {**params, "elements": whole(elements), "steps": whole(steps)}
+
+
+def _arguments(params: Params) -> list[str]:
+    return [
+        *("--case", str(params["case"])),
+        *("--precision", str(params["precision"])),
+        *("--elements", str(params["elements"])),
+        *("--steps", str(params["steps"])),
+        *("--threads", str(params["threads"])),
+        *("--write-every", str(params["write_every"])),
+    ]
+
+
+def _updates(sample: Sample) -> float:
+    return sample.work["updates"] / sample.elapsed_s
+
+
+def _ceiling(params: Params) -> Ceiling | None:
+    """The lower roof of a problem beyond the caches is that of memory: 1.3 flop per byte are less than any current
+    CPU has for each byte of its bandwidth."""
+    bytes_ = _bytes_of_an_element(params)
+    return Ceiling(
+        roles=(Role.MEMORY_BANDWIDTH,),
+        parameters={"nontemporal": True, "threads": cpus_of(params)},
+        factor=1 / bytes_,
+        derivation=f"best triad of {{benchmark}} on as many threads / {bytes_:g} B per element and step",
+        ignored=("node", "memory", "huge_pages", "array_B", "kernel"),
+    )
+
+
+def _intensity(params: Params) -> Intensity | None:
+    if params["case"] != "beam":
+        return None
+    bytes_ = _bytes_of_an_element(params)
+    return Intensity(
+        f"crash, {params['precision']}",
+        FLOP_OF_AN_ELEMENT,
+        bytes_,
+        f"Crash: {FLOP_OF_AN_ELEMENT} flop for {bytes_:g} B of an element and step.",
+    )
+
+
+def _elements(machine: Machine, params: Params) -> tuple[float, float]:
+    """The mesh is made of whole sections, so it has about as many."""
+    asked = whole(params["elements"])
+    return (1, asked) if params["case"] == "taylor" else (0.8 * asked, 1.2 * asked)
+
+
+def _steps(machine: Machine, params: Params) -> tuple[float, float]:
+    steps = whole(params["steps"])
+    return (steps, steps) if steps else (1, math.inf)
+
+
+def _length(machine: Machine, params: Params) -> tuple[float, float]:
+    return _TAYLOR_LENGTH_m if params["case"] == "taylor" else (0, math.inf)
+
+
+def _momentum(machine: Machine, params: Params) -> tuple[float, float]:
+    return (0, 1e-9 if params["precision"] == "fp64" else 1e-3)
+
+
+def _samples_are_alike(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+    """1 if the samples count the flop that the declaration states."""
+    counted = {sample.work["flop"] / sample.work["updates"] for sample in samples if "flop" in sample.work}
+    return float(counted <= {FLOP_OF_AN_ELEMENT})
+
+
+def _estimate_s(params: Params) -> float:
+    elements, steps = whole(params["elements"]), whole(params["steps"]) or 4000
+    return 1.0 + elements / _SETUP_RATE + elements * steps / (_SLOW_CORE_RATE * cpus_of(params))
+
+
+BENCHMARK = Benchmark(
+    name="apps.impact",
+    question="How fast does an explicit crash code compute a bumper beam?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    parameters=(
+        Parameter(
+            "case",
+            ParameterKind.CHOICE,
+            "beam",
+            "beam: a bumper beam; taylor: the bar of G. I. Taylor, whose final length is checked",
+            words=("beam", "taylor"),
+        ),
+        Parameter(
+            "elements",
+            ParameterKind.INTEGER,
+            "auto",
+            "about so many hexahedra; auto: 50,000 per core, or 4,000 for the bar",
+            words=("auto",),
+            minimum=500,
+        ),
+        Parameter(
+            "steps",
+            ParameterKind.INTEGER,
+            "auto",
+            "time steps; auto: 100, or 80 us of simulated time for the bar",
+            words=("auto",),
+            minimum=20,
+        ),
+        Parameter(
+            "precision",
+            ParameterKind.CHOICE,
+            "fp64",
+            "of positions, velocities, forces and stresses",
+            words=tuple(_SIZE_OF),
+        ),
+        RANKS,
+        NODES,
+        RANKS_PER_NODE,
+        NODE_PLACEMENT,
+        Parameter("threads", ParameterKind.INTEGER, 1, "threads per rank", minimum=1),
+        Parameter(
+            "write_every",
+            ParameterKind.INTEGER,
+            0,
+            "steps after which rank 0 writes the plastic strains; 0: never",
+            minimum=0,
+        ),
+    ),
+    figures=(
+        Figure(
+            name="element_updates",
+            series="steps",
+            unit="op/s",
+            better=Better.HIGHER,
+            value=_updates,
+            work="elements x time steps, without writing",
+            ceiling=_ceiling,
+            intensity=_intensity,
+        ),
+        time_step("steps", "one time step of all elements"),
+        Figure(
+            name="run",
+            series="run",
+            unit="s",
+            better=Better.LOWER,
+            value=lambda sample: sample.elapsed_s,
+            work="all time steps with what rank 0 writes, without making the mesh",
+        ),
+    ),
+    checks=(
+        Check("elements", "hexahedra of the mesh", bound=_elements),
+        Check("steps", "time steps", bound=_steps),
+        Check("threads", "threads per rank", bound=exactly("threads")),
+        Check("length_m", "length at the end; of the bar: within what other codes gave", bound=_length),
+        Check(
+            "energy_error",
+            "energy of deformation, hourglass forces and wall minus the lost kinetic energy, over that energy",
+            bound=between(-0.05, 0.05),
+        ),
+        Check(
+            "hourglass_share",
+            "share of that energy taken by hourglass forces, which are not part of the metal",
+            bound=between(0, 0.2),
+        ),
+        Check("momentum_error", "change of momentum without the wall's impulse, over the first one", bound=_momentum),
+        Check("copies_differ_m", "largest difference between copies of a node on several threads", bound=exactly(0)),
+        Check("flop", "1 if the program counts the flop that the limit is based on", exactly(1), _samples_are_alike),
+    ),
+    placement=placement,
+    prepare=_prepare,
+    ranks="mpi",
+    estimate_s=_estimate_s,
+)

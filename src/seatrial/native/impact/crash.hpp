@@ -1,0 +1,234 @@
+// The time integration: central differences with the largest stable step of each moment.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "affinity.hpp"
+#include "failure.hpp"
+#include "impact/bisection.hpp"
+#include "impact/domain.hpp"
+#include "impact/exchange.hpp"
+#include "mpi/mpi.hpp"
+#include "team.hpp"
+
+namespace seatrial::impact {
+
+// A mesh of one material that meets the wall x = 0 at a speed (m/s).
+struct Case {
+  Mesh mesh;
+  Material material;
+  double speed;
+};
+
+// The masses of the nodes, an eighth of each element around them, kg.
+[[nodiscard]] inline std::vector<double> lumped(const Case& crash) {
+  std::vector<double> masses(crash.mesh.points.size());
+  for (const auto& nodes : crash.mesh.elements) {
+    const double share = crash.material.density * volume_of(crash.mesh, nodes) / 8;
+    for (const auto node : nodes)
+      masses[node] += share;
+  }
+  return masses;
+}
+
+template <class Real>
+class Crash {
+public:
+  // Collective, with the same case on all ranks.
+  Crash(const Case& crash, int rank, int ranks, std::size_t threads)
+      : rank_(rank), sound_(static_cast<Real>(crash.material.sound_speed())), domains_(threads),
+        smallest_(threads) {
+    const auto part_of =
+        bisected(crash.mesh, static_cast<std::uint32_t>(static_cast<std::size_t>(ranks) * threads));
+    const Sharing sharing(crash.mesh, part_of);
+    const auto masses = lumped(crash);
+    if (threads > 1) {
+      const auto cpus = bound_cpus();
+      if (cpus.size() < threads)
+        throw Failure(Exit::usage, std::to_string(threads) + " threads on " +
+                                       std::to_string(cpus.size()) + " CPUs of rank " +
+                                       std::to_string(rank));
+      team_.emplace(std::span(cpus).first(threads));
+    }
+    each([&](std::size_t t) {
+      domains_[t] = std::make_unique<Domain<Real>>(crash.mesh, part_of, sharing, masses, part(t),
+                                                   crash.material, crash.speed);
+    });
+    exchange_ = std::make_unique<Exchange<Real>>(domains_, rank);
+  }
+
+  // Collective.
+  void advance(std::size_t steps) {
+    each([&](std::size_t t) {
+      for (std::size_t i = 0; i < steps; ++i)
+        step(t, done_ + i);
+    });
+    done_ += steps;
+  }
+
+  // The largest difference between copies of a coordinate, m. Collective.
+  [[nodiscard]] double copies_differ() {
+    const std::size_t step = done_;
+    for (std::size_t t = 0; t < domains_.size(); ++t)
+      for (const auto& border : domains_[t]->borders())
+        coordinates(t, border, exchange_->out(part(t), border.part, step));
+    (void)exchange_->transfer(Real(0), step);
+    double worst = 0;
+    for (std::size_t t = 0; t < domains_.size(); ++t)
+      for (const auto& border : domains_[t]->borders()) {
+        std::vector<Real> mine(3 * border.nodes.size());
+        coordinates(t, border, mine.data());
+        const Real* other = exchange_->in(border.part, part(t), step);
+        for (std::size_t at = 0; at < mine.size(); ++at)
+          worst = std::max(worst, std::abs(static_cast<double>(mine[at] - other[at])));
+      }
+    for (const double each : mpi::gather({worst}))
+      worst = std::max(worst, each);
+    return worst;
+  }
+
+  // Collective: kinetic energy and momentum, on all ranks.
+  [[nodiscard]] std::array<double, 4> motion() const {
+    std::array<double, 4> sums{};
+    for (const auto& domain : domains_) {
+      const auto mine = domain->motion();
+      for (std::size_t i = 0; i < 4; ++i)
+        sums[i] += mine[i];
+    }
+    for (auto& sum : sums)
+      sum = mpi::sum(sum);
+    return sums;
+  }
+
+  // Collective.
+  [[nodiscard]] Energy energy() const {
+    Energy all;
+    for (const auto& domain : domains_) {
+      all.internal += domain->energy.internal;
+      all.hourglass += domain->energy.hourglass;
+      all.wall += domain->energy.wall;
+      all.impulse += domain->energy.impulse;
+    }
+    for (double* each : {&all.internal, &all.hourglass, &all.wall, &all.impulse})
+      *each = mpi::sum(*each);
+    return all;
+  }
+
+  // Collective: on rank 0 the plastic strain of all elements in the order of the mesh.
+  [[nodiscard]] std::vector<double> plastic_strains() const {
+    std::vector<int> elements;
+    std::vector<double> strains;
+    for (const auto& domain : domains_) {
+      elements.insert(elements.end(), domain->elements().begin(), domain->elements().end());
+      const auto mine = domain->plastic_strains();
+      strains.insert(strains.end(), mine.begin(), mine.end());
+    }
+    const auto all_elements = mpi::gather_lists(elements);
+    const auto all_strains = mpi::gather_lists(strains);
+    std::vector<double> found;
+    for (std::size_t r = 0; r < all_elements.size(); ++r)
+      for (std::size_t at = 0; at < all_elements[r].size(); ++at) {
+        const auto element = static_cast<std::size_t>(all_elements[r][at]);
+        found.resize(std::max(found.size(), element + 1));
+        found[element] = all_strains[r][at];
+      }
+    return found;
+  }
+
+  // The largest x and the largest distance from the x axis of all nodes, m. Collective, on rank 0.
+  [[nodiscard]] std::array<double, 2> extent() const {
+    std::array<double, 2> most{};
+    for (const auto& domain : domains_) {
+      const auto& x = domain->positions();
+      for (std::size_t node = 0; node < domain->nodes().size(); ++node) {
+        most[0] = std::max(most[0], static_cast<double>(x[4 * node]));
+        most[1] = std::max(most[1], std::hypot(static_cast<double>(x[4 * node + 1]),
+                                               static_cast<double>(x[4 * node + 2])));
+      }
+    }
+    const auto all = mpi::gather({most[0], most[1]});
+    for (std::size_t at = 0; at < all.size(); ++at)
+      most[at % 2] = std::max(most[at % 2], all[at]);
+    return most;
+  }
+
+  [[nodiscard]] double time() const noexcept { return time_; }
+  [[nodiscard]] const Exchange<Real>& exchange() const noexcept { return *exchange_; }
+
+private:
+  // Of the stable step of undamped elements; hourglass and bulk viscosity lower it.
+  static constexpr Real safety = Real(0.9);
+
+  [[nodiscard]] std::uint32_t part(std::size_t t) const noexcept {
+    return static_cast<std::uint32_t>(static_cast<std::size_t>(rank_) * domains_.size() + t);
+  }
+
+  template <class Body>
+  void each(Body body) {
+    if (team_)
+      team_->run(body);
+    else
+      body(0);
+  }
+
+  void wait() noexcept {
+    if (team_)
+      team_->barrier().wait();
+  }
+
+  void coordinates(std::size_t t, const Border& border, Real* out) const {
+    const auto& x = domains_[t]->positions();
+    for (const auto node : border.nodes)
+      for (std::size_t i = 0; i < 3; ++i)
+        *out++ = x[4 * std::size_t{node} + i];
+  }
+
+  void step(std::size_t t, std::size_t number) {
+    auto& domain = *domains_[t];
+    smallest_[t].value = domain.forces(dt_);
+    for (const auto& border : domain.borders())
+      domain.pack(border, exchange_->out(part(t), border.part, number));
+    wait();
+    if (t == 0) {
+      Real edge2 = smallest_[0].value;
+      for (const auto& each : smallest_)
+        edge2 = std::min(edge2, each.value);
+      edge2 = exchange_->transfer(edge2, number);
+      // The edge of a cube over sqrt(3) is the length that a wave crosses in the stable step.
+      const Real next = safety * std::sqrt(edge2 / 3) / sound_;
+      dv_ = (dt_ + next) / 2;
+      dt_ = next;
+      time_ += static_cast<double>(next);
+    }
+    wait();
+    domain.clear_borders();
+    for (const auto& border : domain.borders())
+      domain.add(border, exchange_->in(border.part, part(t), number));
+    domain.move(dv_, dt_);
+  }
+
+  struct alignas(128) Own {
+    Real value;
+  };
+
+  int rank_;
+  Real sound_;
+  std::vector<std::unique_ptr<Domain<Real>>> domains_;
+  std::vector<Own> smallest_;
+  std::unique_ptr<Exchange<Real>> exchange_;
+  std::optional<Team> team_;
+  std::size_t done_ = 0;
+  Real dt_ = 0; // of the last step
+  Real dv_ = 0;
+  double time_ = 0; // simulated, s
+};
+
+} // namespace seatrial::impact
