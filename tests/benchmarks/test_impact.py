@@ -67,8 +67,8 @@ def test_the_bar_of_taylor_ends_as_in_other_codes(folder: ResultsFolder, live_ma
     record = run(BENCHMARK, folder, live_machine, case="taylor", ranks="2")
     assert record.outcome.is_ok, record.outcome
     notes = record.seen["notes"]
-    # The final radius that the same authors gave is between 6.97 and 7.24 mm.
-    assert 6.9e-3 < notes["radius_m"] < 7.3e-3
+    # The final radii that the same authors gave are between 6.97 and 7.24 mm; the wall of this program has no friction.
+    assert 6.97e-3 < notes["radius_m"] < 7.24e-3 * 1.02
     assert notes["flop_of_an_element"] == FLOP_OF_AN_ELEMENT
 
 
