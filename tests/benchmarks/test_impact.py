@@ -26,8 +26,11 @@ FAULTS = {
     # The hourglass forces push the way that the nodes move: only the energy shows it.
     "energy_error": {"impact/hexahedron.hpp": ("V{} - damping * swing[k][a]", "damping * swing[k][a]")},
     "momentum_error": {"impact/domain.hpp": ("energy.impulse += impulse;", "energy.impulse += impulse / 2;")},
-    "copies_differ_m": {
-        "impact/domain.hpp": ("f_[4 * std::size_t{node} + i] += *in++;", "f_[4 * std::size_t{node} + i] = *in++;")
+    "copies_differ_m": {  # only the part with the first element adds what the others do
+        "impact/domain.hpp": (
+            "f_[4 * std::size_t{node} + i] += *in++;",
+            "f_[4 * std::size_t{node} + i] += *in++ * (elements_.front() == 0 ? Real(1) : Real(1.001));",
+        )
     },
     "flop": {"impact/counted.hpp": ("Counted::operations = 0;", "Counted::operations = 1;")},
 }
@@ -67,8 +70,8 @@ def test_the_bar_of_taylor_ends_as_in_other_codes(folder: ResultsFolder, live_ma
     record = run(BENCHMARK, folder, live_machine, case="taylor", ranks="2")
     assert record.outcome.is_ok, record.outcome
     notes = record.seen["notes"]
-    # The final radius that the same authors gave is between 6.97 and 7.24 mm.
-    assert 6.9e-3 < notes["radius_m"] < 7.3e-3
+    # The final radii that the same authors gave are between 6.97 and 7.24 mm; the wall of this program has no friction.
+    assert 6.97e-3 < notes["radius_m"] < 7.24e-3 * 1.02
     assert notes["flop_of_an_element"] == FLOP_OF_AN_ELEMENT
 
 

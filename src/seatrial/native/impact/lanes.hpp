@@ -12,10 +12,34 @@
 
 namespace seatrial::impact {
 
-// One node: three components and a fourth number.
+// Four numbers where no vector of the target holds them.
 template <class Real>
+struct Quad {
+  Real value[4];
+
+  Real& operator[](std::size_t at) noexcept { return value[at]; }
+  const Real& operator[](std::size_t at) const noexcept { return value[at]; }
+  Quad& operator+=(const Quad& other) noexcept {
+    for (std::size_t i = 0; i < 4; ++i)
+      value[i] += other[i];
+    return *this;
+  }
+  friend Quad operator+(Quad a, const Quad& b) noexcept { return a += b; }
+  friend Quad operator*(Quad a, Real factor) noexcept {
+    for (auto& number : a.value)
+      number *= factor;
+    return a;
+  }
+};
+
+// One node: three components and a fourth number.
+template <class Real, bool fits = (lanes<Real> >= 4)>
 struct FourOf {
   typedef Real type __attribute__((vector_size(4 * sizeof(Real))));
+};
+template <class Real>
+struct FourOf<Real, false> {
+  typedef Quad<Real> type;
 };
 template <class Real>
 using Four = typename FourOf<Real>::type;
