@@ -203,8 +203,8 @@ def _rates(entries: _Entries, total_s: float) -> dict[str, float]:
 
 
 def _check_bandwidth(entries: _Entries, share: float) -> None:
-    """Whether reads and writes make the raw bandwidth, of which overheads leave about the same share as of the raw rate:
-    reports of some builds count them for the bandwidth differently, by 1 % of a run of 0.07 s."""
+    """Whether reads and writes make the raw bandwidth, of which overheads leave about the same share as of the raw
+    rate: reports of some builds count them for the bandwidth differently, by 1 % of a run of 0.07 s."""
     group = "GB/s Summary::"
     total = entries.number(f"{group}Raw Total B/W")
     sum_of_both = sum(entries.number(f"{group}Raw {way} B/W") for way in ("Read", "Write"))
