@@ -56,9 +56,9 @@ template <class Real>
   constexpr bool is_double = sizeof(Real) == 8;
 #if defined(__AVX512F__)
   if constexpr (is_double)
-    return _mm512_sqrt_pd(x);
+    return _mm512_maskz_sqrt_pd(0xff, x); // GCC 12 warns of the plain form's undefined operand
   else
-    return _mm512_sqrt_ps(x);
+    return _mm512_maskz_sqrt_ps(0xffff, x);
 #elif defined(__AVX__)
   if constexpr (is_double)
     return _mm256_sqrt_pd(x);
@@ -211,9 +211,12 @@ template <class Real>
     return;
   }
 #endif
-  for (std::size_t lane = 0; lane < lanes<Real>; ++lane)
-    for (std::size_t i = 0; i < 3; ++i)
-      out[i][lane] = values[std::size_t{nodes[lane]} * 4 + i];
+  for (std::size_t i = 0; i < 3; ++i) {
+    Vector<Real> one{};
+    for (std::size_t lane = 0; lane < lanes<Real>; ++lane)
+      one[lane] = values[std::size_t{nodes[lane]} * 4 + i];
+    out[i] = one;
+  }
 }
 
 // Adds to one node of each element, lane after lane: elements of a vector may share nodes.
