@@ -192,7 +192,7 @@ void run(mpi::Program& program, const Settings& settings) {
   program.note("radius_m", finite(extent[1]));
   program.note("writes", writes);
   program.note("neighbours", most_neighbours);
-  program.note("largest_message_B", largest_B);
+  program.note("largest_message_nodes", largest_B / (3 * sizeof(Real)));
 }
 
 void measure(mpi::Program& program, const Settings& settings) {
