@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from engine.harness import make_ready, run_one
+from made_up import made_up_machine
 
 from seatrial.benchmarks.apps.qe import BENCHMARK as QE
 from seatrial.benchmarks.apps.qe import read_pw
@@ -17,7 +18,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
-from seatrial.plan.points import Point
+from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 
 OUTPUT = """
@@ -68,6 +69,11 @@ def test_a_run_that_did_not_end_is_none() -> None:
 def test_a_damaged_output_is_refused(before: str, after: str) -> None:
     with pytest.raises(ProtocolError):
         read_pw(damaged(before, after))
+
+
+def test_a_problem_whose_energy_is_unknown_is_skipped() -> None:
+    (found,) = plan_points(["apps.qe"], {"cells": ["7"]}, made_up_machine(cores=2))
+    assert found.refusal is not None and "choose 1 to 6" in found.refusal.reason
 
 
 def measured(benchmark: Benchmark, machine: Machine, folder: Path, **settings: str) -> tuple[Point, RepeatRecord]:

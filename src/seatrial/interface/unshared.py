@@ -25,7 +25,7 @@ _END = "END_OF_PROGRAMS"
 _LINE = 4096
 _MOST_B = 1 << 30
 _RETURNED = re.compile(
-    r"taken|started|ended|output|facts\.tar|variables|repeats/repeats|repeats/\d{1,6}-\d{1,6}/[A-Za-z0-9_][\w.-]{0,99}",
+    r"started|ended|output|facts\.tar|variables|repeats/repeats|repeats/\d{1,6}-\d{1,6}/[A-Za-z0-9_][\w.-]{0,99}",
     re.ASCII,
 )
 """What a job makes (store/jobs.py, interface/node_jobs.py)."""

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -26,6 +25,7 @@
 
 #include "failure.hpp"
 #include "hello.hpp"
+#include "launch/helper_main.hpp"
 
 namespace {
 
@@ -199,13 +199,5 @@ private:
 } // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "copy_facts: %s\n", failure.what());
-    return static_cast<int>(failure.status());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "copy_facts: %s\n", error.what());
-    return static_cast<int>(Exit::software);
-  }
+  return helper_main("copy_facts", run, argc, argv);
 }

@@ -17,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -37,6 +36,7 @@
 #include "clock.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
+#include "launch/helper_main.hpp"
 #include "launch/leftovers.hpp"
 #include "parent.hpp"
 
@@ -272,13 +272,5 @@ private:
 } // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "keep: %s\n", failure.what());
-    return static_cast<int>(failure.status());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "keep: %s\n", error.what());
-    return static_cast<int>(Exit::software);
-  }
+  return helper_main("keep", run, argc, argv);
 }

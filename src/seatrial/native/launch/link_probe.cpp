@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +34,7 @@
 #include "failure.hpp"
 #include "hello.hpp"
 #include "json.hpp"
+#include "launch/helper_main.hpp"
 
 namespace {
 
@@ -275,13 +275,5 @@ struct Sent {
 } // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "link_probe: %s\n", failure.what());
-    return static_cast<int>(failure.status());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "link_probe: %s\n", error.what());
-    return static_cast<int>(Exit::software);
-  }
+  return helper_main("link_probe", run, argc, argv);
 }

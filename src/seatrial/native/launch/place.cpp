@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "events.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
+#include "launch/helper_main.hpp"
 #include "record.hpp"
 #include "wall_clock.hpp"
 
@@ -126,13 +126,5 @@ void place(const Settings& settings) {
 } // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "place: %s\n", failure.what());
-    return static_cast<int>(failure.status());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "place: %s\n", error.what());
-    return static_cast<int>(Exit::software);
-  }
+  return helper_main("place", run, argc, argv);
 }

@@ -43,6 +43,7 @@
 #include "clock.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
+#include "launch/helper_main.hpp"
 #include "wall_clock.hpp"
 
 namespace {
@@ -378,23 +379,17 @@ void make_all(Plan& plan, Runner& runner, int last_round) {
   arguments.finish();
   const int last_round = resume(plan, into);
   Runner runner(into, programs);
-  make_all(plan, runner, last_round);
+  try {
+    make_all(plan, runner, last_round);
+  } catch (const Stopped& stopped) {
+    std::fprintf(stderr, "repeats: stopped by signal %d\n", stopped.signal());
+    return 128 + stopped.signal();
+  }
   return 0;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const Stopped& stopped) {
-    std::fprintf(stderr, "repeats: stopped by signal %d\n", stopped.signal());
-    return 128 + stopped.signal();
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "repeats: %s\n", failure.what());
-    return static_cast<int>(failure.status());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "repeats: %s\n", error.what());
-    return static_cast<int>(Exit::software);
-  }
+  return helper_main("repeats", run, argc, argv);
 }
