@@ -6,8 +6,8 @@ brought to self-consistency. Most of the time goes into three-dimensional transf
 the all-to-all between ranks that the transforms need.
 
 The total energy judges the result: it is a property of the problem, and must not depend on ranks, threads or libraries.
-The expected energies were computed with pw.x 6.7: at Gamma, n^3 cells have the energy of one cell with n^3 k-points on a
-grid that holds Gamma, which is cheap to compute (for n = 2 both were: they agree to 1e-7 Ry).
+The expected energies were computed with pw.x 6.7: at Gamma, n^3 cells have the energy of one cell with n^3 k-points on
+a grid that holds Gamma, which is cheap to compute (for n = 2 both were: they agree to 1e-7 Ry).
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ BENCHMARK = Benchmark(
             "cells",
             ParameterKind.INTEGER,
             1,
-            f"cubic cells of 8 atoms along each edge, at most {max(_ENERGY_RY)}",
+            f"cubic cells of 8 atoms along an edge, {max(_ENERGY_RY)} at most",
             minimum=1,
         ),
         RANKS,
