@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.model.json_check import check_shape
 from seatrial.model.json_shape import Keywords, NonNegative, Positive, Text
@@ -61,6 +61,7 @@ class _StudyJson(TypedDict):
     best_of: _BestOfJson | None
     repeat: _RepeatJson
     probes: list[str]
+    references: NotRequired[list[str]]
 
 
 class _PointJson(TypedDict):
@@ -140,6 +141,7 @@ def _study(document: Mapping[str, Any]) -> Study:
         best_of=best_of and BestOf(tuple(best_of["over"]), best_of["figure"]),
         repeat=RepeatPolicy(repeat["precision"], repeat["budget_s"], repeat["maximum"]),
         probes=tuple(document["probes"]),
+        references=tuple(document.get("references", ())),
     )
 
 
