@@ -88,6 +88,17 @@ probes: [io, power]
     assert study.benchmarks[0].parameters == {"huge_pages": True} and study.benchmarks[1].parameters == {}
 
 
+def test_equivalence_states_the_margin() -> None:
+    axes = STREAM + "axes: {nontemporal: [false, true]}\n"
+    for text in ("equivalence: 0.5%", "margin: 0.5%, equivalence: 0.005"):
+        compare = read(f"{axes}compare: {{along: nontemporal, {text}}}\n").compare
+        assert compare == Compare("nontemporal", False, 0.005, asks_equivalence=True)
+    with pytest.raises(UsageError, match="equivalence is given beside another margin"):
+        read(f"{axes}compare: {{along: nontemporal, margin: 2%, equivalence: 1%}}\n")
+    with pytest.raises(UsageError, match="is not a share between 0 and 1"):
+        read(f"{axes}compare: {{along: nontemporal, equivalence: 2}}\n")
+
+
 def test_the_baseline_is_the_first_value_unless_it_is_named() -> None:
     axes = STREAM + "axes: {nontemporal: [true, false]}\n"
     for text, baseline in (("nontemporal", True), ("{along: nontemporal, baseline: false}", False)):

@@ -12,6 +12,7 @@ from seatrial.cli.help import Commands
 from seatrial.cli.options import (
     RESULTS,
     CompareFailOn,
+    EquivalenceOption,
     ExportFormat,
     FailOn,
     FileKind,
@@ -245,6 +246,7 @@ def compare(
         ),
     ] = None,
     margin: MarginOption = None,
+    equivalence: EquivalenceOption = None,
     fail_on: Annotated[
         CompareFailOn | None,
         typer.Option("--fail-on", help="exit 1 if any comparison has this verdict; ambiguous includes slower"),
@@ -266,7 +268,14 @@ def compare(
     detail = detail_of(quiet, verbose)
     raise typer.Exit(
         compare_command(
-            sides, along=along, margin=margin, fail_on=verdict, output=output, detail=detail, as_json=as_json
+            sides,
+            along=along,
+            margin=margin,
+            equivalence=equivalence,
+            fail_on=verdict,
+            output=output,
+            detail=detail,
+            as_json=as_json,
         )
     )
 

@@ -43,12 +43,14 @@ class StudyBenchmark:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Compare the values of an axis with one of them, the baseline. `figures` empty: every figure."""
+    """Compare the values of an axis with one of them, the baseline. `figures` empty: every figure. `asks_equivalence`:
+    the margin is one of equivalence."""
 
     along: str
     baseline: Value | None
     margin: float = DEFAULT_MARGIN
     figures: tuple[str, ...] = ()
+    asks_equivalence: bool = False
 
 
 @dataclass(frozen=True, slots=True)

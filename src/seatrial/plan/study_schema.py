@@ -59,6 +59,7 @@ ACCEPTED = {
     "compare.along": "the name of an axis",
     "compare.baseline": "a value of that axis (default: its first value)",
     "compare.margin": "a share between 0 and 1, such as 2%",
+    "compare.equivalence": "in place of margin, for the verdict `equivalent`: a share between 0 and 1, such as 2%",
     "compare.figures": "a list of figures, such as [triad]; empty: all",
     "compare.figures.*": "the name of a figure",
     "scaling": "a mapping such as {kind: strong, along: threads}",
@@ -115,6 +116,9 @@ class CompareModel(_Closed):
     margin: Annotated[
         _Share, Field(description=ACCEPTED["compare.margin"], json_schema_extra={**_SHARE_SCHEMA, "default": "2%"})
     ] = "2%"
+    equivalence: Annotated[
+        _Share | None, Field(description=ACCEPTED["compare.equivalence"], json_schema_extra=_SHARE_SCHEMA)
+    ] = None
     figures: Annotated[list[_Name], _described("compare.figures")] = []
 
 

@@ -179,7 +179,8 @@ def _analysis(plan: PlannedStudy, style: Style) -> list[str]:
         others = [_value(along, v) for v in _axis_values(plan, along) if v != study.compare.baseline]
         if comparisons:
             text = (
-                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, margin "
+                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, "
+                f"{'equivalence' if study.compare.asks_equivalence else 'margin'} "
                 f"{show_percent(study.compare.margin)}: {count(comparisons, 'comparison')} in "
                 f"{count(len(plan.compared), 'group')}, each group measured side by side in random order."
             )
