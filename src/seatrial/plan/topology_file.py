@@ -33,7 +33,7 @@ def topology_of(path: Path) -> GuestTopology:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "not a valid path"
-        raise UsageError(f"the topology file {path} cannot be read: {why}", "name another with --topology FILE") from error
+        raise UsageError(f"the topology file {path} cannot be read: {why}", "name another one") from error
     return read_topology(data, str(path))
 
 
@@ -79,10 +79,10 @@ def _devices(document: Document, place: Place, listed: object) -> Iterator[Guest
             raise document.refuse((*at, "functions"), f"{kind.value} has no virtual functions", "only nvme has")
         if device.size is not None and kind not in _USUAL_B:
             raise document.refuse((*at, "size"), f"{kind.value} has no size", "remove it")
-        below = device.devices if is_outer else None
+        below = device.devices if isinstance(device, DeviceModel) else None
         if (kind is DeviceKind.SWITCH) != (below is not None):
             seen = "a switch has devices below it" if below is None else f"nothing can be below {kind.value}"
-            raise document.refuse(at if below is None else (*at, "devices"), seen, "write `devices:` below a switch only")
+            raise document.refuse(at if below is None else (*at, "devices"), seen, "write `devices:` for a switch only")
         size_B = _USUAL_B.get(kind)
         if device.size is not None:
             size_B = _size(document, (*at, "size"), device.size, _MiB)
@@ -133,14 +133,15 @@ def _check_nodes(document: Document, topology: GuestTopology) -> None:
     for i, row in enumerate(rows):
         for j, distance in enumerate(row):
             if not (distance == _SELF if i == j else _SELF < distance <= _FARTHEST):
-                raise document.refuse(("distances", i, j), f"it cannot be {distance}", "10 to itself, 11 to 254 to others")
+                todo = f"{_SELF} to itself, {_SELF + 1} to {_FARTHEST} to others"
+                raise document.refuse(("distances", i, j), f"it cannot be {distance}", todo)
 
 
 def _check_devices(document: Document, topology: GuestTopology) -> None:
     from seatrial.plan.topology_schema import MOST_DEVICES
 
     if sum(1 for _ in topology.all_devices()) > MOST_DEVICES:
-        raise document.refuse(("devices",), "too many devices", f"a guest has at most {MOST_DEVICES}, switches included")
+        raise document.refuse(("devices",), "too many devices", f"{MOST_DEVICES} at most, switches included")
     for k, device in enumerate(topology.devices):
         if device.node >= len(topology.nodes):
             last = len(topology.nodes) - 1

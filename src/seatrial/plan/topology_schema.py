@@ -89,9 +89,9 @@ class TopologyModel(_Closed):
 
     nodes: Annotated[list[NodeModel], _described("nodes", min_length=1, max_length=MOST_NODES)]
     threads: Annotated[StrictInt | None, _described("threads", ge=1, le=2)] = None
-    distances: Annotated[
-        list[list[StrictInt]] | None, _described("distances", min_length=1, max_length=MOST_NODES)
-    ] = None
+    distances: Annotated[list[list[StrictInt]] | None, _described("distances", min_length=1, max_length=MOST_NODES)] = (
+        None
+    )
     devices: Annotated[list[DeviceModel] | None, _described("devices", max_length=MOST_DEVICES)] = None
 
 
@@ -102,7 +102,10 @@ def topology_schema() -> dict[str, Any]:
         model.pop("title", None)
         for place in model.get("properties", {}).values():
             place.pop("title", None)
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "seatrial topology of a guest, version 1"}
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "seatrial topology file, version 1",
+    }
     return head | schema
 
 

@@ -66,7 +66,7 @@ class FrameReader:
                 return
             del self._buffer[: at + len(self._wanted)]
             self._has_begun = True
-        while len(self._buffer) > _HEADER.size:
+        while len(self._buffer) >= _HEADER.size:
             kind, length = _HEADER.unpack_from(self._buffer)
             if length > LONGEST_PAYLOAD_B:
                 raise ValueError(f"a frame of {length} bytes")

@@ -133,7 +133,9 @@ def _kernel(image: Path, usual: Path) -> Kernel:
 
 
 def _version(image: Path) -> str:
-    not_one = UsageError(f"{image} is not a Linux kernel for x86", "name a file such as /boot/vmlinuz-6.1.0-13-cloud-amd64")
+    not_one = UsageError(
+        f"{image} is not a Linux kernel for x86", "name a file such as /boot/vmlinuz-6.1.0-13-cloud-amd64"
+    )
     try:
         with image.open("rb") as file:
             data = file.read(_MOST_KERNEL_B)

@@ -1,13 +1,12 @@
 """The command that starts a guest: a topology as QEMU's arguments.
 
-Every device has a port of its own: a root port of the host bridge of its NUMA node, or a port of a switch. Node 0 has
-QEMU's own host bridge, others have one that QEMU adds (pxb-pcie, for CXL pxb-cxl), which tells Linux its node.
+Every device has a port of its own: a root port of the host bridge of its NUMA node, or a port of a switch. The host
+bridges (pxb-pcie, for CXL pxb-cxl) tell Linux their node.
 QEMU, docs/pcie.txt, docs/pci_expander_bridge.rst, docs/system/devices/cxl.rst, docs/pcie_sriov.txt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +23,8 @@ _CXL_FIRST_BUS = 0xE0
 """The bus numbers of host bridges: with eight nodes, each has room for 23 ports and what is behind them."""
 _MiB = 1 << 20
 _CXL_LABELS_B = _MiB
+_ROOM_MiB = 1 << 20
+"""Addresses that CXL memory can have."""
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 _KERNEL_WORDS = "console=ttyS0 earlyprintk=ttyS0 panic=-1 rdinit=/init random.trust_cpu=on"
 
@@ -97,7 +98,9 @@ class _Words:
         sockets = sum(1 for node in topology.nodes if node.cpus)
         cores = each // topology.threads
         self.add("-smp", f"{topology.cpus},sockets={sockets},cores={cores},threads={topology.threads}")
-        extra = f",slots=1,maxmem={(topology.memory_B + (1 << 40)) // _MiB}M" if self.topology.has(DeviceKind.CXL_MEMORY) else ""
+        extra = ""
+        if topology.has(DeviceKind.CXL_MEMORY):
+            extra = f",slots=1,maxmem={topology.memory_B // _MiB + _ROOM_MiB}M"
         self.add("-m", f"{topology.memory_B // _MiB}M{extra}")
         first = 0
         for number, node in enumerate(topology.nodes):
@@ -159,7 +162,8 @@ class _Words:
         name = self.name("cxl")
         size_B = device.size_B or 0
         for part, part_B in ((name, size_B), (f"{name}-labels", _CXL_LABELS_B)):
-            self.add("-object", f"memory-backend-file,id={part},share=on,mem-path={self.file(part, part_B)},size={part_B}")
+            place = f"share=on,mem-path={self.file(part, part_B)}"
+            self.add("-object", f"memory-backend-file,id={part},{place},size={part_B}")
         self.add("-device", f"cxl-type3,id={name}-device,bus={port},memdev={name},lsa={name}-labels")
         self.cxl_B += size_B
 
@@ -170,12 +174,12 @@ class _Words:
             self.add("-M", ",".join([*targets, f"cxl-fmw.0.size={window_B // _MiB}M"]))
 
     def bridge(self, node: int) -> str:
-        """The host bridge of a node."""
-        if node == 0:
+        """The host bridge of a node: QEMU's own is on no node, so it serves a guest with one node only."""
+        if len(self.topology.nodes) == 1:
             return "pcie.0"
         if node not in self.bridges:
             self.bridges[node] = name = f"node{node}"
-            bus = _FIRST_BUS + _BUSES_EACH * (node - 1)
+            bus = _FIRST_BUS + _BUSES_EACH * node
             self.add("-device", f"pxb-pcie,id={name},bus=pcie.0,bus_nr={bus},numa_node={node}")
         return self.bridges[node]
 
