@@ -10,7 +10,7 @@ import typer
 from seatrial.cli.options import Format, FormatOption
 
 vm_app = typer.Typer(
-    help="A guest (virtual machine) with the NUMA nodes and PCIe devices that you choose.",
+    help="A virtual machine with the topology that you choose.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

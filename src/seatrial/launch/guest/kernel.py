@@ -20,8 +20,8 @@ from seatrial.launch.guest.qemu import GuestError
 KERNEL = "SEATRIAL_GUEST_KERNEL"
 """Names the kernel of guests, if `--kernel` does not."""
 _INSTALL = (
-    "install a kernel package, or unpack one and name its kernel: `apt download linux-image-cloud-amd64`'s dependency, "
-    "dpkg-deb -x FILE.deb DIR, then --kernel DIR/boot/vmlinuz-*"
+    "install a kernel package, or unpack one (apt download, dpkg-deb -x FILE.deb DIR) and name its kernel: "
+    "--kernel DIR/boot/vmlinuz-VERSION; on Debian the package that linux-image-cloud-amd64 depends on is the smallest"
 )
 _MAGIC_AT, _MAGIC = 0x202, b"HdrS"
 _VERSION_AT, _BEFORE_VERSION = 0x20E, 0x200
