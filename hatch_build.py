@@ -14,8 +14,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class SchemaHook(BuildHookInterface):
-    """Adds `seatrial/plan/schemas/{study,site,benchmark,topology}-1.json` and `seatrial/report/schemas/DOCUMENT-VERSION.json` to
-    a wheel. A checkout needs none: it has the models."""
+    """Adds `seatrial/plan/schemas/{study,site,benchmark,topology}-1.json` and
+    `seatrial/report/schemas/DOCUMENT-VERSION.json` to a wheel. A checkout needs none: it has the models."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Runs before the archive is written. Errors propagate: a package without schemas would be broken."""
