@@ -37,6 +37,7 @@ from seatrial.cli.options import (
 from seatrial.cli.profile_options import profile
 from seatrial.cli.results_options import results_app
 from seatrial.cli.run_options import run
+from seatrial.cli.vm_options import vm_app
 from seatrial.cli.words import WithWords
 from seatrial.version import __version__
 
@@ -418,6 +419,7 @@ def history(
 
 app.add_typer(results_app, name="results", rich_help_panel="Results")
 app.add_typer(cluster_app, name="cluster", rich_help_panel="Machine")
+app.add_typer(vm_app, name="vm", rich_help_panel="Machine")
 
 
 @app.command(rich_help_panel="Set up")
