@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from seatrial.cli.cluster_options import cluster_app
+from seatrial.cli.container_options import container_app
 from seatrial.cli.help import Commands
 from seatrial.cli.options import (
     RESULTS,
@@ -409,6 +410,7 @@ def history(
 
 app.add_typer(results_app, name="results", rich_help_panel="Results")
 app.add_typer(cluster_app, name="cluster", rich_help_panel="Machine")
+app.add_typer(container_app, name="container", rich_help_panel="Set up")
 
 
 @app.command(rich_help_panel="Set up")
