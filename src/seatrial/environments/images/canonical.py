@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from seatrial.environments.images.tree import Entry, Kind, Tree
+from seatrial.environments.images.tree import Entry, Kind, Tree, folder
 from seatrial.errors import ImageError
-from seatrial.model.image_facts import FACTS_FILE
+from seatrial.model.image_facts import FACTS_FILE, FACTS_FOLDER
 
 _TYPES = {Kind.FOLDER: tarfile.DIRTYPE, Kind.FILE: tarfile.REGTYPE, Kind.LINK: tarfile.SYMTYPE}
 
@@ -39,7 +39,7 @@ def write_tar(tree: Tree, to: BinaryIO, last: Callable[[Content], Entry]) -> Ent
     first_of: dict[int, str] = {}
     files = size_B = 0
     for path, entry in tree.sorted():
-        if path == FACTS_FILE:
+        if path in (FACTS_FOLDER, FACTS_FILE):
             continue
         first = first_of.setdefault(id(entry), path)
         digest = _write(to, path, entry, first)
@@ -47,6 +47,7 @@ def write_tar(tree: Tree, to: BinaryIO, last: Callable[[Content], Entry]) -> Ent
         size_B += entry.size if first == path else 0
         whole.update(_line(path, entry, first, digest))
     entry = last(Content(f"sha256:{whole.hexdigest()}", files, size_B))
+    _write(to, FACTS_FOLDER, folder(tree.mtime_s), FACTS_FOLDER)  # here: else its time would change when unpacked
     _write(to, FACTS_FILE, entry, FACTS_FILE)
     to.write(bytes(2 * tarfile.BLOCKSIZE))
     return entry

@@ -59,6 +59,8 @@ def _members(stream: tarfile.TarFile, archive: Path) -> Iterator[tarfile.TarInfo
         if count > _MOST_ENTRIES or member.offset_data + (member.size if member.isreg() else 0) > size:
             raise UsageError(f"{archive} ends within {member.name[:100]!r}", "give the whole archive")
         yield member
+    if 0 < size - stream.offset < tarfile.BLOCKSIZE:  # tarfile takes half a header for the end
+        raise UsageError(f"{archive} ends within a header", "give the whole archive")
 
 
 def _entry(

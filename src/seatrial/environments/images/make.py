@@ -174,9 +174,11 @@ def _based(
             announce(f"reading {base.path}")
             variables = add_given(tree, base.path, work, left_out)
             words = f"{kind_of(base.path).value} {base.path.name}"
+            stated = _usable(variables)
             if (facts := _base_facts(tree)) is not None:
                 words = f"{words} ({facts.content})"
-            return tree, words, left_out, _usable(variables)
+                stated |= _usable(f"{name}={value}" for name, value in facts.variables)
+            return tree, words, left_out, stated
     add_static_root(tree)
     return tree, "static", left_out, {}
 
