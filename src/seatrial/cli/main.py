@@ -415,12 +415,12 @@ app.add_typer(container_app, name="container", rich_help_panel="Set up")
 
 @app.command(rich_help_panel="Set up")
 def init(
-    kind: Annotated[FileKind, typer.Argument(metavar="study|site|benchmark", help="the kind of file")],
+    kind: Annotated[FileKind, typer.Argument(metavar="study|site|benchmark|image", help="the kind of file")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="its name (default: the kind, with .yaml)")
     ] = None,
 ) -> None:
-    """Write a commented study, site or benchmark file."""
+    """Write a commented study, site, benchmark or image file."""
     from seatrial.cli.init import init_command
 
     init_command(kind.value, file)
