@@ -7,19 +7,24 @@ import hashlib
 import io
 import json
 import os
+import platform
 import shutil
 import stat
 import subprocess
 import tarfile
+import urllib.request
 from pathlib import Path
 
 import pytest
+from environments.compiler_root import make_compiler_root
 from environments.made_images import defined, made, static_program
 
+from seatrial.benchmarks import registry
 from seatrial.environments.images.from_folder import LeftOut
 from seatrial.environments.images.make import EPOCH_S, make_image
 from seatrial.environments.images.oci import add_oci
 from seatrial.environments.images.packages import parse_status
+from seatrial.environments.images.programs import Wanted
 from seatrial.environments.images.read_facts import facts_of_image
 from seatrial.environments.images.tree import Tree
 from seatrial.errors import ImageError, UsageError
@@ -304,3 +309,70 @@ def test_a_large_image_takes_time_in_proportion(tmp_path: Path) -> None:
     (tmp_path / "base.tar").write_bytes(layer(dict(tree)))
     definition = defined("base: {image: base.tar}", tmp_path)
     assert make_image(definition, tmp_path / "image.tar").facts.files == 20_003
+
+
+@pytest.mark.real
+def test_a_program_is_compiled_inside_by_the_compiler_of_the_image(tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("g++ not found")
+    source = registry()["cpu.peak"].program.source
+    (tmp_path / "base").mkdir()
+    make_compiler_root(tmp_path / "base", [source])
+    march = "x86-64-v2" if platform.machine() == "x86_64" else "armv8-a"
+    text = f"base: {{image: base}}\nbuild: [cpu.peak]\nmarch: {march}"
+    definition = defined(text, tmp_path)
+    try:
+        found = make_image(definition, tmp_path / "image", wanted=[Wanted("cpu.peak", source)])
+    except ImageError as error:
+        if "programs cannot be compiled inside" in str(error):
+            pytest.skip(str(error))
+        raise
+    (program,) = found.facts.programs
+    assert (program.benchmark, program.path, program.mpi) == ("cpu.peak", "/opt/seatrial/serial/peak", None)
+    made_program = tmp_path / "image" / program.path.lstrip("/")
+    assert program.digest == f"sha256:{hashlib.sha256(made_program.read_bytes()).hexdigest()}"
+    assert program.command[0] == "g++" and "/seatrial-build/src/benchmarks/cpu/peak.cpp" in program.command
+    described = subprocess.run([made_program, "--describe"], capture_output=True, text=True, check=True).stdout
+    assert json.loads(described)["program"] == "peak"
+    assert not (tmp_path / "image" / "seatrial-build").exists()
+
+
+def test_an_image_without_compiler_or_mpi_cannot_build(tmp_path: Path) -> None:
+    (tmp_path / "base" / "usr" / "bin").mkdir(parents=True)
+    definition = defined("base: {image: base}\nbuild: [mpi.latency]", tmp_path)
+    wanted = [Wanted("mpi.latency", registry()["mpi.latency"].program.source)]
+    with pytest.raises(ImageError, match=r"no C\+\+ compiler"):
+        make_image(definition, tmp_path / "image", wanted=wanted)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["base"]
+
+
+@pytest.mark.real
+def test_debian_by_mmdebstrap(tmp_path: Path) -> None:
+    """One release from the mirror, with a package; the second base is what it gave."""
+    if shutil.which("mmdebstrap") is None:
+        pytest.skip("mmdebstrap not found (Debian: mmdebstrap)")
+    if not mirror_answers():
+        pytest.skip("the mirror of Debian does not answer")
+    definition = defined("base: {debian: bookworm}\npackages: [hello]", tmp_path)
+    try:
+        found = make_image(definition, tmp_path / "image.tar")
+    except ImageError as error:
+        if "without root" in str(error):
+            pytest.skip(str(error))
+        raise
+    assert found.facts.packages is not None
+    names = {package.name: package.version for package in found.facts.packages}
+    assert {"hello", "libc6", "dpkg"} <= set(names) and all(names.values())
+    with tarfile.open(found.path) as stream:
+        members = {member.name: member for member in stream}
+    assert members["./usr/bin/su"].mode & 0o4000, "Debian's own programs keep their bits"
+    assert not [name for name, member in members.items() if member.isdev()]
+    assert members["./etc/hostname"].size == members["./etc/resolv.conf"].size == 0, "nothing of this machine"
+
+
+def mirror_answers() -> bool:
+    try:
+        with urllib.request.urlopen("http://deb.debian.org/debian/dists/bookworm/InRelease", timeout=5) as answer:
+            return bool(answer.read(10))
+    except OSError:
+        return False

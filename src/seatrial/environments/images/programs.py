@@ -6,13 +6,13 @@ import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from seatrial.environments.build import BASE_FLAGS, NATIVE_HEADERS
-from seatrial.environments.compiler import Compiler, ask
+from seatrial.environments.compiler import Compiler, Started, ask, side_by_side
 from seatrial.environments.images.from_folder import entry_of
 from seatrial.environments.images.inside import inside, inside_environment
-from seatrial.environments.images.tools import run_tool
 from seatrial.environments.images.tree import Kind, Tree, folder
 from seatrial.environments.images.write_folder import write_folder
 from seatrial.environments.native_sources import Unit, units_of
@@ -30,6 +30,8 @@ _PLACES = ("usr/local/bin", "usr/bin", "bin")
 _WORK = "seatrial-build"
 _PACKAGE = Path(NATIVE_HEADERS).parent
 _NATIVE = "native"
+_LIMIT_S = 1800.0
+_MOST_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +110,12 @@ class _Builder:
         key = content_key({"compiler": self.version, "flags": list(self.flags), "mpi": mpi, "sources": sources})
         objects = [self._object(own, mpi, key)]
         objects += [self._object(part, mpi) for part in sorted(parts, key=lambda part: part.optimisation != "")]
+        self._compile(wanted.benchmark, objects)
         place = f"{PROGRAMS}/{mpi or 'serial'}/{wanted.source.stem}"
         made = self.root / place
         made.parent.mkdir(parents=True, exist_ok=True)
         compiler = mpi or self.compiler
-        self._run(wanted.benchmark, [compiler, *BASE_FLAGS, *self.flags, *(o for o, _ in objects), "-o", f"/{place}"])
+        self._run(wanted.benchmark, [[compiler, *BASE_FLAGS, *self.flags, *(o for o, _ in objects), "-o", f"/{place}"]])
         entry = replace(entry_of(made, self.tree.mtime_s), mode=0o755, uid=0, gid=0)
         if entry.kind is not Kind.FILE:
             raise ImageError(f"the compiler of the image made no program for {wanted.benchmark}")
@@ -136,15 +139,22 @@ class _Builder:
             *((f"-Wa,-I,{native}", f"-Wa,-I,{source.rpartition('/')[0]}") if unit.embeds else ()),
             *("-c", source, "-o", f"/{_WORK}/{name}"),
         )
-        if not (self.root / _WORK / name).exists():
-            self._run(unit.source.stem, command)
         return f"/{_WORK}/{name}", command
 
-    def _run(self, what: str, command: Sequence[str]) -> None:
+    def _compile(self, what: str, objects: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+        """Make the objects that are not there yet, as many at once as there are CPUs."""
+        waiting = [command for path, command in objects if not (self.root / path.lstrip("/")).exists()]
+        self._run(what, waiting)
+
+    def _run(self, what: str, commands: Iterable[Sequence[str]]) -> None:
+        def job(command: Sequence[str], started: Started) -> None:
+            ask([*self.before, *command], inside_environment(), _LIMIT_S, started)
+
         try:
-            run_tool([*self.before, *command], environment=inside_environment())
-        except ImageError as error:
-            raise ImageError(f"{what} does not compile inside the image: {error.message}", error.todo) from error
+            side_by_side(partial(job, command) for command in commands)
+        except BuildError as error:
+            lines = "".join(f"\n    {line[:400]}" for line in error.output.splitlines()[-_MOST_LINES:])
+            raise ImageError(f"the program of {what} does not compile inside the image:{lines}", error.todo) from error
 
 
 def _found(tree: Tree, names: Sequence[str]) -> str | None:
