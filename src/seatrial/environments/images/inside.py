@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from seatrial.environments.images.private import tool_environment
@@ -11,6 +12,7 @@ from seatrial.errors import ImageError
 from seatrial.processes.output import OutOfTimeError, output_of
 
 _LIMIT_S = 60.0
+_USER = ("--user", "--map-root-user")
 _NAMESPACES = ("--mount", "--net", "--ipc")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -20,7 +22,7 @@ def inside(root: Path) -> tuple[str, ...]:
     allows that."""
     unshare = tool("unshare", "util-linux")
     why = ""
-    for user in (("--user", "--map-root-user"), ()):
+    for user in (_USER, ()):
         words = (unshare, *user, *_NAMESPACES)
         if not user and os.geteuid() != 0:
             break
@@ -36,6 +38,19 @@ def inside(root: Path) -> tuple[str, ...]:
         f"programs cannot be compiled inside the image: {why[-300:]}",
         "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces), or run as root",
     )
+
+
+def as_root() -> tuple[str, ...]:
+    """The words before a command that let it see itself as root; none for root, and where there are no user
+    namespaces."""
+    if os.geteuid() == 0 or (unshare := shutil.which("unshare")) is None:
+        return ()
+    words = (unshare, *_USER)
+    try:
+        answer = output_of([*words, "true"], tool_environment(), _LIMIT_S)
+    except (OSError, OutOfTimeError):
+        return ()
+    return words if answer.returncode == 0 else ()
 
 
 def inside_environment() -> dict[str, str]:
