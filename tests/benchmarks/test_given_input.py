@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 
-import pytest
-from engine.harness import make_ready, run_one
-from imports.log_damage import log, needs_logs
+from imports.log_damage import log
 
 from seatrial.benchmarks import benchmark_named, registry
-from seatrial.engine.ready import Refused
 from seatrial.errors import NoCompilerError
-from seatrial.interface.point import prepare_point
 from seatrial.model.given_input import GivenInput
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.reading import readings
-from seatrial.model.record import RepeatRecord
-from seatrial.plan.points import Point, plan_points
-from seatrial.store.folder import ResultsFolder
 
 UNVERIFIED = [b for b in registry().values() if isinstance(b.program, GivenInput) and not b.verified]
 NO_COMPILER = NoCompilerError("none")
@@ -47,8 +35,14 @@ RECORDED = [
         "-i start.in",
         {"time": 26.040},
         (
-            ("number of message passing processes                             64", "number of message passing processes 1"),
-            ("Number of threads for this process                                         2", "Number of threads for this process 1"),
+            (
+                "number of message passing processes                             64",
+                "number of message passing processes 1",
+            ),
+            (
+                "Number of threads for this process                                         2",
+                "Number of threads for this process 1",
+            ),
         ),
     ),
     Recorded("apps.nwchem", "nwchem/nwchem-c240-128ranks.txt", "start.in", {"time": 745.1}),
@@ -79,7 +73,13 @@ def test_x() -> None:
         try:
             b = benchmark_named(one.name)
             from seatrial.imports.readers import reader_of
+
             f = reader_of(b.program.reader).read(text_of(one))
-            print(one.name, len(f.experiments), [dict(e.parameters) for e in f.experiments], [(s.series, s.elapsed_s) for s in f.experiments[0].samples][:4])
+            print(
+                one.name,
+                len(f.experiments),
+                [dict(e.parameters) for e in f.experiments],
+                [(s.series, s.elapsed_s) for s in f.experiments[0].samples][:4],
+            )
         except Exception as e:
             print(one.name, "ERR", e)

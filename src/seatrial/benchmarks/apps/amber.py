@@ -1,9 +1,9 @@
 """apps.amber and apps.pmemd: molecular dynamics by AMBER's programs sander and pmemd.
 
 The input is a box of water that is made here (amber_water.py), or one that the user gives. The box starts as a crystal
-at 600 K, half of which goes into its vibrations, evolves at constant energy with rigid molecules (SETTLE), a time step of 2 fs, a cutoff of 0.8 nm and
-particle-mesh Ewald. The potential energy of its first configuration is known; the total energy must be conserved. The
-figures are those of `seatrial import amber=FILE`.
+at 600 K, half of which goes into its vibrations. It evolves at constant energy, with rigid molecules (SETTLE), a time
+step of 2 fs, a cutoff of 0.8 nm and particle-mesh Ewald. The potential energy of its first configuration is known; the
+total energy must be conserved. The figures are those of `seatrial import amber=FILE`.
 
 sander is verified with AmberTools 26, whose particle-mesh Ewald is serial: a second thread gains nothing there.
 sander.MPI and pmemd were not run here.

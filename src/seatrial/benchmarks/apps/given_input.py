@@ -60,7 +60,9 @@ def with_case(program: GivenInput, params: Params) -> Params:
     """The parameters with the name of the start file. Raises Skip where the input is not given."""
     case = program.case(params[CASE])
     if params[FOLDER] == NONE and (case is None or not case.is_made_here):
-        where = "" if case is None else f" with {', '.join(case.files) or case.start or 'its files'} (from {case.source})"
+        where = (
+            "" if case is None else f" with {', '.join(case.files) or case.start or 'its files'} (from {case.source})"
+        )
         raise Skip(f"the input is not given: set {FOLDER} to the folder{where}")
     if params.get(INPUT) != AUTO:
         return params
@@ -175,5 +177,3 @@ def first_counts(figures: Sequence[Figure]) -> tuple[Figure, ...]:
 def nothing_more(data: bytes) -> ProgramRecord:
     """For a log of which the reader reads all that is needed."""
     return ProgramRecord(ended=True)
-
-

@@ -14,12 +14,9 @@ _SITE = "https://www.ks.uiuc.edu/Research/namd/benchmarks/"
 
 def _arguments(params: Params) -> Sequence[str]:
     """A multicore build takes its threads from `+p`, ranks with threads (MPI-SMP builds) take them from `+ppn`."""
-    threads = whole(params["threads"])
-    if whole(params["ranks"]) == 1:
-        chosen = [f"+p{threads}"]
-    else:
-        chosen = ["+ppn", str(threads)] if threads > 1 else []
-    return [*chosen, str(params[INPUT])]
+    threads, is_alone = whole(params["threads"]), whole(params["ranks"]) == 1
+    of_ranks = ["+ppn", str(threads)] if threads > 1 else []
+    return [*([f"+p{threads}"] if is_alone else of_ranks), str(params[INPUT])]
 
 
 BENCHMARK = application(

@@ -1,4 +1,4 @@
-"""apps.wrf: the weather model WRF on its published inputs; the log of rank 0 is read as `seatrial import wrf=FILE` does."""
+"""apps.wrf: WRF, a weather model, on published inputs; its rsl.out.0000 is read as by `seatrial import wrf=FILE`."""
 
 from __future__ import annotations
 
