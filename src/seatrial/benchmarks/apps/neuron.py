@@ -24,6 +24,7 @@ from seatrial.benchmarks.apps.time_step import time_step
 from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
+from seatrial.errors import ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -43,10 +44,17 @@ _START_S = 3.0
 
 def read_run(data: bytes) -> ProgramRecord:
     """What the script wrote, not `ended` if it wrote nothing: `hop_change_ms` is by how much the time from cell to cell
-    varies, `spikes_missing` how many spikes are too few or too many for that time."""
+    varies, `spikes_missing` how many spikes are too few or too many for that time. Raises ProtocolError for other
+    content."""
     if not data.strip():
         return ProgramRecord()
-    found: dict[str, Any] = json.loads(data)
+    try:
+        return _record(json.loads(data))
+    except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, AttributeError) as error:
+        raise ProtocolError(f"cannot read the result of NEURON's script: {error!r}") from error
+
+
+def _record(found: dict[str, Any]) -> ProgramRecord:
     cells, rings = found["cells"] // found["rings"], found["rings"]
     time_ms = found["steps"] * _TIMESTEP_MS
     times: list[list[float]] = [[] for _ in range(rings)]

@@ -1,6 +1,6 @@
 """The script of apps.openmm: one simulation, started by an interpreter that has OpenMM; what it found goes to a file.
 
-    python openmm_run.py OUTPUT TOPOLOGY COORDINATES PLATFORM PRECISION THREADS STEPS TIMESTEP_FS
+    python openmm_run.py OUTPUT TOPOLOGY COORDINATES PLATFORM PRECISION THREADS STEPS TIMESTEP_FS START_K
 
 Only `step` is timed, one call for all steps. The energy that is asked for before and after it waits for the device.
 It imports nothing of seatrial, and OpenMM only when it runs.
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 _SETTLING_STEPS = 50
-_START_K, _SEED = 600.0, 87287
+_SEED = 87287
 _EWALD_TOLERANCE, _CONSTRAINT_TOLERANCE = 5e-4, 1e-6
 _PRECISIONS = {"fp32": "single", "mixed": "mixed", "fp64": "double"}
 
 
 def main(words: list[str]) -> None:
     """Simulate and write the result."""
-    output, topology, coordinates, platform, precision, threads, steps, timestep_fs = words
+    output, topology, coordinates, platform, precision, threads, steps, timestep_fs, start_k = words
     mm, app, unit = (importlib.import_module(name) for name in ("openmm", "openmm.app", "openmm.unit"))
     structure = app.AmberPrmtopFile(topology)
     start = app.AmberInpcrdFile(coordinates)
@@ -58,7 +58,7 @@ def main(words: list[str]) -> None:
     context = made(platform, properties)
     potential = energies(context)[0]
     context.applyConstraints(_CONSTRAINT_TOLERANCE)
-    context.setVelocitiesToTemperature(_START_K * unit.kelvin, _SEED)
+    context.setVelocitiesToTemperature(float(start_k) * unit.kelvin, _SEED)
     integrator = context.getIntegrator()
     integrator.step(_SETTLING_STEPS)
     before = energies(context)
