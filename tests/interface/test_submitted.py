@@ -223,9 +223,14 @@ def test_the_next_job_without_python_makes_what_a_cancelled_one_did_not(send: An
 def test_a_job_without_python_needs_nothing_of_its_submitter(send: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its programs are copies, and another process records it."""
     _, queue = send(wait_in_the_queue, has_python=False, budget_s=1.0, detach=True)
-    for path in copies():
-        Path(path).unlink(missing_ok=True)
-    run_here(queue.folders[0])
+    kept = {Path(path): Path(path).with_suffix(".away") for path in copies() if Path(path).exists()}
+    for path, away in kept.items():  # other tests of this process still start them
+        path.rename(away)
+    try:
+        run_here(queue.folders[0])
+    finally:
+        for path, away in kept.items():
+            away.rename(path)
     monkeypatch.setattr("seatrial.environments.private_copy._folders", {})  # as another process has other copies
     done, queue = send(refuse, has_python=False, budget_s=1.0)
     assert not queue.folders and not done.unfinished and done.result.experiments[0].outcome.is_ok
