@@ -284,6 +284,8 @@ class Benchmark:
     """Defaults that probes need, whose counters are of a whole repeat."""
     verified: bool = True
     """False as long as it was never run on the hardware that it is for; `list` then shows `unverified`."""
+    evidence: str = ""
+    """What its adapter was checked with, if it was never run."""
 
     @property
     def may_use_mpi(self) -> bool:
