@@ -47,6 +47,7 @@ SOUND = [
     HEAD + "axes: {label: [a, 1], node: [auto, 0]}\nzip: [[label, node]]\ninclude: [{node: 1}]\nexclude: [{node: 0}]\n",
     HEAD + "axes: {node: [0, 1]}\ncompare: {along: node, margin: 0.1, figures: [triad]}\n",
     HEAD + "axes: {node: [0, 1]}\nbest_of: {over: [node], figure: triad}\nscaling: {kind: weak, along: node}\n",
+    HEAD + "references: [s1.triad, s2.p2p-v100]\n",
     "study: s\nquestion: q?\nbenchmarks:\n  io.file: {record_B: [4KiB, 1MiB], folder: results}\n  cpu.peak:\n",
 ]
 WRONG = [
@@ -63,6 +64,8 @@ WRONG = [
     HEAD + "repeat: {budget: 300}\n",
     HEAD + "repeat: {budget: 5MB}\n",
     HEAD + "probes: [gpu]\n",
+    HEAD + "references: [s1.triad, s1.triad]\n",
+    HEAD + "references: s1.triad\n",
     HEAD.replace("study: s", "study: a b"),
     HEAD.replace("memory.stream", "memory.steam"),
     HEAD.replace("threads", "thread"),
