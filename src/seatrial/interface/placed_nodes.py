@@ -68,6 +68,7 @@ class _Partition:
 
     text: str
     nodes: tuple[str, ...]
+    idle: frozenset[str]
     switch_of: Mapping[str, str]
 
     @classmethod
@@ -76,7 +77,7 @@ class _Partition:
         said = queue.ask(nodes_command(where.options.queue or ""))
         idle = read_idle(said)
         nodes = sorted(read_nodes(said)[0], key=lambda node: node not in idle)
-        return cls(where.text, tuple(nodes), read_topology(queue.ask(topology_command())))
+        return cls(where.text, tuple(nodes), idle, read_topology(queue.ask(topology_command())))
 
     def chosen_for(self, points: Sequence[Point], at_least: int) -> tuple[str, ...]:
         """The nodes of a job that has those for each of these points."""
@@ -114,7 +115,8 @@ class _Partition:
             )
         found: Sequence[str] | None
         if placement == SAME_SWITCH:
-            found = next((nodes[:number] for nodes in switches if len(nodes) >= number), None)
+            enough = [nodes[:number] for nodes in switches if len(nodes) >= number]
+            found = min(enough, key=lambda own: (len({*own} - first - self.idle), len({*own} - first)), default=None)
         elif placement == ACROSS_SWITCHES:
             found = equally_below(switches, number)
         elif number > len(self.nodes):

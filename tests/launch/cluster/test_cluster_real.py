@@ -312,6 +312,20 @@ def test_a_job_is_cancelled_and_the_same_command_would_submit_another(cluster: U
     assert refused.returncode == 2 and "node-hours" in refused.stderr
 
 
+def test_a_job_gets_the_nodes_of_each_placement(cluster: Up, tmp_path: Path) -> None:
+    """Also where no rank is on the node that starts them: Open MPI once started those of n3 on n1."""
+    done = cluster.on(
+        *(sys.executable, "-m", "seatrial", "run", "mpi.latency", "--results", str(tmp_path / "results")),
+        *("--set", "nodes=2", "--set", "ranks=2", "--set", "size_B=8", "--set", "environment.mpi=openmpi"),
+        *("--set", "node_placement=across-switches,n3+n4", "--budget", "2s", "--format", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    found = {one["parameters"]["node_placement"]: one["hosts"] for one in json.loads(done.stdout)["experiments"]}
+    assert found == {"across-switches": ["n1", "n3"], "n3+n4": ["n3", "n4"]}
+    (script,) = (tmp_path / "results").glob("jobs/2*/script")
+    assert "#SBATCH --nodelist=n3,n4,n1" in script.read_text()
+
+
 _TWO_PARTITIONS = """systems:
   here: {batch: slurm, poll: 1s, partitions: {left: , right: }}
 """
