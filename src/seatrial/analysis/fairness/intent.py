@@ -21,13 +21,14 @@ from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.mpi_settings import BINDING, SETTINGS
 from seatrial.model.parameter import Params, Value
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, is_of_environment
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_environment
 
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
 """Libraries that come with a compiler, or that flags such as -fopenmp and -stdlib add."""
 _LOADER = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD"})
 _CHOOSE_A_PROGRAM = _LOADER | {"PATH"}
+_OF_PARTITIONS = frozenset({"SLURM_JOB_PARTITION"})
 _NOTES_OF_FLAGS = frozenset({"vector_bits", "fma"})
 _THREAD_VARIABLES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_")
 _PAGE_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_")
@@ -77,6 +78,8 @@ def _is_axis(item: Noticed, axis: str) -> bool:
 
 
 def _follows(item: Noticed, group: Group, axis: str) -> bool:
+    if axis == SYSTEM:
+        return _follows_system(item)
     if is_of_environment(axis):
         if axis in (_COMPILER, _FLAGS):
             return _follows_building(item, axis)
@@ -86,6 +89,20 @@ def _follows(item: Noticed, group: Group, axis: str) -> bool:
             return _follows_setting(item, group, axis)
         return _follows_variable(item, axis.removeprefix(ENVIRONMENT_PREFIX), group)
     return _follows_parameter(item, group, axis)
+
+
+def _follows_system(item: Noticed) -> bool:
+    """Whether it follows from another partition: its name, its nodes, and the build for their CPU. What else differs
+    between the machines is what may explain the ratio, and so is shown."""
+    match item.kind:
+        case Kind.VARIABLE:
+            return item.name in _OF_PARTITIONS
+        case Kind.ENVIRONMENT:
+            return item.name.startswith("target")
+        case Kind.PROGRAM:
+            return item.name == BUILD
+        case _:
+            return item.kind is Kind.HOST
 
 
 def _follows_building(item: Noticed, axis: str) -> bool:
