@@ -221,6 +221,8 @@ class NativeKind(Kind[Native]):
     def _started(self, point: Point, program: Native, variables: Mapping[str, str]) -> dict[str, Any]:
         """The identity of the programs that it starts and of the files that these read; {} if there are none."""
         identity: dict[str, Any] = {}
+        if point.environment.container is not None:
+            return identity  # they are in the image, whose digest identifies them
         if program.commands is not None:
             for name in program.commands(point.parameters):
                 hashes = self._commands.of(name, point.environment, variables)

@@ -60,6 +60,12 @@ _FAULTS = (
         f"set environment.container_mpi={JOINED}, or {INSIDE}, or UCX_TLS=sysv,self",
     ),
     _fault(
+        "descriptors of the launcher",
+        r"PMI_Get_appnum returned -1",
+        "the runtime does not pass on the descriptors by which MPICH's launcher reaches its ranks",
+        f"set environment.container_mpi={INSIDE}",
+    ),
+    _fault(
         "no such program",
         r"can't execve|No such file or directory.*(?:exec|executable)|executable file .* not found|failed to find",
         "the program does not exist in the image, or the loader that it asks for does not",
