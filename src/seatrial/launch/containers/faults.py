@@ -37,7 +37,7 @@ _FAULTS = (
     ),
     _fault(
         "newer instruction set",
-        r"CPU ISA level is lower than required|Illegal instruction|Fatal glibc error: CPU does not support",
+        r"CPU ISA level is lower than required|Illegal instruction|SIGILL|Fatal glibc error: CPU does not support",
         "the image, or the program, was built for processors with more instructions than this one has",
         "use an image for this processor, or build for it with environment.flags=-march=...",
     ),
@@ -156,6 +156,8 @@ def ranks_fault(
             "environment.OMPI_MCA_btl_vader_single_copy_mechanism=none",
             output=output,
         )
+    if (failed or timed_out) and known is not None:
+        return not_started(f"{where} fail", output)
     if timed_out:
         did = "exchange a message of 4 MiB" if stuck else "return from MPI_Init"
         return ContainerError(
@@ -163,8 +165,6 @@ def ranks_fault(
             f"try another of environment.container_mpi={OUTSIDE}, {JOINED} or {INSIDE}",
             output=output,
         )
-    if failed and known is not None:
-        return not_started(f"{where} fail", output)
     if failed or len(sizes) < ranks or (stuck and ranks > 1 and ranks % 2 == 0):
         return ContainerError(
             f"{where} fail: {len(sizes)} of {ranks} ranks started MPI: {last_words(output)}",
