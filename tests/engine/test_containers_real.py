@@ -98,7 +98,7 @@ def test_ranks_that_cannot_read_each_other_hang(
     image: Path, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(containers, "_RANKS_LIMIT_S", 3.0)
-    with pytest.raises(ContainerError, match="hang at a message of 4 MiB .no cross-memory attach.") as caught:
+    with pytest.raises(ContainerError, match=r"hang at a message of 4 MiB \(no cross-memory attach\)") as caught:
         try_ranks(image, "charliecloud", "openmpi", live_machine, OUTSIDE)
     assert f"environment.container_mpi={JOINED}" in caught.value.todo
 
@@ -115,7 +115,7 @@ def test_the_launcher_of_another_library(image: Path, live_machine: Machine) -> 
 
 
 def test_a_placement_that_a_runtime_does_not_have(image: Path, live_machine: Machine) -> None:
-    with pytest.raises(ContainerError, match="bubblewrap cannot run ranks with environment.container_mpi=joined"):
+    with pytest.raises(ContainerError, match="bubblewrap cannot run ranks"):
         try_ranks(image, "bubblewrap", "openmpi", live_machine, JOINED)
 
 
@@ -130,7 +130,7 @@ def test_a_program_is_measured_inside(image: Path, runtime: str, live_machine: M
     assert "mnt" in facts["own_namespaces"]
     bare = make_ready(PEAK, live_machine, folder)
     assert bare.experiment.id != ready.experiment.id and bare.experiment.program == ready.experiment.program
-    assert not (image / "cache").exists() and sorted(os.listdir(image / "mnt")) == []
+    assert not (image / "cache").exists() and not any((image / "mnt").iterdir())
 
 
 def test_ranks_are_measured_inside(image: Path, live_machine: Machine, folder: ResultsFolder) -> None:
