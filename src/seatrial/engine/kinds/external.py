@@ -72,8 +72,8 @@ class ExternalProgram(Runnable):
         with ExitStack() as stack:
             if self.declared.input_exchange is not None:
                 stop = threading.Event()
-                words = (self.declared.input_exchange, params, directory, stop)
-                watcher = threading.Thread(target=_exchange, args=words, daemon=True)
+                exchange = (self.declared.input_exchange, params, directory, stop)
+                watcher = threading.Thread(target=_exchange, args=exchange, daemon=True)
                 watcher.start()
                 stack.callback(watcher.join)
                 stack.callback(stop.set)
