@@ -63,7 +63,7 @@ def test_each_thread_has_the_unit_of_its_core() -> None:
     machine = _hybrid()
     samples = [_sample([3e9, 2e9], [4, 5])]
     assert _limit(machine, samples).value == pytest.approx(3e9 * 2 * 4 * 2 + 2e9 * 1 * 2 * 2)
-    measured, (low, high) = _checked(machine, samples)
+    measured, (low, high) = _checked(machine, samples * 3)
     assert measured == pytest.approx(4.0)
     assert (low, high) == (3.5, 4.5)
 
@@ -112,9 +112,20 @@ def test_samples_of_other_threads_than_the_machine_has_give_no_limit() -> None:
 
 
 def test_another_latency_than_the_tables_is_seen() -> None:
-    measured, (low, high) = _checked(made_up_machine(cores=1), [_sample([2e9], [5])])
+    measured, (low, high) = _checked(made_up_machine(cores=1), [_sample([2e9], [5])] * 3)
     assert measured == pytest.approx(5.0)
     assert not low <= measured <= high
+
+
+def test_a_latency_of_times_that_differ_is_not_judged() -> None:
+    """Every chain of additions was disturbed, each in another way: 3.2 cycles would be no property of the processor."""
+    quiet = [_sample([3e9], [4])] * 6
+    disturbed = [
+        replace(sample, extra={**sample.extra, "add_s": [_FMAS / 3e9 * slow]})
+        for sample, slow in zip(quiet, (1.25, 1.4, 1.9, 1.5, 2.3, 1.7), strict=True)
+    ]
+    assert _checked(made_up_machine(cores=1), quiet)[0] == pytest.approx(4.0)
+    assert _checked(made_up_machine(cores=1), disturbed)[0] is None
 
 
 def test_the_fastest_chain_tells_the_clock() -> None:

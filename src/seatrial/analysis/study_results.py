@@ -38,11 +38,11 @@ def study_results(contents: Contents, results: Sequence[ExperimentResult] | None
 
 
 def latest_studies(contents: Contents) -> tuple[KeptStudy, ...]:
-    """Each study of the folder by name, as it was last run. A different budget does not make it another study;
-    different axes do, even under the same name."""
+    """Each study of the folder by name, as it was last run. Another budget or other references do not make it another
+    study; different axes do, even under the same name."""
     latest: dict[tuple[str, str, str], KeptStudy] = {}
     for kept in sorted(contents.studies, key=lambda kept: _age(kept, contents)):
-        asked = replace(kept.study, question="", repeat=RepeatPolicy())
+        asked = replace(kept.study, question="", repeat=RepeatPolicy(), references=())
         latest[kept.study.name, kept.machine, repr(asked)] = kept
     return tuple(latest[key] for key in sorted(latest))
 

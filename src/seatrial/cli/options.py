@@ -67,6 +67,7 @@ class FileKind(StrEnum):
     STUDY = "study"
     SITE = "site"
     BENCHMARK = "benchmark"
+    IMAGE = "image"
 
 
 class Shell(StrEnum):

@@ -88,7 +88,8 @@ class Study:
     """A study as in its file, with all values checked.
 
     Axes in one entry of `zips` advance together; the others form their product. `exclude` contains partial parameter
-    sets to leave out, `include` those to add (other parameters are at their defaults).
+    sets to leave out, `include` those to add (other parameters are at their defaults). `references` are the ids of
+    published values that its page shows beside its results.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Study:
     best_of: BestOf | None = None
     repeat: RepeatPolicy = RepeatPolicy()
     probes: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
 
     def axis(self, name: str) -> Axis | None:
         """The axis of that name, or None."""

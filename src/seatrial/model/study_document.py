@@ -62,6 +62,7 @@ class _StudyJson(TypedDict):
     best_of: _BestOfJson | None
     repeat: _RepeatJson
     probes: list[str]
+    references: NotRequired[list[str]]
 
 
 class _PointJson(TypedDict):
@@ -156,6 +157,7 @@ def _study(document: Mapping[str, Any]) -> Study:
         best_of=best_of and BestOf(tuple(best_of["over"]), best_of["figure"]),
         repeat=RepeatPolicy(repeat["precision"], repeat["budget_s"], repeat["maximum"]),
         probes=tuple(document["probes"]),
+        references=tuple(document.get("references", ())),
     )
 
 

@@ -16,6 +16,7 @@ from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
 from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.experiment import Experiment
+from seatrial.model.layout import NODES, RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.mpi_settings import BINDING, SETTINGS
@@ -35,6 +36,9 @@ _OF_THE_SYSTEM = re.compile(
     r"(ld-|lib(c|m|dl|rt|pthread|util|resolv|blas|cblas|lapack|openblas[0-9a-z_-]*|mkl_\w+)\.so)"
 )
 """Libraries that do not come with an MPI library: a change of these is a separate difference."""
+_MODULE_OF_MPI = re.compile(r"mca_\w+\.so")
+"""Open MPI's modules: which transports it loads depends on the number of ranks and on where they are."""
+_LAYOUT = frozenset({RANKS, NODES, "ranks_per_node", "node_placement", "placement"})
 _NOTES_OF_MPI = ("mpi_", "control_variables", "ranks_with_other_settings", "launcher", "transport")
 
 
@@ -166,6 +170,8 @@ def _follows_parameter(item: Noticed, group: Group, axis: str) -> bool:
             return known and _follows_from_axis(benchmark, item.name, group, axis)
         case Kind.AFFINITY:
             return _follows_from_axis(benchmark, None, group, axis)
+        case Kind.LIBRARY if axis in _LAYOUT and _MODULE_OF_MPI.match(item.name):
+            return item.baseline is None or item.candidate is None  # another version of it is a separate difference
         case Kind.PROGRAM | Kind.INPUT | Kind.LIBRARY:
             return benchmark.program.is_chosen_by(axis)
         case Kind.NOTE:

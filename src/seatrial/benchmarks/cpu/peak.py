@@ -23,6 +23,8 @@ from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 _SLICE_S = 0.25
+_REPEATABLE = 0.03
+"""The largest relative difference of times that count as alike."""
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
@@ -108,10 +110,12 @@ def _latency(machine: Machine, params: Params) -> float | None:
 
 
 def _measured_latency(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
-    """The FMA latency in cycles, counted by the chain of additions (one cycle each); None if the table states none.
+    """The FMA latency in cycles, counted by the chain of additions (one cycle each); None if the table states none, or
+    if the times of either chain are not repeatable.
 
-    The fast decile of each chain is used: a busy hyperthread or an interrupt slows one of the two at a time. Threads
-    on cores whose latency differs from the first one's are left out.
+    The fast decile of each chain is used: a busy hyperthread or an interrupt slows one of the two at a time. Where
+    every reading of one chain is disturbed, their ratio says nothing about the processor. Threads on cores whose
+    latency differs from the first one's are left out.
     """
     latency = _latency(machine, params)
     if latency is None:
@@ -129,11 +133,20 @@ def _measured_latency(machine: Machine, params: Params, samples: Sequence[Sample
         for time, counts in zip(sample.extra["add_s"], alike, strict=False)
         if counts
     ]
+    if not (_is_repeatable(fma_s) and _is_repeatable(cycle_s)):
+        return None
     return _fast_decile(fma_s) / _fast_decile(cycle_s)
 
 
 def _fast_decile(times: Sequence[float]) -> float:
     return sorted(times)[len(times) // 10]
+
+
+def _is_repeatable(times: Sequence[float]) -> bool:
+    """Whether a third of the readings, and at least two, agree with the fast decile: disturbances differ in length."""
+    fast = _fast_decile(times)
+    alike = sum(abs(time / fast - 1) <= _REPEATABLE for time in times)
+    return alike >= max(2, len(times) // 3)
 
 
 def _latency_bound(machine: Machine, params: Params) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from seatrial.model.mpi import MpiFamily
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
 from seatrial.plan.environment_axes import BINDING, MPI, NAMED, TRANSPORT
+from seatrial.report.export.image_recipes import RECIPES
 
 _CHOICES = re.compile(r"<([a-z-]+(?:\|[a-z-]+)+)>")
 _VALUES = {MPI: [family.value for family in MpiFamily], TRANSPORT: list(TRANSPORTS), BINDING: list(BINDINGS)}
@@ -43,6 +44,7 @@ def made_table() -> dict[str, Any]:
         "environment": {axis: {"help": "", "values": _VALUES.get(axis, [])} for axis in NAMED},
         "imports": sorted(readers()),
         "dumps": sorted(KINDS),
+        "recipes": sorted(RECIPES),
     }
 
 

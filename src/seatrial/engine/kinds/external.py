@@ -87,7 +87,9 @@ class ExternalProgram(Runnable):
         record = self.declared.parse(data)
         name, key, host = self.declared.name, self.installed.key, platform.node()
         if ready.mpi is None:
-            return replace(record, hello=Hello(name, key, host, cpus=tuple((cpu,) for cpu in ready.point.cpus)))
+            cpus = ready.point.cpus  # a single rank has all of them
+            of_all = (cpus,) if ready.point.benchmark.ranks == "mpi" else tuple((cpu,) for cpu in cpus)
+            return replace(record, hello=Hello(name, key, host, cpus=of_all))
         hello, started = placed(directory, name, key, host)
         return replace(record, hello=hello, notes={**record.notes, **started})
 

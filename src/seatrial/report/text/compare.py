@@ -35,6 +35,7 @@ from seatrial.report.studies.design import design_lines, fairness_headline, unin
 from seatrial.report.studies.effect import asks_equivalence, interval_words, ratio_words, word_of
 from seatrial.report.studies.outcomes import outcome_counts
 from seatrial.report.studies.outlier_words import OUTLIER_COLUMNS, outlier_headline, outlier_lines, outlier_row
+from seatrial.report.studies.published import published_lines
 from seatrial.report.studies.scaling_words import (
     crossing_words,
     efficiency_words,
@@ -89,6 +90,8 @@ def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
         blocks.append(results_text(result.results, style))  # the study compares nothing
     else:
         blocks.append(_without_figures(result, style))
+    published = published_lines(result.study)
+    blocks.append("\n".join(line for lead, text in published for line in _wrapped(style, _plain(text), lead)))
     blocks.append(_answer(answer_of_study(result), style))
     return "\n\n".join(block for block in blocks if block)
 
