@@ -145,6 +145,14 @@ MarginOption = Annotated[
         "--margin", metavar="PERCENT", help="of a comparison: differences up to this size count as none (default: 2%)"
     ),
 ]
+EquivalenceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--equivalence",
+        metavar="PERCENT",
+        help="in place of --margin: test that the sides differ by no more, for the verdict equivalent",
+    ),
+]
 
 
 def quiet_option(what: str) -> Any:

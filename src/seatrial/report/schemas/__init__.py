@@ -18,6 +18,7 @@ from seatrial.report.documents.cluster import ClusterJson
 from seatrial.report.documents.compare import CompareJson
 from seatrial.report.documents.fabric import FabricJson
 from seatrial.report.documents.folders import FoldersJson
+from seatrial.report.documents.guest import GuestJson
 from seatrial.report.documents.history import HistoryJson
 from seatrial.report.documents.image import ImageJson
 from seatrial.report.documents.jobs import JobsJson
@@ -45,6 +46,7 @@ DOCUMENTS: dict[str, type] = {
     "profile-1": ProfileJson,
     "results-1": ResultsJson,
     "screen-1": ScreenJson,
+    "vm-1": GuestJson,
 }
 """Name -> the shape of the document."""
 
