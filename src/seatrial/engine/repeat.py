@@ -149,7 +149,7 @@ def _run_watched(
             why = f"{origins(command)[0]} cannot be started: {completed.strerror or completed}"
             outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
         elif isinstance(completed, NotPreparedError):
-            outcome, program = Outcome.failed(Stage.LAUNCH, str(completed), completed.evidence), ProgramRecord()
+            outcome, program = _not_prepared(completed), ProgramRecord()
         else:
             seen["program_s"] = completed.wall_s
             if completed.used is not None:
@@ -159,6 +159,12 @@ def _run_watched(
             seen |= _launch_time(program, began_s, completed.wall_s)
         made.append(_Made(ready, claim, wall_s, outcome, program, seen))
     return made
+
+
+def _not_prepared(error: NotPreparedError) -> Outcome:
+    if error.need:
+        return Outcome.unsupported(error.need, str(error))
+    return Outcome.failed(Stage.LAUNCH, str(error), error.evidence)
 
 
 def _cpu_s(launched: Sequence[Completed | OSError | NotPreparedError]) -> float | None:
