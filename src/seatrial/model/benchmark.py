@@ -80,9 +80,10 @@ class Figure:
     `attainable` is the share of that limit that a healthy machine can approach; only a value above the whole limit is
     impossible. `one_limit_over` names the parameters, and the coordinates of points inside the program, that share one
     limit (threads that share one memory): only the best of those points is compared with it, the others show what a
-    setting costs. `is_there`: whether the benchmark has this figure with these parameters. `customary` gives a value in
-    the unit that users of an application expect ("20.1 ns/day"), in addition to the SI unit. `role` is what it
-    measures, `intensity` (None if the parameters do not determine it) its place in a roofline.
+    setting costs. Of several ceilings, the lowest that was measured holds. `is_there`: whether the benchmark has this
+    figure with these parameters. `customary` gives a value in the unit that users of an application expect ("20.1
+    ns/day"), in addition to the SI unit. `role` is what it measures, `intensity` (None if the parameters do not
+    determine it) its place in a roofline.
     """
 
     name: str
@@ -92,7 +93,7 @@ class Figure:
     value: Callable[[Sample], float]
     work: str
     limit: Callable[[Machine, Params, Sequence[Sample]], Limit] | None = None
-    ceiling: Callable[[Params], Ceiling | None] | None = None
+    ceiling: Callable[[Params], Ceiling | tuple[Ceiling, ...] | None] | None = None
     attainable: Callable[[Params], Attainable] = _whole_limit
     one_limit_over: tuple[str, ...] = ()
     is_there: Callable[[Params], bool] = _always
@@ -295,6 +296,8 @@ class Benchmark:
     """Defaults that probes need, whose counters are of a whole repeat."""
     verified: bool = True
     """False as long as it was never run on the hardware that it is for; `list` then shows `unverified`."""
+    evidence: str = ""
+    """What its adapter was checked with, if it was never run."""
 
     @property
     def may_use_mpi(self) -> bool:

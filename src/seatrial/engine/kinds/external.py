@@ -76,8 +76,8 @@ class ExternalProgram(Runnable):
         with ExitStack() as stack:
             if self.declared.input_exchange is not None:
                 stop = threading.Event()
-                words = (self.declared.input_exchange, params, directory, stop)
-                watcher = threading.Thread(target=_exchange, args=words, daemon=True)
+                exchange = (self.declared.input_exchange, params, directory, stop)
+                watcher = threading.Thread(target=_exchange, args=exchange, daemon=True)
                 watcher.start()
                 stack.callback(watcher.join)
                 stack.callback(stop.set)
@@ -109,7 +109,9 @@ class ExternalProgram(Runnable):
                 record = replace(record, samples=(*record.samples, Sample(WALL, 0, math.nan)), ended=False)
         name, key, host = self.declared.name, self.installed.key, platform.node()
         if ready.mpi is None:
-            return replace(record, hello=Hello(name, key, host, cpus=tuple((cpu,) for cpu in ready.point.cpus)))
+            cpus = ready.point.cpus  # a single rank has all of them
+            of_all = (cpus,) if ready.point.benchmark.ranks == "mpi" else tuple((cpu,) for cpu in cpus)
+            return replace(record, hello=Hello(name, key, host, cpus=of_all))
         hello, started = placed(directory, name, key, host)
         return replace(record, hello=hello, notes={**record.notes, **started})
 
