@@ -56,6 +56,9 @@ def test_the_increments_are_counted() -> None:
     assert sample.elapsed_s == 2.2 and sample.work == {"increments": 11}
     with pytest.raises(ProtocolError, match=r"10\.25 increments"):
         with_increments(record, 10.5e-6)
+    for step in ("0.1e-310", "1.000000e-40"):
+        with pytest.raises(ProtocolError):
+            with_increments(read_ccx(damaged("increment:1.000000e-06", f"increment:{step}")), 10.25e-6)
 
 
 def test_the_results_are_read() -> None:
@@ -63,6 +66,8 @@ def test_the_results_are_read() -> None:
     assert results.time_s == 1.025e-5
     assert results.values[("total internal energy", "BAR")] == (2.839512e-4,)
     assert results.values[("displacements", "END")][:2] == (1, 1.5e-6)
+    tiny = read_results(RESULTS.replace("1.500329E-24", "1.500329-124").encode())
+    assert tiny.values[("displacements", "END")][2] == 1.500329e-124
 
 
 @pytest.mark.parametrize(
