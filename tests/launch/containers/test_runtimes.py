@@ -145,6 +145,7 @@ WORDS = {
     "limits": "Error: runc: error setting rlimit type 7: operation not permitted: OCI permission denied",
     "no user namespaces": "ch-run[1]: error: can't init user+mount namespaces: clone: Operation not permitted",
     "descriptors of the launcher": "MPIR_pmi_init(110)...: PMI_Get_appnum returned -1",
+    "launcher of another library": "  plm_rsh_agent: ssh : rsh",
     "no such program": "ch-run[7]: error: can't execve(2): /bin/x: No such file or directory",
     "root needed": "Need to be root.",
 }
