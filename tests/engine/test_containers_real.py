@@ -198,10 +198,17 @@ def test_no_image(live_machine: Machine, tmp_path: Path) -> None:
 def test_killed(image: Path, runtime: str, tmp_path: Path, until: Callable[[Callable[[], bool]], None]) -> None:
     """Nothing runs on and nothing stays mounted."""
     need(runtime)
-    words = ["run", "command", "--set", f"argv=/usr/bin/sleep {4711}", "--set", f"{IMAGE}={image}"]
-    words += ["--set", f"{RUNTIME}={runtime}", "--results", str(tmp_path / "r"), "--budget", "1s"]
+    study = tmp_path / "sleep.yaml"
+    study.write_text(
+        "study: sleep\nquestion: How long?\nbenchmarks: {command: {argv: [/usr/bin/sleep, '4711']}}\n"
+        f"axes: {{{IMAGE}: [{image}], {RUNTIME}: [{runtime}]}}\nrepeat: {{budget: 1s}}\n"
+    )
+    words = ["run", str(study), "--results", str(tmp_path / "r")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "seatrial", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "seatrial", *words],
+        env={**os.environ, "SEATRIAL_HOST": tmp_path.name},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         until(lambda: bool(sleepers()))

@@ -65,7 +65,10 @@ def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(podman.shutil, "which", lambda name: f"/usr/bin/{name}")
     image = Image(str(tmp_path), ImageKind.FOLDER, "")
     words = RUNTIMES["podman"].prefix(Inside(image))
-    assert words[:3] == ["podman", "--runtime", "runc"] and "nofile=1024:1024" in words
+    assert (
+        words[:7] == ["unshare", "--mount", "--propagation", "slave", "podman", "--runtime", "runc"]
+        and "nofile=1024:1024" in words
+    )
     assert words[-2:] == ["--rootfs", f"{tmp_path}:O"]
     assert "--userns" in RUNTIMES["apptainer"].prefix(Inside(FILE))
     monkeypatch.setattr(podman, "_UNIFIED", tmp_path)
