@@ -16,6 +16,7 @@ from seatrial.model.mpi import MpiFamily
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
 from seatrial.plan.environment_axes import BINDING, CONTAINER_MPI, CONTAINER_RUNTIME, MPI, NAMED, TRANSPORT
+from seatrial.report.export.image_recipes import RECIPES
 
 _CHOICES = re.compile(r"<([a-z-]+(?:\|[a-z-]+)+)>")
 _VALUES = {
@@ -50,6 +51,7 @@ def made_table() -> dict[str, Any]:
         "environment": {axis: {"help": "", "values": _VALUES.get(axis, [])} for axis in NAMED},
         "imports": sorted(readers()),
         "dumps": sorted(KINDS),
+        "recipes": sorted(RECIPES),
     }
 
 

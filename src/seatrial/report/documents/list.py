@@ -155,6 +155,7 @@ class BenchmarkJson(TypedDict):
     state: Annotated[Literal["ready", "unsupported", "unverified"], GIVEN]
     need: Annotated[str | None, GIVEN]
     area: NotRequired[Annotated[str, From(lambda benchmark: area_of(benchmark.name))]]
+    evidence: NotRequired[Annotated[str, "what the adapter of an application was checked with, if it was never run"]]
     ranks: NotRequired[Annotated[Literal["one", "mpi"], "mpi: it runs as MPI ranks"]]
     parameters: NotRequired[list[ParameterJson]]
     figures: NotRequired[list[ListedFigureJson]]

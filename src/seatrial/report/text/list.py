@@ -71,7 +71,8 @@ def _unsupported(benchmarks: Sequence[Mapping[str, Any]], style: Style) -> Itera
     causes: dict[str, list[str]] = {}
     for benchmark in benchmarks:
         if benchmark["state"] == "unsupported":
-            causes.setdefault(benchmark["need"], []).append(benchmark["name"])
+            evidence = f" ({benchmark['evidence']})" if benchmark["evidence"] else ""
+            causes.setdefault(benchmark["need"], []).append(benchmark["name"] + evidence)
     if causes:
         yield style.paint("not available here", "heading")
     for need, names in causes.items():
@@ -83,6 +84,8 @@ def _details(benchmark: Mapping[str, Any], style: Style) -> Iterator[str]:
     state = style.paint(benchmark["state"], _TONES.get(benchmark["state"], "warning"))
     yield f"{style.paint(benchmark['name'], 'heading')}  [{state}]"
     yield from style.wrapped(benchmark["question"], "  ")
+    if benchmark["evidence"]:
+        yield from style.wrapped(benchmark["evidence"], "  ")
     if benchmark["need"]:
         yield from style.wrapped(f"needs {benchmark['need']}", "  ")
     if benchmark["ranks"] == "mpi":
