@@ -487,8 +487,8 @@ def test_a_real_library_by_its_path(tmp_path: Path, live_machine: Machine) -> No
     planted = tmp_path / "other" / library.name
     shutil.copy(library, planted)
     subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", str(planted)], check=True)
-    first = run(tmp_path / "a", "memory.stream", "--budget", "1s")
-    second = run(tmp_path / "b", "memory.stream", "--budget", "1s", LD_LIBRARY_PATH=str(planted.parent))
+    first = run(tmp_path / "a", "cpu.peak", "--budget", "1s")
+    second = run(tmp_path / "b", "cpu.peak", "--budget", "1s", LD_LIBRARY_PATH=str(planted.parent))
     found = named(differences(first, second, None))
     assert not found["library libm.so.6"].intended
     assert found["outcome"].candidate == "invalid (library)"

@@ -49,6 +49,7 @@ OPEN = {
     "profile-1": set(),
     "results-1": {"results-1", "Experiment", "Figure", "ReachedLimit"},
     "screen-1": set(),
+    "vm-1": set(),
 }
 """Document -> the objects that later versions may add keys to."""
 

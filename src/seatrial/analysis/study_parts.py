@@ -13,7 +13,7 @@ from seatrial.model.study_document import KeptStudy
 def asked_by(kept: KeptStudy) -> Hashable:
     """What parts of one study have in common, and runs of one study with another budget; a study on another machine is
     another one, unless it has systems."""
-    study = replace(kept.study, question="", repeat=RepeatPolicy())
+    study = replace(kept.study, question="", repeat=RepeatPolicy(), references=())
     if not study.systems:
         return study.name, kept.machine, repr(study)
     moving = study.moves_with(SYSTEM)

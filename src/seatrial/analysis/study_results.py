@@ -39,8 +39,8 @@ def study_results(contents: Contents, results: Sequence[ExperimentResult] | None
 
 
 def latest_studies(contents: Contents) -> tuple[KeptStudy, ...]:
-    """Each study of the folder by name, as it was last run; its parts on several systems are one. A different budget
-    does not make it another study; different axes do, even under the same name."""
+    """Each study of the folder by name, as it was last run; its parts on several systems are one. Another budget or
+    other references do not make it another study; different axes do, even under the same name."""
     runs: dict[Hashable, list[KeptStudy]] = {}
     for kept in sorted(contents.studies, key=lambda kept: _age(kept, contents)):
         runs.setdefault(asked_by(kept), []).append(kept)
@@ -109,6 +109,7 @@ def _compared(kept: KeptStudy, contents: Contents, known: Mapping[str, Experimen
         baseline=compare.baseline,
         margin=compare.margin,
         figures=frozenset(compare.figures),
+        equivalence=compare.asks_equivalence,
     )
 
 
@@ -121,6 +122,7 @@ def along_axis(
     baseline: Value | None,
     margin: float = DEFAULT_MARGIN,
     figures: frozenset[str] = frozenset(),
+    equivalence: bool = False,
 ) -> tuple[Compared, ...]:
     """One for each value of the axis except the baseline; all belong to one family."""
     pairs: list[_Pair] = []
@@ -144,7 +146,7 @@ def along_axis(
         [] if pair.is_itself else matches(pair.baseline, pair.candidate, figures=figures, rule=pair.rule)
         for pair in pairs
     ]
-    comparisons = iter(compared([match for own in found for match in own], margin))
+    comparisons = iter(compared([match for own in found for match in own], margin, equivalence=equivalence))
     by_value: dict[Value | None, list[Comparison]] = {}
     for pair, own in zip(pairs, found, strict=True):
         by_value.setdefault(pair.value, []).extend(next(comparisons) for _ in own)

@@ -44,6 +44,7 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | N
             study.compare.margin,
             family,
             frozenset(study.compare.figures),
+            study.compare.asks_equivalence,
             minimum=least_blocks(family),
         )
         work.append(Work(tuple(compared), policy, study.name))

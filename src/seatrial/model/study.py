@@ -50,12 +50,14 @@ class StudyBenchmark:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Compare the values of an axis with one of them, the baseline. `figures` empty: every figure."""
+    """Compare the values of an axis with one of them, the baseline. `figures` empty: every figure. `asks_equivalence`:
+    the margin is one of equivalence."""
 
     along: str
     baseline: Value | None
     margin: float = DEFAULT_MARGIN
     figures: tuple[str, ...] = ()
+    asks_equivalence: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ class Study:
     """A study as in its file, with all values checked.
 
     Axes in one entry of `zips` advance together; the others form their product. `exclude` contains partial parameter
-    sets to leave out, `include` those to add (other parameters are at their defaults).
+    sets to leave out, `include` those to add (other parameters are at their defaults). `references` are the ids of
+    published values that its page shows beside its results.
     """
 
     name: str
@@ -108,6 +111,7 @@ class Study:
     best_of: BestOf | None = None
     repeat: RepeatPolicy = RepeatPolicy()
     probes: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
 
     def axis(self, name: str) -> Axis | None:
         """The axis of that name, or None."""

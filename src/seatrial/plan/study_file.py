@@ -59,7 +59,8 @@ def read_study(data: bytes, file: str) -> Study:
         scaling=read_scaling(context, model),
         best_of=read_best_of(context, model),
         repeat=_repeat(document, model),
-        probes=_probes(document, model),
+        probes=_without_repetition(document, "probes", model.probes),
+        references=_without_repetition(document, "references", model.references),
     )
     _refuse_without_combinations(document, study)
     return study
@@ -365,12 +366,13 @@ def _repeat(document: Document, model: StudyModel) -> RepeatPolicy:
     return RepeatPolicy(precision, budget_s, model.repeat.max)
 
 
-def _probes(document: Document, model: StudyModel) -> tuple[str, ...]:
-    probes = tuple(model.probes or ())
-    for position, probe in enumerate(probes):
-        if probe in probes[:position]:
-            raise document.refuse(("probes", position), f"{probe} is listed twice", "keep one of them")
-    return probes
+def _without_repetition(document: Document, key: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """The entries of a list. Raises UsageError if one is there twice."""
+    entries = tuple(given or ())
+    for position, entry in enumerate(entries):
+        if entry in entries[:position]:
+            raise document.refuse((key, position), f"{entry} is listed twice", "keep one of them")
+    return entries
 
 
 def _refuse_without_combinations(document: Document, study: Study) -> None:

@@ -42,6 +42,9 @@ class ChosenJson(TypedDict):
     flags: list[str]
     mpi: Annotated[str | None, "null: the first one found"]
     settings: Annotated[dict[str, str], From("mpi_settings"), "of the MPI library, such as collective_algorithm"]
+    container: Annotated[str | None, "the image that programs run in; null: none"]
+    container_runtime: Annotated[str | None, "null: the first one that starts the image"]
+    container_mpi: Annotated[str | None, "where the launcher of ranks is; null: where ranks can meet"]
     variables: Annotated[dict[str, str | None], "null: unset"]
 
 

@@ -17,7 +17,14 @@ from seatrial.model.study import ENVIRONMENT_PREFIX
 from seatrial.model.varying import distinguishing
 from seatrial.report.studies.best_of_words import best_of_headline
 from seatrial.report.studies.breakdown_words import breakdown_sentence
-from seatrial.report.studies.effect import UNDECIDED, change_words, margin_words, range_words, signed_words
+from seatrial.report.studies.effect import (
+    UNDECIDED,
+    alike_words,
+    change_words,
+    margin_words,
+    range_words,
+    signed_words,
+)
 from seatrial.report.studies.scaling_words import efficiency_range
 from seatrial.report.units import bare_name, count, label, setting_number, show, show_percent, workers_text, written
 from seatrial.stats.sessions import LEAST_SESSIONS
@@ -120,9 +127,9 @@ def _by_winner(decided: Sequence[Stretch], answer: Answer) -> list[str]:
     winners: dict[tuple[str, str], list[str]] = {}
     same: list[str] = []
     for one in decided:
-        if one.verdict is Verdict.SAME:
+        if one.verdict in (Verdict.SAME, Verdict.EQUIVALENT):
             sides = f"{_candidate(one)} and {_baseline(one)} are " if several_sides or len(decided) == 1 else ""
-            text = f"{sides}the same within {margin_words(one.margin)}: {_what(one, named)}"
+            text = f"{sides}{alike_words(one.verdict, one.margin)}: {_what(one, named)}"
             same.append(f"{text} {_change(one)}" if one.comparisons == 1 else text)
             continue
         winner, loser = _candidate(one), _baseline(one)

@@ -180,7 +180,8 @@ def _analysis(plan: PlannedStudy, style: Style) -> list[str]:
         if comparisons:
             how = "on each system in a job of its own" if along == SYSTEM else "side by side in random order"
             text = (
-                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, margin "
+                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, "
+                f"{'equivalence' if study.compare.asks_equivalence else 'margin'} "
                 f"{show_percent(study.compare.margin)}: {count(comparisons, 'comparison')} in "
                 f"{count(len(plan.compared), 'group')}, each group measured {how}."
             )
