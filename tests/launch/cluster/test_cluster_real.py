@@ -409,13 +409,13 @@ def test_nodes_without_python_and_shared_files_are_measured_by_native_programs(c
     measure = (sys.executable, "-m", "seatrial", *_MEASURE, "1s")
     command = (*measure, "--site", str(tmp_path / "site.yaml"), "--system", "here", "--results", str(results))
     with strange_node(cluster, tmp_path, own_cache().path):
-        interrupted = cluster.place.started("exec", "--node", "1", "--", *command, stderr=subprocess.PIPE)
-        assert interrupted.stderr is not None and "submitted job" in "".join(
-            _until(interrupted.stderr, "submitted job")
-        )
-        interrupted.send_signal(signal.SIGINT)
-        said = interrupted.stderr.read()
-        assert interrupted.wait(30) == 128 + signal.SIGINT and "the jobs go on; the same command waits" in said, said
+        words = ("exec", "--node", "1", "--", *command)
+        with cluster.place.started(*words, stderr=subprocess.PIPE) as interrupted:
+            assert interrupted.stderr is not None
+            assert "submitted job" in "".join(_until(interrupted.stderr, "submitted job"))
+            interrupted.send_signal(signal.SIGINT)
+            said = interrupted.stderr.read()
+            assert interrupted.wait(30) == 128 + signal.SIGINT and "the jobs go on; the same command waits" in said
         done = cluster.on(*command, "--format", "json")
     assert done.returncode == 0, done.stderr
     (job,) = results.glob("jobs/2*")
