@@ -14,8 +14,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class SchemaHook(BuildHookInterface):
-    """Adds `seatrial/plan/schemas/{study,site,benchmark}-1.json` and `seatrial/report/schemas/DOCUMENT-VERSION.json` to
-    a wheel. A checkout needs none: it has the models."""
+    """Adds `seatrial/plan/schemas/{study,site,benchmark,topology,image}-1.json` and
+    `seatrial/report/schemas/DOCUMENT-VERSION.json` to a wheel. A checkout needs none: it has the models."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Runs before the archive is written. Errors propagate: a package without schemas would be broken."""
@@ -23,14 +23,18 @@ class SchemaHook(BuildHookInterface):
             return
         sys.path.insert(0, str(Path(self.root) / "src"))
         from seatrial.plan.declaration_schema import declaration_schema
+        from seatrial.plan.image_schema import image_schema
         from seatrial.plan.site_schema import site_schema
         from seatrial.plan.study_schema import study_schema
+        from seatrial.plan.topology_schema import topology_schema
         from seatrial.report.schemas import DOCUMENTS, schema
 
         schemas = {
             "plan/schemas/study-1": study_schema(),
             "plan/schemas/site-1": site_schema(),
             "plan/schemas/benchmark-1": declaration_schema(),
+            "plan/schemas/topology-1": topology_schema(),
+            "plan/schemas/image-1": image_schema(),
         }
         schemas |= {f"report/schemas/{name}": schema(name) for name in DOCUMENTS}
         folder = Path(tempfile.mkdtemp(prefix="seatrial-schemas-"))

@@ -50,6 +50,7 @@ def table() -> dict[str, Any]:
         ("run --site other.yaml --system g", "giga"),
         ("completion f", "fish"),
         ("cluster u", "up"),
+        ("vm up --topo", "--topology"),
         ("cluster up --tr", "--tree"),
         ("cluster status --format j", "json"),
         ("cluster exec -- sr", None),

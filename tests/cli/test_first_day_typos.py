@@ -17,6 +17,7 @@ COMMAND_LINES: list[tuple[str, str, str]] = [
     ("lst", "unknown command 'lst'", "did you mean list?"),
     ("results lst", "results has no command 'lst'", "did you mean list?"),
     ("cluster upp", "cluster has no command 'upp'", "did you mean up?"),
+    ("vm stats", "vm has no command 'stats'", "did you mean status?"),
     ("run memory-stream", "unknown benchmark 'memory-stream'", "did you mean memory.stream?"),
     ("run memory.steam", "unknown benchmark 'memory.steam'", "did you mean memory.stream?"),
     ("run Memory.Stream", "unknown benchmark 'Memory.Stream'", "did you mean memory.stream?"),

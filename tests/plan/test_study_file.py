@@ -92,6 +92,17 @@ references: [s1.triad]
     assert study.benchmarks[0].parameters == {"huge_pages": True} and study.benchmarks[1].parameters == {}
 
 
+def test_equivalence_states_the_margin() -> None:
+    axes = STREAM + "axes: {nontemporal: [false, true]}\n"
+    for text in ("equivalence: 0.5%", "margin: 0.5%, equivalence: 0.005"):
+        compare = read(f"{axes}compare: {{along: nontemporal, {text}}}\n").compare
+        assert compare == Compare("nontemporal", False, 0.005, asks_equivalence=True)
+    with pytest.raises(UsageError, match="equivalence is given beside another margin"):
+        read(f"{axes}compare: {{along: nontemporal, margin: 2%, equivalence: 1%}}\n")
+    with pytest.raises(UsageError, match="is not a share between 0 and 1"):
+        read(f"{axes}compare: {{along: nontemporal, equivalence: 2}}\n")
+
+
 def test_a_study_file_names_references_that_exist(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(STREAM + "references: [s6.double-over-single]\n")

@@ -16,10 +16,12 @@ from seatrial.benchmarks import registry
 from seatrial.errors import UsageError
 from seatrial.plan.axis_values import can_be_studied
 from seatrial.plan.declaration_schema import declaration_schema
+from seatrial.plan.image_schema import image_schema
 from seatrial.plan.site_schema import site_schema
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_schema import ACCEPTED, study_schema
 from seatrial.plan.study_yaml import read_yaml
+from seatrial.plan.topology_schema import topology_schema
 from seatrial.report.schemas import DOCUMENTS, schema
 
 HEAD = "study: s\nquestion: q?\nbenchmarks: {memory.stream: {threads: all}}\n"
@@ -96,6 +98,8 @@ def test_a_wheel_has_the_schemas(published: dict[str, Any], tmp_path: Path) -> N
         assert json.loads(archive.read("seatrial/plan/schemas/study-1.json")) == published
         assert json.loads(archive.read("seatrial/plan/schemas/site-1.json")) == site_schema()
         assert json.loads(archive.read("seatrial/plan/schemas/benchmark-1.json")) == declaration_schema()
+        assert json.loads(archive.read("seatrial/plan/schemas/topology-1.json")) == topology_schema()
+        assert json.loads(archive.read("seatrial/plan/schemas/image-1.json")) == image_schema()
         for name in DOCUMENTS:
             assert json.loads(archive.read(f"seatrial/report/schemas/{name}.json")) == schema(name)
 

@@ -8,6 +8,8 @@ from typer.core import TyperGroup
 
 _OTHER = "Other"
 _LEAST_TEXT = 20
+_MOST_AFTER_BLANK = 19
+"""The number of commands that leaves a line free on the screen."""
 
 
 class Commands(TyperGroup):
@@ -16,7 +18,7 @@ class Commands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The few options in one line, then the commands."""
         options = [" or ".join(param.opts) for param in self.get_params(ctx) if param.param_type_name == "option"]
-        formatter.write(f"\nOptions: {', '.join(options)}\n")
+        formatter.write(f"Options: {', '.join(options)}\n")
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -28,7 +30,8 @@ class Commands(TyperGroup):
         of_groups = max(map(len, groups), default=0)
         of_names = max((len(str(command.name)) for commands in groups.values() for command in commands), default=0)
         text = max(_LEAST_TEXT, formatter.width + 2 - of_groups - of_names - 6)  # the formatter leaves two columns free
-        formatter.write("\n")
+        if sum(map(len, groups.values())) <= _MOST_AFTER_BLANK:
+            formatter.write("\n")
         for group, commands in groups.items():
             for position, command in enumerate(commands):
                 lead = "" if position else group

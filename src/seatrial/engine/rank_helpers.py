@@ -4,6 +4,7 @@ started."""
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -51,6 +52,32 @@ def node_helpers() -> tuple[Path, Path]:
     folder = NATIVE_HEADERS / "launch"
     facts, repeats = (build(_environment(), folder / f"{name}.cpp").path for name in ("copy_facts", "repeats"))
     return facts, repeats
+
+
+def guest_agent() -> Path:
+    """The first process of a guest, which needs no libraries. Raises BuildError."""
+    return _static("guest_agent")
+
+
+def static_copy_facts() -> Path:
+    """`copy_facts` for a guest, which has no libraries. Raises BuildError."""
+    return _static("copy_facts")
+
+
+def _static(name: str) -> Path:
+    environment = replace(_environment(), added_flags=("-static",))
+    return build(environment, NATIVE_HEADERS / "launch" / f"{name}.cpp").path
+
+
+def inside_probe() -> Path:
+    """The program that prints what it sees of a container. Raises BuildError."""
+    return build(_environment(), NATIVE_HEADERS / "launch" / "inside.cpp").path
+
+
+def ranks_probe(environment: Environment) -> Path:
+    """The program that finds out whether ranks work together, built with the MPI library of an environment. Raises
+    BuildError."""
+    return build(environment, NATIVE_HEADERS / "launch" / "ranks_inside.cpp").path
 
 
 @cache

@@ -17,8 +17,8 @@ from seatrial.model.declaration import PREFIX
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
 from seatrial.model.role import Role
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, MOST_REPEATS
-from seatrial.plan.axis_values import can_be_studied
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, MOST_REPEATS, SYSTEM
+from seatrial.plan.axis_values import ACCEPTED_SYSTEM, can_be_studied
 from seatrial.plan.environment_axes import ACCEPTED as ACCEPTED_OF_RANKS
 from seatrial.plan.environment_axes import (
     ACCEPTED_COMPILER,
@@ -60,6 +60,7 @@ ACCEPTED = {
     "compare.along": "the name of an axis",
     "compare.baseline": "a value of that axis (default: its first value)",
     "compare.margin": "a share between 0 and 1, such as 2%",
+    "compare.equivalence": "in place of margin, for the verdict `equivalent`: a share between 0 and 1, such as 2%",
     "compare.figures": "a list of figures, such as [triad]; empty: all",
     "compare.figures.*": "the name of a figure",
     "scaling": "a mapping such as {kind: strong, along: threads}",
@@ -119,6 +120,9 @@ class CompareModel(_Closed):
     margin: Annotated[
         _Share, Field(description=ACCEPTED["compare.margin"], json_schema_extra={**_SHARE_SCHEMA, "default": "2%"})
     ] = "2%"
+    equivalence: Annotated[
+        _Share | None, Field(description=ACCEPTED["compare.equivalence"], json_schema_extra=_SHARE_SCHEMA)
+    ] = None
     figures: Annotated[list[_Name], _described("compare.figures")] = []
 
 
@@ -265,6 +269,7 @@ def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
     return {
         "properties": {
             LABEL: _axis("changes nothing: the same program under several names", scalar),
+            SYSTEM: _axis(f"where the points are measured: {ACCEPTED_SYSTEM}", text),
             COMPILER: _axis(ACCEPTED_COMPILER, text),
             FLAGS: _axis(ACCEPTED_FLAGS, text),
             **{name: _axis(ACCEPTED_OF_RANKS[name], _OF_RANKS.get(name, text)) for name in OF_RANKS},

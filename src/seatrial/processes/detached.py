@@ -9,10 +9,14 @@ from pathlib import Path
 
 
 def start_detached(
-    words: Sequence[str], environment: Mapping[str, str], log: Path, before: Callable[[], None] = lambda: None
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    before: Callable[[], None] = lambda: None,
+    keep: Sequence[int] = (),
 ) -> int:
     """Start a process in a session of its own, in the root folder, without standard input; what it prints is appended
-    to `log`. `before` runs in it first, in a copy of this process. The process's id.
+    to `log`. `before` runs in it first, in a copy of this process. It also gets the descriptors `keep`. Returns its id.
 
     Not through the guard, which would end it with this process. Raises OSError, and subprocess.SubprocessError if
     `before` raises.
@@ -35,6 +39,7 @@ def start_detached(
                 cwd="/",
                 start_new_session=True,
                 preexec_fn=first,
+                pass_fds=keep,
             )
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

@@ -7,11 +7,8 @@ at any point, `down` finds all.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ from pathlib import Path
 from seatrial.errors import BusyError, StoreError, UsageError
 from seatrial.launch.cluster.groups import Groups
 from seatrial.launch.cluster.state import STATE, State, read_state
+from seatrial.launch.owned_folder import is_owned, locked, write_synced
 
 FOLDER = "SEATRIAL_CLUSTER"
 """Names the folder of the cluster; `exec` sets it for its command."""
@@ -38,7 +36,7 @@ class Home:
     def make_journal(self, groups: Groups) -> None:
         """Record what will be made; on disk when this returns."""
         entry = {"tops": [str(top) for top in groups.tops], "is_v2": groups.is_v2, "enabled": list(groups.enabled)}
-        _write_synced(self.path / _JOURNAL, json.dumps(entry))
+        write_synced(self.path / _JOURNAL, json.dumps(entry))
 
     def read_journal(self) -> Groups | None:
         """What was recorded; None if nothing was made before the crash. Raises StoreError if the journal is damaged."""
@@ -55,7 +53,7 @@ class Home:
 
     def write_state(self, state: State) -> None:
         """The cluster is complete, with this state."""
-        _write_synced(self.path / STATE, json.dumps(state.document(), indent=1))
+        write_synced(self.path / STATE, json.dumps(state.document(), indent=1))
 
     def read_state(self) -> State | None:
         """See `state.read_state`."""
@@ -105,7 +103,7 @@ def new_home(path: Path) -> Iterator[Home]:
     except OSError as error:
         raise StoreError(f"the cluster's folder {path} cannot be made: {error.strerror}") from error
     path.chmod(0o755)
-    with _locked(path):
+    with locked(path, _busy(path)):
         yield Home(path)
 
 
@@ -121,44 +119,20 @@ def existing_home(path: Path) -> Iterator[Home | None]:
     """Hold the lock of the folder; None if there is no cluster. Raises UsageError if others could have written there,
     BusyError if a process is bringing the cluster up or down."""
     try:
-        owned = path.lstat()
+        owned = is_owned(path)
     except FileNotFoundError:
         yield None
         return
-    if not stat.S_ISDIR(owned.st_mode) or owned.st_uid not in (0, os.geteuid()) or owned.st_mode & 0o022:
+    if not owned:
         raise UsageError(
             f"{path} is not a cluster's folder: others than root can write there", f"check ${FOLDER}, or remove it"
         )
-    with _locked(path):
+    with locked(path, _busy(path)):
         yield Home(path) if path.exists() else None
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BusyError(
-                f"another seatrial process is bringing the cluster in {path} up or down",
-                "wait for it, or end it and run seatrial cluster down",
-            ) from None
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _write_synced(path: Path, text: str) -> None:
-    """Write a file whole or not at all; on disk when this returns."""
-    new = path.with_name(f".{path.name}")
-    with new.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _busy(path: Path) -> BusyError:
+    return BusyError(
+        f"another seatrial process is bringing the cluster in {path} up or down",
+        "wait for it, or end it and run seatrial cluster down",
+    )

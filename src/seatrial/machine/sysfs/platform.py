@@ -92,6 +92,9 @@ def _add_os(files: FileTree, book: FactBook) -> None:
 def _add_hypervisor(files: FileTree, book: FactBook, virtual_cpu: bool | None) -> None:
     product = (book.facts().text("product") or "").lower()
     from_dmi = next((name for mark, name in _HYPERVISOR_BY_DMI if mark in product), None)
+    if "QEMU TCG CPU" in (files.text("/proc/cpuinfo") or ""):  # QEMU with emulated processors, which DMI does not tell
+        book.say("hypervisor", "qemu (tcg)", "/proc/cpuinfo (model name)")
+        return
     # A bare-metal instance of a cloud has the cloud's product name but no hypervisor.
     if from_dmi and (virtual_cpu or (virtual_cpu is None and "metal" not in product)):
         book.say("hypervisor", from_dmi, f"{_DMI}/product_name")

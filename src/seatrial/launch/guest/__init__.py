@@ -1,0 +1,1 @@
+"""Guests (virtual machines) on this machine: brought up with QEMU from a topology, and commands in them."""

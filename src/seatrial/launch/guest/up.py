@@ -1,0 +1,186 @@
+"""Brings a guest up, and takes it down. Nothing is left of one that does not come up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.launch.guest.home import ALIVE, GuestHome, existing_guest_home, new_guest_home
+from seatrial.launch.guest.initramfs import BUSYBOX, find_busybox, initramfs
+from seatrial.launch.guest.kernel import Kernel, needed_modules
+from seatrial.launch.guest.qemu import Emulator, GuestError
+from seatrial.launch.guest.session import Streams, free_port, run_in_guest
+from seatrial.launch.guest.state import STATE, GuestState, state_text
+from seatrial.launch.guest.words import CONSOLE, INITRAMFS, guest_words
+from seatrial.launch.owned_folder import write_synced
+from seatrial.model.guest_topology import DeviceKind, GuestTopology
+from seatrial.processes.detached import start_detached
+from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.tree import is_alive
+
+LOG = "qemu.printed"
+BOOT_LIMIT_S = 300.0
+_SILENCE_S = 10.0
+"""With KVM a kernel prints its first line within a second; where KVM is broken, it prints nothing."""
+_LIST_LIMIT_S = 20.0
+_LOOK_AGAIN_S = 0.05
+_LAST_LINES = 6
+_MOST_CONSOLE_B = 1 << 16
+_MODULES: Mapping[DeviceKind, tuple[str, ...]] = {
+    DeviceKind.NVME: ("nvme",),
+    DeviceKind.NETWORK: ("virtio_net",),
+    DeviceKind.CXL_MEMORY: ("cxl_acpi", "cxl_pci", "cxl_port", "cxl_mem", "cxl_pmem"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a guest is started from: emulator, kernel, and the agent's file."""
+
+    emulator: Emulator
+    kernel: Kernel
+    agent: Path
+
+
+def bring_guest_up(path: Path, topology: GuestTopology, parts: Parts, progress: Callable[[str], None]) -> GuestState:
+    """Start a guest in the folder `path`, and return when it runs commands.
+
+    If KVM gives a guest that prints nothing, it is started again with emulated processors. Raises UsageError if there
+    is a guest already, GuestError if a part is missing or it does not start.
+    """
+    with new_guest_home(path) as home:
+        try:
+            (path / ALIVE).touch(mode=0o600)
+            _write_initramfs(path, topology, parts)
+            why = parts.emulator.why_not_kvm
+            if not why:
+                progress("starting the guest with KVM")
+                state = _started(home, topology, parts, "kvm", "")
+                if state is not None:
+                    return state
+                why = f"a guest with KVM printed nothing within {_SILENCE_S:g} s"
+                home.end_members()
+            progress(f"starting the guest with emulated processors ({why})")
+            state = _started(home, topology, parts, "tcg", why)
+            assert state is not None  # noqa: S101 - silence is accepted there
+            return state
+        except BaseException:
+            _remove(home)
+            raise
+
+
+def take_guest_down(path: Path) -> bool:
+    """End the guest in this folder, whatever state it is in; False if there is none. Raises GuestError if its process
+    cannot be ended, StoreError."""
+    with existing_guest_home(path) as home:
+        if home is None:
+            return False
+        _remove(home)
+        return True
+
+
+def console_end(path: Path) -> str:
+    """The last lines of the guest's console and of QEMU's messages, printable."""
+    lines: list[str] = []
+    for name in (CONSOLE, LOG):
+        try:
+            with (path / name).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_CONSOLE_B))
+                text = file.read(_MOST_CONSOLE_B).decode("utf-8", "replace")
+        except OSError:
+            continue
+        lines += [line.strip() for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+    return "\n".join("".join(letter if letter.isprintable() else "?" for letter in line)[:200] for line in lines)
+
+
+def _remove(home: GuestHome) -> None:
+    home.end_members()
+    home.remove()
+
+
+def _write_initramfs(path: Path, topology: GuestTopology, parts: Parts) -> None:
+    busybox = find_busybox()
+    wanted = [name for kind, names in _MODULES.items() if topology.has(kind) for name in names]
+    modules = list(needed_modules(parts.kernel, wanted))
+    data = initramfs(parts.agent.read_bytes(), busybox.read_bytes(), _applets(busybox), modules)
+    if len(data) * 4 > topology.memory_B:
+        raise GuestError(
+            f"a guest with {topology.memory_B >> 20} MiB has no room for {len(data) >> 20} MiB of files",
+            "give its nodes more memory",
+        )
+    (path / INITRAMFS).write_bytes(data)
+
+
+def _applets(busybox: Path) -> Iterator[str]:
+    try:
+        listed = output_of([str(busybox), "--list"], {}, _LIST_LIMIT_S)
+    except (OSError, OutOfTimeError) as error:
+        raise GuestError(f"{busybox} does not run: {error}") from error
+    yield from listed.stdout.decode("ascii", "replace").split()
+
+
+def _started(
+    home: GuestHome, topology: GuestTopology, parts: Parts, accelerator: str, why_emulated: str
+) -> GuestState | None:
+    """The guest when it runs commands; None if nothing is printed with KVM. Raises GuestError."""
+    path = home.path
+    made = guest_words(topology, path, parts.emulator.path, accelerator, parts.kernel)
+    for file in made.files:
+        with (path / file.name).open("wb") as backing:
+            backing.truncate(file.size_B)
+    for name in (CONSOLE, LOG):
+        (path / name).write_bytes(b"")
+    start = time.monotonic()
+    mark = os.open(path / ALIVE, os.O_RDONLY)
+    try:
+        pid = start_detached(made.words, {"LC_ALL": "C.UTF-8", "PATH": os.defpath}, path / LOG, keep=(mark,))
+    except (OSError, subprocess.SubprocessError) as error:
+        raise GuestError(f"{parts.emulator.path} cannot be started: {error}") from error
+    finally:
+        os.close(mark)
+    if not _wait_for_console(path, pid, accelerator):
+        return None
+    _wait_for_agent(path, pid)
+    state = GuestState(
+        topology, pid, accelerator, why_emulated, parts.kernel.version, round(time.monotonic() - start, 2)
+    )
+    write_synced(path / STATE, state_text(state))
+    return state
+
+
+def _wait_for_console(path: Path, pid: int, accelerator: str) -> bool:
+    """Whether the kernel prints; without KVM it may take its time."""
+    until = time.monotonic() + (_SILENCE_S if accelerator == "kvm" else BOOT_LIMIT_S)
+    while not (path / CONSOLE).stat().st_size:
+        if not is_alive(pid):
+            raise _not_up(path, "QEMU ended")
+        if time.monotonic() > until:
+            return accelerator != "kvm"
+        time.sleep(_LOOK_AGAIN_S)
+    return True
+
+
+def _wait_for_agent(path: Path, pid: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        with free_port(path) as port:
+            run_in_guest(
+                port,
+                [f"/{BUSYBOX}", "true"],
+                Streams(None, nowhere, nowhere),
+                answer_within_s=BOOT_LIMIT_S,
+                is_alive=lambda: is_alive(pid),
+            )
+    except GuestError as error:
+        raise _not_up(path, error.message) from error
+    finally:
+        os.close(nowhere)
+
+
+def _not_up(path: Path, why: str) -> GuestError:
+    said = console_end(path)
+    return GuestError(f"the guest did not start: {why}{':' if said else ''}", said)

@@ -1,0 +1,73 @@
+"""What a guest (virtual machine) is made of: its NUMA nodes, its PCIe devices and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class DeviceKind(Enum):
+    """The devices that a guest can have."""
+
+    NVME = "nvme"
+    NETWORK = "network"
+    SHARED_MEMORY = "shared-memory"
+    CXL_MEMORY = "cxl-memory"
+    SWITCH = "switch"
+
+
+@dataclass(frozen=True, slots=True)
+class GuestDevice:
+    """A PCIe device, on a root port of the host bridge of its NUMA node, or below a switch.
+
+    `size_B`: of the drive or memory, None for others. `functions`: number of SR-IOV virtual functions (NVMe).
+    `below`: the devices of a switch, one below each of its ports.
+    """
+
+    kind: DeviceKind
+    node: int = 0
+    size_B: int | None = None
+    functions: int = 0
+    below: tuple[GuestDevice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GuestNode:
+    """A NUMA node: the number of its CPUs (0: memory only) and its memory."""
+
+    cpus: int
+    memory_B: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuestTopology:
+    """A guest. The CPUs of a node are one socket of `threads` hardware threads per core.
+
+    `distances[i][j]` is that of node i's CPUs to node j's memory, 10 for itself; None: 10 and 20.
+    """
+
+    nodes: tuple[GuestNode, ...]
+    threads: int = 1
+    distances: tuple[tuple[int, ...], ...] | None = None
+    devices: tuple[GuestDevice, ...] = field(default=())
+
+    @property
+    def cpus(self) -> int:
+        """The number of all CPUs."""
+        return sum(node.cpus for node in self.nodes)
+
+    @property
+    def memory_B(self) -> int:
+        """The memory of all nodes, without that of devices."""
+        return sum(node.memory_B for node in self.nodes)
+
+    def all_devices(self) -> Iterator[GuestDevice]:
+        """Every device, a switch before those below it."""
+        for device in self.devices:
+            yield device
+            yield from device.below
+
+    def has(self, kind: DeviceKind) -> bool:
+        """Whether it has a device of this kind."""
+        return any(device.kind is kind for device in self.all_devices())
