@@ -53,7 +53,7 @@ def _not_in_a_container(point: Point) -> str | None:
     if not isinstance(program, Native):
         return (
             "only programs of seatrial are brought into containers; run an application of the image by its path there "
-            "with the benchmark command: seatrial run command --set argv=..."
+            "with the benchmark command, in a study file"
         )
     if program.library is not None:
         return f"its {program.library} library is found on the host, not in the image"

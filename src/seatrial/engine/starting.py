@@ -23,6 +23,10 @@ from seatrial.model.mpi import Mpi
 _LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 """Variables with paths of the host, which the runtime's own program must not see."""
 
+_WITHOUT_SSH = {"OMPI_MCA_plm": "isolated"}
+"""Open MPI's launcher wants an ssh even if all ranks are on its own node, and small images have none; this way of
+launching needs none. Other libraries, and Open MPI 5, ignore the variable."""
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -106,6 +110,7 @@ def _contained(
         return Start(tuple(before), variables_with(changes), starter.argv[0], inside)
     starter = rank_command(replace(mpi, launcher=container.launcher), layout, list(set_inside))
     of_starter = {name: value for name, value in starter.variables.items() if value is not None}
+    of_starter |= _WITHOUT_SSH
     inside = _mapped(container.inside([*folders, private_top(helpers.place)], {**of_starter, **set_inside}))
     ranks = [inside.mapped(word) for word in placed(helpers, starter, layout, record)]
     before = [*keeps, *prefix(inside), *starter.argv, *ranks]

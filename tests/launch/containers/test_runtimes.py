@@ -65,7 +65,10 @@ def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(podman.shutil, "which", lambda name: f"/usr/bin/{name}")
     image = Image(str(tmp_path), ImageKind.FOLDER, "")
     words = RUNTIMES["podman"].prefix(Inside(image))
-    assert words[:3] == ["podman", "--runtime", "runc"] and "nofile=1024:1024" in words
+    assert (
+        words[:7] == ["unshare", "--mount", "--propagation", "slave", "podman", "--runtime", "runc"]
+        and "nofile=1024:1024" in words
+    )
     assert words[-2:] == ["--rootfs", f"{tmp_path}:O"]
     assert "--userns" in RUNTIMES["apptainer"].prefix(Inside(FILE))
     monkeypatch.setattr(podman, "_UNIFIED", tmp_path)
@@ -145,6 +148,7 @@ WORDS = {
     "limits": "Error: runc: error setting rlimit type 7: operation not permitted: OCI permission denied",
     "no user namespaces": "ch-run[1]: error: can't init user+mount namespaces: clone: Operation not permitted",
     "descriptors of the launcher": "MPIR_pmi_init(110)...: PMI_Get_appnum returned -1",
+    "launcher of another library": "  plm_rsh_agent: ssh : rsh",
     "no such program": "ch-run[7]: error: can't execve(2): /bin/x: No such file or directory",
     "root needed": "Need to be root.",
 }

@@ -66,6 +66,12 @@ _FAULTS = (
         f"set environment.container_mpi={INSIDE}",
     ),
     _fault(
+        "launcher of another library",
+        r"plm_rsh_agent|ess_singleton|ess_init",
+        "the ranks of Open MPI found no launcher of their library, and could not start one alone",
+        f"set environment.mpi to the library of the image, or environment.container_mpi={INSIDE}",
+    ),
+    _fault(
         "no such program",
         r"can't execve|No such file or directory.*(?:exec|executable)|executable file .* not found|failed to find",
         "the program does not exist in the image, or the loader that it asks for does not",

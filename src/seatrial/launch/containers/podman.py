@@ -11,6 +11,9 @@ from seatrial.launch.containers.runtime import SHARED, Inside, Runtime, is_root
 
 _UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
 
+_OWN_MOUNTS = ("unshare", "--mount", "--propagation", "slave")
+"""Root's podman mounts images where everybody sees them; so they end with its processes, whatever ends these."""
+
 
 class Podman(Runtime):
     """podman."""
@@ -24,7 +27,7 @@ class Podman(Runtime):
     def prefix(self, inside: Inside) -> list[str]:
         """The command: crun, its default, does not start on hosts with cgroups v1 or hybrid, runc does. Limits that
         root could not raise are given as they are."""
-        words = [self.command]
+        words = [*(_OWN_MOUNTS if is_root() else ()), self.command]
         if not _UNIFIED.exists() and shutil.which("runc"):
             words += ["--runtime", "runc", "--cgroup-manager=cgroupfs", "--storage-driver", "overlay"]
         words += ["run", "--rm", "--network=host", "--ipc=host", "--pid=host", "--uts=host", "--log-driver=none"]
