@@ -125,10 +125,8 @@ def test_a_plan_shows_the_jobs_of_each_system(site: Path, tmp_path: Path) -> Non
     assert ["--partition=gold" in job["script"] for job in plan["jobs"]] == [True, False]
     assert plan["count"] == 6 and [len(group) for group in plan["compare"]["groups"]] == [2, 2, 2]
     assert plan["budget_s"] == 240.0 and len({one["id"] for one in plan["experiments"]}) == 6
-    text = seatrial_here(*words, cwd=tmp_path).stdout
+    text = " ".join(seatrial_here(*words, cwd=tmp_path).stdout.split())
     assert "on each system in a job of its own" in text and "tera:platinum" in text
-    refused = seatrial_here(*words, "--max-node-hours", "0.05", cwd=tmp_path)
-    assert refused.returncode == 2 and "node-hours" in refused.stderr
 
 
 @pytest.mark.real
@@ -138,7 +136,7 @@ def test_the_parts_are_compared_when_each_was_measured_where_its_system_is(tmp_p
     (tmp_path / "site.yaml").write_text("systems: {tera: {partitions: {gold: , platinum: }}}\n")
     study = EXAMPLE.read_text().replace("cores: all", "cores: one").replace("  cpu.gemm: {precision: fp64}\n", "")
     file = tmp_path / "s.yaml"
-    file.write_text(study.replace("memory.stream: {threads: all}", "memory.latency: {}").replace("4min", "2s"))
+    file.write_text(study.replace("  memory.stream: {threads: all}\n", "").replace("4min", "8s"))
     words = ("--site", str(tmp_path / "site.yaml"), "--results", str(tmp_path / "r"))
     refused = seatrial_here("run", str(file), *words, cwd=tmp_path)
     assert refused.returncode == 2 and "--system NAME" in refused.stderr
@@ -150,8 +148,7 @@ def test_the_parts_are_compared_when_each_was_measured_where_its_system_is(tmp_p
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     check(found, "compare-1")
-    assert found["comparisons"] and {(one["baseline"], one["candidate"]) for one in found["comparisons"]} == {
-        ("system tera:gold", "system tera:platinum")
-    }
+    sides = [(one["baseline"], one["candidate"]) for one in found["differences"] if one["intended"]]
+    assert len(found["comparisons"]) == 1 and ("tera:gold", "tera:platinum") in sides
     page = seatrial_here("report", str(tmp_path / "r"), "-o", str(tmp_path / "p.html"), cwd=tmp_path)
     assert page.returncode == 0 and "tera:platinum" in (tmp_path / "p.html").read_text()

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
+from conftest import SHARED_DATA
 from machine.machine_trees import Tree, cpuinfo_x86, two_sockets
 
 from seatrial.machine.assemble import assemble
 from seatrial.machine.attachment import attachment_of
 from seatrial.machine.live import discover_live
-from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
 from seatrial.machine.readers.kernel_stat import read_steal_share
+from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.survey import Survey
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.machine import DeviceKind
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.platform import Platform, Sign
-
-DUMPS = Path(__file__).parents[2] / ".." / "shared" / "data" / "topology"
 
 
 def facts(**values: str) -> Facts:
@@ -40,6 +38,7 @@ GUEST = [
     (ids("1b36:0010"), "", "emulated"),
     (ids("1234:1111"), "", "emulated"),
     (ids("8086:10d3", subsystem_vendor_id="1af4", subsystem_id="1100"), "", "emulated"),
+    (facts(), "Virtio 1.0 network device", "paravirtual"),
     (facts(), "QEMU NVMe Ctrl", "emulated"),
     (ids("8086:10d3", subsystem_vendor_id="8086", subsystem_id="a01f"), "", "passed through"),
     (ids("10de:2330"), "H100", "passed through"),
@@ -79,29 +78,24 @@ def test_steal(text: str, share: float | None) -> None:
     assert read_steal_share(text) == pytest.approx(share)
 
 
+ADAPTER = "/sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/0000:82:00.0/0000:83:00.0"
+DISK = "/sys/devices/pci0000:00/0000:00:06.0"
+
+
 def guest(root: Path) -> Tree:
-    """A virtual machine of KVM with a balloon, a disk of virtio and a virtual function of a ConnectX-6."""
+    """A virtual machine of KVM with a disk of virtio, an NVMe disk passed through and a virtual function of an adapter
+    (a ConnectX-6)."""
     tree = two_sockets(root)
     tree.write("/proc/cpuinfo", cpuinfo_x86(8, "fpu sse2 hypervisor"))
-    clock = "/sys/devices/system/clocksource/clocksource0"
-    tree.write(f"{clock}/available_clocksource", "kvm-clock tsc acpi_pm")
+    tree.write("/sys/devices/system/clocksource/clocksource0/available_clocksource", "kvm-clock tsc acpi_pm")
     tree.write("/proc/stat", "cpu  60 0 20 10 0 0 0 10 0 0")
-    for slot, vendor, device, class_id in (
-        ("06", "0x1af4", "0x1042", "0x010000"),
-        ("07", "0x15b3", "0x101c", "0x020700"),
-    ):
-        at = f"/sys/devices/pci0000:00/0000:00:{slot}.0"
-        for name, word in (("vendor", vendor), ("device", device), ("class", class_id)):
-            tree.write(f"{at}/{name}", word)
-        tree.link(f"/sys/bus/pci/devices/0000:00:{slot}.0", at)
-    tree.write("/sys/devices/pci0000:00/0000:00:06.0/virtio1/block/vda/size", 2048)
-    tree.link("/sys/class/block/vda", "/sys/devices/pci0000:00/0000:00:06.0/virtio1/block/vda")
-    tree.link(
-        "/sys/devices/pci0000:00/0000:00:06.0/virtio1/block/vda/device", "/sys/devices/pci0000:00/0000:00:06.0/virtio1"
-    )
-    tree.write("/sys/devices/pci0000:00/0000:00:07.0/infiniband/mlx5_0/node_type", "1: CA")
-    tree.link("/sys/class/infiniband/mlx5_0", "/sys/devices/pci0000:00/0000:00:07.0/infiniband/mlx5_0")
-    tree.link("/sys/devices/pci0000:00/0000:00:07.0/infiniband/mlx5_0/device", "/sys/devices/pci0000:00/0000:00:07.0")
+    for name, word in (("vendor", "0x1af4"), ("device", "0x1042"), ("class", "0x010000")):
+        tree.write(f"{DISK}/{name}", word)
+    tree.link("/sys/bus/pci/devices/0000:00:06.0", DISK)
+    tree.write(f"{DISK}/virtio1/block/vda/size", 2048)
+    tree.link("/sys/class/block/vda", f"{DISK}/virtio1/block/vda")
+    tree.link(f"{DISK}/virtio1/block/vda/device", f"{DISK}/virtio1")
+    tree.write(f"{ADAPTER}/device", "0x101c")
     return tree
 
 
@@ -117,8 +111,12 @@ def test_a_guest_says_how_its_devices_reach_it_and_keeps_its_identity(tmp_path: 
     balloon(tree)
     tree.write("/proc/stat", "cpu  60 0 20 10 0 0 0 90 0 0")
     found = discover_live(tmp_path)
-    attached = {device.id: device.facts.text("attachment") for device in found.devices}
-    assert attached["block-vda"] == "paravirtual" and attached["mlx5_0"] == "virtual function"
+    attached = {device.name: device.facts.text("attachment") for device in found.devices}
+    assert (attached["vda"], attached["mlx5_0"], attached["nvme0n1"]) == (
+        "paravirtual",
+        "virtual function",
+        "passed through",
+    )
     assert [sign.kind for sign in found.platform.virtualization] == ["kvm"]
     assert "balloon" not in before.facts and found.facts.text("balloon") == "virtio"
     assert (before.facts.number("steal_share"), found.facts.number("steal_share")) == (0.1, 0.5)
@@ -130,26 +128,25 @@ def test_a_real_machine_has_no_facts_of_a_guest_but_names_its_virtual_functions(
     balloon(tree)
     tree.write("/proc/cpuinfo", cpuinfo_x86(8))
     tree.write("/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet acpi_pm")
-    tree.write("/sys/devices/pci0000:00/0000:00:07.0/device", "0x1017")
-    tree.write("/sys/devices/pci0000:00/0000:00:08.0/sriov_numvfs", 4)
-    tree.link("/sys/devices/pci0000:00/0000:00:07.0/physfn", "/sys/devices/pci0000:00/0000:00:08.0")
+    tree.write(f"{ADAPTER}/device", "0x101b")
+    tree.write("/sys/devices/pci0000:80/0000:80:02.0/sriov_numvfs", 4)
+    tree.link(f"{ADAPTER}/physfn", "/sys/devices/pci0000:80/0000:80:02.0")
     found = discover_live(tmp_path)
     assert not found.platform.virtualization and "balloon" not in found.facts and "steal_share" not in found.facts
-    attached = {d.id: fact for d in found.devices if (fact := d.facts.best("attachment")) is not None}
-    assert list(attached) == ["mlx5_0"] and "physfn (0000:00:08.0)" in attached["mlx5_0"].source
+    attached = {d.name: fact for d in found.devices if (fact := d.facts.best("attachment")) is not None}
+    assert list(attached) == ["mlx5_0"] and "physfn (0000:80:02.0)" in attached["mlx5_0"].source
 
 
-def test_virtual_functions_of_a_real_server_in_a_dump() -> None:
-    """A server with two Ethernet ports and their 63 virtual functions each, none passed to a guest."""
-    path = DUMPS / "hwloc_16intel64-manyVFs.xml.txt"
+def test_the_devices_of_a_guest_of_qemu_in_its_dump() -> None:
+    path = SHARED_DATA / "topology-misread" / "lspci-vv_qemu-2numa-switch-2nvme.txt"
     if not path.exists():
         pytest.skip(f"{path.name} is absent")
-    machine = assemble([read_hwloc_xml(path.read_bytes())])
-    nics = machine.of_kind(DeviceKind.NIC)
-    functions = [nic for nic in nics if nic.facts.text("attachment") == "virtual function"]
-    named = len(re.findall(r'type="PCIDev".*?pci_type="[0-9a-f]+ \[8086:1520\]', path.read_text()))
-    assert 0 < len(functions) < len(nics) and named >= len(functions)
-    assert {nic.facts.text("attachment") for nic in nics} == {None, "virtual function"}
+    listing = read_lspci_vv(path.read_bytes())
+    machine = assemble([listing, Survey("the test", facts=facts(hypervisor="kvm"))])
+    ends = (*machine.of_kind(DeviceKind.NIC), *machine.of_kind(DeviceKind.NVME))
+    assert [device.facts.text("attachment") for device in ends] == ["paravirtual", "emulated", "emulated"]
+    alone = assemble([listing])
+    assert not any("attachment" in device.facts for device in alone.devices), "nothing says that it is virtual"
 
 
 def test_nested_containers_are_listed_from_the_outside() -> None:

@@ -19,11 +19,13 @@ from seatrial.plan.points import Point
 
 
 class NotPreparedError(Exception):
-    """The input of a program could not be made: what was tried, how it ended, and what the tool printed."""
+    """The input of a program could not be made: what was tried, how it ended, and what the tool printed. `need` is a
+    word for what is missing on the machine, if that is why."""
 
-    def __init__(self, message: str, evidence: str) -> None:
+    def __init__(self, message: str, evidence: str, need: str = "") -> None:
         super().__init__(message)
         self.evidence = evidence
+        self.need = need
 
 
 class Runnable(ABC):

@@ -150,7 +150,7 @@ def _run_watched(
             why = f"{origins(command)[0]} cannot be started: {completed.strerror or completed}"
             outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
         elif isinstance(completed, NotPreparedError):
-            outcome, program = Outcome.failed(Stage.LAUNCH, str(completed), completed.evidence), ProgramRecord()
+            outcome, program = _not_prepared(completed), ProgramRecord()
         else:
             seen["program_s"] = completed.wall_s
             if completed.used is not None:
@@ -160,6 +160,12 @@ def _run_watched(
             seen |= _launch_time(program, began_s, completed.wall_s)
         made.append(_Made(ready, claim, wall_s, outcome, program, seen))
     return made
+
+
+def _not_prepared(error: NotPreparedError) -> Outcome:
+    if error.need:
+        return Outcome.unsupported(error.need, str(error))
+    return Outcome.failed(Stage.LAUNCH, str(error), error.evidence)
 
 
 def _container(ready: Ready) -> dict[str, Any]:

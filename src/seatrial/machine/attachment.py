@@ -91,6 +91,8 @@ def attachment_of(facts: Facts, names: Iterable[str], *, is_virtual: bool) -> tu
         return PARAVIRTUAL, f"PCI id {ids} ({_PARAVIRTUAL_IDS[ids]})"
     if (maker := next((m for begin, m in _PARAVIRTUAL_DRIVERS.items() if driver.startswith(begin)), None)) is not None:
         return PARAVIRTUAL, f"driver {driver} ({maker})"
+    if (name := next((name for name in names if name.lower().startswith("virtio")), None)) is not None:
+        return PARAVIRTUAL, f"its name ({name})"
     if ids in _EMULATED_IDS:
         return EMULATED, f"PCI id {ids} ({_EMULATED_IDS[ids]})"
     if (facts.text("subsystem_vendor_id"), facts.text("subsystem_id")) == _QEMU:

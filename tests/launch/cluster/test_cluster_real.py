@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from cli.in_process import seatrial_here
@@ -360,8 +360,9 @@ def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(c
     document = json.loads(done.stdout)
     check(document, "results-1")
     assert len(list(results.glob("jobs/2*"))) == 2, "the second command waits for the jobs of the first"
-    (comparison,) = document["study"]["comparisons"]
-    assert (comparison["baseline"], comparison["candidate"]) == ("system here:right", "system here:left")
+    assert len(document["study"]["comparisons"]) == 1
+    sides = [(one["baseline"], one["candidate"]) for one in document["study"]["differences"] if one["intended"]]
+    assert ("here:right", "here:left") in sides
     contents = read_contents(ResultsFolder.existing(results))
     found = {
         contents.experiments[key].parameters["system"]: {record.seen["host"] for record in records}
@@ -394,15 +395,31 @@ def strange_node(cluster: Up, *hidden: Path) -> Iterator[None]:
             assert cluster.on("umount", path, node="n3").returncode == 0
 
 
+def _until(lines: IO[str], word: str) -> Iterator[str]:
+    """Lines up to the first with a word."""
+    for line in lines:
+        yield line
+        if word in line:
+            return
+
+
 def test_nodes_without_python_and_shared_files_are_measured_by_native_programs(cluster: Up, tmp_path: Path) -> None:
     (tmp_path / "site.yaml").write_text(_NO_PYTHON)
     results = tmp_path / "results"
     measure = (sys.executable, "-m", "seatrial", *_MEASURE, "1s")
     command = (*measure, "--site", str(tmp_path / "site.yaml"), "--system", "here", "--results", str(results))
     with strange_node(cluster, tmp_path, own_cache().path):
+        words = ("exec", "--node", "1", "--", *command)
+        with cluster.place.started(*words, stderr=subprocess.PIPE) as interrupted:
+            assert interrupted.stderr is not None
+            assert "submitted job" in "".join(_until(interrupted.stderr, "submitted job"))
+            interrupted.send_signal(signal.SIGINT)
+            said = interrupted.stderr.read()
+            assert interrupted.wait(30) == 128 + signal.SIGINT and "the jobs go on; the same command waits" in said
         done = cluster.on(*command, "--format", "json")
     assert done.returncode == 0, done.stderr
     (job,) = results.glob("jobs/2*")
+    assert "already submitted by the same command" in done.stderr, "Ctrl-C ended no job"
     assert not Path("/tmp", f"seatrial-{job.name}").exists(), "the job's folder on the node is removed"
     found = json.loads(done.stdout)
     check(found, "results-1")

@@ -30,6 +30,9 @@ _HEADING = re.compile(
 )
 _MOST_OFF = 0.01
 """Of an increment: how far its times are from a whole number of increments, as they have 7 digits."""
+_MOST_INCREMENTS = 1e9
+_LONG_EXPONENT = re.compile(r"([0-9])([+-][0-9]{3})")
+"""Fortran leaves the E out of 1.5E-110."""
 
 INCREMENTS = "increments"
 
@@ -89,7 +92,8 @@ def read_results(data: bytes) -> Results:
         elif stripped:
             if key is None or key in values:
                 raise text.error(f"in its results, {stripped[:60]!r} is not where it is expected")
-            values[key] = tuple(text.number(word, "a result") for word in stripped.split())
+            words = (_LONG_EXPONENT.sub(r"\1E\2", word) for word in stripped.split())
+            values[key] = tuple(text.number(word, "a result") for word in words)
     if len(times) != 1:
         raise text.error(f"its results are of {len(times)} times, expected one")
     return Results(times.pop(), values)
@@ -100,7 +104,7 @@ def with_increments(record: ProgramRecord, time_s: float) -> ProgramRecord:
     rest. Raises ProtocolError if they do not."""
     (sample,) = record.samples
     equal = (time_s - sample.extra["rest_s"]) / sample.extra["increment_s"]
-    if abs(equal - round(equal)) > _MOST_OFF or equal < 0:
+    if not 0 <= equal < _MOST_INCREMENTS or not time_s or abs(equal - round(equal)) > _MOST_OFF:
         raise Text("CalculiX", b"").error(f"its increments make a time of {time_s:g} s with {equal:g} increments")
     count = round(equal) + (1 if sample.extra["rest_s"] else 0)
     return replace(record, samples=(replace(sample, work={"increments": float(count)}),))

@@ -11,9 +11,10 @@ half counts. What the log prints cannot serve: `ExecutionTime` is the CPU time o
 rank sleeps, and `ClockTime` counts whole seconds.
 
 Checks of the flow. U. Ghia, K. N. Ghia, C. T. Shin, J. Comput. Phys. 48 (1982) 387, table I, give the velocity along
-the centre line; their own error is some 0.003 (at the centre they have -0.2058, finer computations -0.2091). The
-schemes used here are of second order: with 16 to 64 cells the velocity at the centre is -0.2091 + 6.0 / n^2 within
-0.7 / n^2. It is held to that more narrowly, as it must not depend on the number of ranks.
+the centre line. Their own error is some 0.005: so much icoFoam differs with 64 cells and with 96; at the centre they
+have -0.2058, it tends to -0.2091. The schemes used here are of second order: with 16 to 96 cells the velocity at the
+centre is -0.2091 + 6.0 / n^2 within 0.5 / n^2. It is held to that more narrowly, as it must not depend on the number of
+ranks.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ _DEPTH = 0.1
 _PLACES = (0.5, 0.1016, 0.1719, 0.2813, 0.4531, 0.6172, 0.8516)
 _GHIA = (-0.20581, -0.06434, -0.10150, -0.15662, -0.21090, -0.13641, 0.23151)
 """Velocity along the lid at these heights on the centre line, over that of the lid."""
-_GHIA_ERROR = 0.005
-_GHIA_ERROR_OF_MESH = 8.0
+_GHIA_ERROR = 0.007
+_GHIA_ERROR_OF_MESH = 6.0
 """Times the square of the width of a cell."""
 _CENTRE = -0.2091
 _CENTRE_OF_MESH = 6.0

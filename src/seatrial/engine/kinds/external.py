@@ -66,6 +66,10 @@ class ExternalProgram(Runnable):
             command = self._preparing(arguments)
             completed = run(command, variables, directory, limit_s, runs_in=directory)
             if completed.timed_out or completed.returncode != 0:
+                with suppress(ProtocolError):
+                    said = self.declared.parse(completed.evidence.encode())
+                    if said.skip and said.need:
+                        raise NotPreparedError(said.skip, completed.evidence, said.need)
                 how = f"did not finish within {limit_s:.0f} s" if completed.timed_out else completed.died_of
                 words = " ".join((Path(command[0]).name, *command[1:]))
                 raise NotPreparedError(f"{words} {how}", completed.evidence)
