@@ -100,7 +100,8 @@ def test_ranks_threads_and_precision_change_only_rounding(folder: ResultsFolder,
             first, second = end_of(one)[value], end_of(other)[value]
             assert second == pytest.approx(first, rel=tolerance), (name, value)
         if name == "single precision":  # what differs in every run is no difference of the two sides
-            assert other.seen["notes"] == one.seen["notes"]
+            notes = [{n: v for n, v in r.seen["notes"].items() if not n.endswith("_s")} for r in (one, other)]
+            assert notes[0] == notes[1]
         if name == "two ranks":
             assert (other.seen["notes"]["writes"], end_of(other)["neighbours"]) == (3, 1)
             assert 0 < 3 * 8 * end_of(other)["largest_message_nodes"] < 65536
