@@ -163,14 +163,14 @@ def measured(name: str, folder: Path, **settings: str) -> tuple[Benchmark, Ready
 
 
 def test_every_application_that_was_never_run_says_what_it_was_checked_with() -> None:
-    assert len(UNVERIFIED) >= 13
+    assert len(UNVERIFIED) >= 11
     assert {benchmark_named(name).evidence for name in UNVERIFIED} == {
         "format seen, run unverified",
         "format from documentation, run unverified",
     }
     with_samples = {one.name for one in RECORDED}
     seen = {name for name in UNVERIFIED if "seen" in benchmark_named(name).evidence}
-    assert seen == with_samples
+    assert seen <= with_samples
 
 
 @needs_logs

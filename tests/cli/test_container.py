@@ -118,6 +118,21 @@ def test_recipes_of_other_tools_describe_the_same(folder: Path) -> None:
     assert shown.stdout == 'a "b" $c \\'
 
 
+def test_what_a_recipe_cannot_state_is_refused(folder: Path) -> None:
+    for text, kind, words in (
+        ("files: {/a: 'a b'}", "apptainer", "cannot copy"),
+        ("files: {/a: /bin/sh}", "containerfile", "copies only from the folder"),
+        ("files: {/a: {text: x}}", "containerfile", "there is no shell inside"),
+        ("files: {/a: {from: data/x, mode: 0600}}", "apptainer", "there is no chmod inside"),
+    ):
+        (folder / "a b").write_text("x")
+        (folder / "image.yaml").write_text(f"base: static\n{text}\n")
+        recipe = f"{kind}=recipe"
+        done = seatrial_here("container", "make", "image.yaml", "-o", "i", "--also-as", recipe, cwd=folder)
+        assert done.returncode == 2 and words in done.stderr, done.stderr
+        assert not (folder / "i").exists() and not (folder / "recipe").exists()
+
+
 def test_recipes_are_written_beside_the_image(folder: Path) -> None:
     (folder / "image.yaml").write_text("base: static\nfiles: {/opt/data: ./data}")
     arguments = ("--also-as", "apptainer=i.def", "--also-as", "containerfile=Containerfile")

@@ -14,13 +14,10 @@ from seatrial.errors import UnknownNameError
 from seatrial.model.experiment import Experiment
 from seatrial.model.outlier import ScreenResult
 from seatrial.model.parameter import Value
-from seatrial.model.study import DEFAULT_MARGIN, ENVIRONMENT_PREFIX, Axis, Study, is_of_environment
+from seatrial.model.study import DEFAULT_MARGIN, ENVIRONMENT_PREFIX, SYSTEM, Axis, Study, is_of_environment
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared
 from seatrial.store.contents import Contents
-
-SYSTEM = "system"
-"""The axis of the site file's systems and partitions that experiments were measured on, `NAME:PARTITION`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ packages: [g++, openmpi-bin, libopenmpi-dev]
 #   /opt/app: ./app
 #   /etc/motd: {{text: "welcome", mode: 0644}}
 variables: {{OMP_PROC_BIND: close}}
-build: [memory.stream, mpi.latency]   # programs of seatrial, compiled inside
+build: [{benchmark}]             # programs of seatrial, compiled inside
 """
 
 _TEXTS = {"study": _STUDY, "site": _SITE, "benchmark": _BENCHMARK, "image": _IMAGE}

@@ -11,7 +11,7 @@ from typing import Any
 
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.compare import share_of, verdict_status
-from seatrial.cli.jobs import NO_JOBS, JobOptions, print_jobs, run_jobs, unfinished_status, where_of
+from seatrial.cli.jobs import NO_JOBS, JobOptions, places_of, print_jobs, run_jobs, unfinished_status
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.programs import (
     NO_PROGRAM,
@@ -77,7 +77,7 @@ def run_command(
                 f"--{name} is only for --versus",
                 f"a study states it: compare: {{along: AXIS, {name}: 1%}}; `seatrial compare` takes --{name}",
             )
-    where = where_of(site, system, jobs, is_versus=is_versus, again=again)
+    places = places_of(site, system, targets, values, jobs, is_versus=is_versus, again=again)
     if is_versus:
         commands = [checked(words_of(text)) for text in (*targets, *(words or ()))]
         values = merged(single_settings(values), program.settings())
@@ -86,9 +86,9 @@ def run_command(
         if fail_on is not None:
             _refuse_without_verdict(targets, settings)
         values = merged(values, of_program)
-    if where is not None:
+    if places:
         sent = run_jobs(
-            where,
+            places,
             targets,
             values,
             results,
@@ -100,7 +100,7 @@ def run_command(
             site=site,
         )
         if sent.result is None:
-            print_jobs(sent, where, as_json=as_json)
+            print_jobs(sent, places, as_json=as_json)
             return 0
         status = _print_found(sent.result, results, named=bool(targets), fail_on=fail_on, quiet=quiet, as_json=as_json)
         return unfinished_status(sent) or status

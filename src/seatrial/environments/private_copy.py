@@ -52,6 +52,11 @@ def origins(command: Iterable[str]) -> list[str]:
     return [_origins.get(word, word) for word in command]
 
 
+def private_top(path: Path) -> Path:
+    """The folder with all copies of this process if `path` is one of them, else its own folder."""
+    return path.parents[1] if str(path) in _digests else path.parent
+
+
 def copies() -> Mapping[str, str]:
     """Path -> SHA-256 of the copies that this process has made."""
     return _digests

@@ -197,10 +197,16 @@ class External(Program):
 
     `version` are the arguments that print its version; empty if it has no such option.
 
-    `inputs` are files (name -> content) that are written into the folder before it starts. `preparation` are further
-    argument lists of the same program, run one after another by a single process before the one that is measured.
-    `variables` are set (None: unset) when it runs; other values of the variables in `sensitive_to` make another
-    experiment, if the user has set them and they are not unset here.
+    `inputs` are files (path in the folder -> content) that are written before it starts. `preparation` are further
+    argument lists of the same program, run one after another by a single process before the one that is measured; a
+    list that begins with one of `companions` is of that program instead, which must be installed too.
+    `variables` are set (None: unset) when it runs, `defaults` only if the user has not set them; other values of the
+    variables in `sensitive_to` make another experiment, if the user has set them and they are not unset here.
+
+    `files` are patterns of further files that it leaves in the folder; `complete` adds what they say (path in the
+    folder -> content) to the record of a run that ended. Raises ProtocolError as `parse` does. `is_timed`: the record
+    also gets the elapsed time from its start to its end, as the series `WALL`
+    (model/declaration.py).
     """
 
     name: str
@@ -213,8 +219,13 @@ class External(Program):
     inputs: Callable[[Params], Mapping[str, bytes]] = lambda params: {}
     preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: ()
     variables: Callable[[Params], Mapping[str, str | None]] = lambda params: {}
+    defaults: Mapping[str, str] = field(default_factory=dict)
     sensitive_to: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
     input_exchange: InputExchange | None = None
+    files: tuple[str, ...] = ()
+    complete: Callable[[ProgramRecord, Mapping[str, bytes]], ProgramRecord] = lambda record, files: record
+    is_timed: bool = False
 
     @property
     def may_start_mpi(self) -> bool:

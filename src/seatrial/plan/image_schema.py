@@ -10,11 +10,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from seatrial.benchmarks import benchmark_of
 from seatrial.model.image import ImageFormat
+from seatrial.model.role import Role
 
 MOST_PACKAGES = 10_000
 MOST_FILES = 10_000
 
+_EXAMPLE = benchmark_of(Role.MEMORY_BANDWIDTH)
 _FORMATS = [one.value for one in ImageFormat]
 
 ACCEPTED = {
@@ -36,8 +39,8 @@ ACCEPTED = {
     "files.*.mode": "permissions, such as 0755; without setuid, setgid and sticky bits",
     "variables": "a mapping of environment variables to values, such as {OMP_PROC_BIND: close}",
     "variables.*": "text, a number, true or false",
-    "build": "a list of benchmarks whose programs are compiled inside, such as [memory.stream]; needs a compiler there",
-    "build.*": "the name of a benchmark, such as memory.stream",
+    "build": f"a list of benchmarks whose programs are compiled inside, such as [{_EXAMPLE}]; needs a compiler there",
+    "build.*": f"the name of a benchmark, such as {_EXAMPLE}",
     "march": "the instruction set that `build` compiles for: native (the default) or what -march accepts, such as "
     "x86-64-v3",
     "format": f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]} (default: by the ending of the image's name)",

@@ -17,8 +17,8 @@ from seatrial.model.declaration import PREFIX
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
 from seatrial.model.role import Role
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, MOST_REPEATS
-from seatrial.plan.axis_values import can_be_studied
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, MOST_REPEATS, SYSTEM
+from seatrial.plan.axis_values import ACCEPTED_SYSTEM, can_be_studied
 from seatrial.plan.environment_axes import ACCEPTED as ACCEPTED_OF_RANKS
 from seatrial.plan.environment_axes import (
     ACCEPTED_COMPILER,
@@ -269,6 +269,7 @@ def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
     return {
         "properties": {
             LABEL: _axis("changes nothing: the same program under several names", scalar),
+            SYSTEM: _axis(f"where the points are measured: {ACCEPTED_SYSTEM}", text),
             COMPILER: _axis(ACCEPTED_COMPILER, text),
             FLAGS: _axis(ACCEPTED_FLAGS, text),
             **{name: _axis(ACCEPTED_OF_RANKS[name], _OF_RANKS.get(name, text)) for name in OF_RANKS},

@@ -13,6 +13,7 @@ Lengths in A, energies in kcal/mol, masses in u.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -126,6 +127,11 @@ def coordinates(cells: int) -> bytes:
     lines += ["".join(f"{number:12.7f}" for number in numbers[i : i + 6]) for i in range(0, len(numbers), 6)]
     lines.append("".join(f"{number:12.7f}" for number in (edge, edge, edge, 90.0, 90.0, 90.0)))
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+def first_atoms(molecules: int) -> list[tuple[float, float, float]]:
+    """The positions of the first molecules, 8 of a lattice cell at most: O, H, H of each, in A."""
+    return list(itertools.islice(_atoms(1), 3 * molecules))
 
 
 def _atoms(lattice_cells: int) -> Iterator[tuple[float, float, float]]:

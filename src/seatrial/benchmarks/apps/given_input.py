@@ -7,7 +7,7 @@ is started and which published inputs it knows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
 
@@ -106,6 +106,19 @@ def stated_key(name: str) -> str:
     return f"stated_{name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A case that is made here: its files, its parameters (`prepare` may raise Skip), and the checks on what `parse`
+    reads in the log. Checks and `parse` must let the other cases pass. `estimate_s` is None for these."""
+
+    inputs: Callable[[Params], Mapping[str, bytes]]
+    parameters: tuple[Parameter, ...]
+    parse: Callable[[bytes], ProgramRecord]
+    checks: tuple[Check, ...]
+    prepare: Callable[[Params], Params]
+    estimate_s: Callable[[Params], float | None]
+
+
 def application(
     name: str,
     question: str,
@@ -117,19 +130,22 @@ def application(
     arguments: Callable[[Params], Sequence[str]],
     output: str,
     cases: tuple[InputCase, ...],
-    evidence: str,
+    evidence: str = "",
+    made: Made | None = None,
     starts: Literal["ranks", "itself"] = "ranks",
     stated: Mapping[str, str] | None = None,
     needed: Sequence[str] = (),
     has_start: bool = True,
     variables: Callable[[Params], Mapping[str, str | None]] | None = None,
 ) -> Benchmark:
-    """An application that was never run here. `of` declares what the reader `imported.<kind>` reads from its log.
+    """An application whose log the reader `imported.<kind>` reads, with the figures that `of` declares. `evidence` is
+    what its adapter was checked with if it was never run; empty if it was. `made` is its case that is made here.
 
     `starts`: whether an MPI launcher starts its ranks, or it starts its processes itself. `stated`: number that the log
     states -> the parameter that it must equal. `needed`: numbers above zero that the log must state.
     """
     is_mpi = starts == "ranks"
+    more, added = ((), ()) if made is None else (made.parameters, made.checks)
     own: tuple[Parameter, ...] = (RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, THREADS) if is_mpi else (PROCESSES,)
     if stated is None:
         stated = {"ranks": "ranks", "threads": "threads"} if is_mpi else {"ranks": "processes"}
@@ -141,9 +157,10 @@ def application(
         install=install,
         output=output,
         arguments=lambda params, directory: arguments(params),
-        parse=nothing_more,
+        parse=nothing_more if made is None else made.parse,
         version=(),
         variables=variables or (openmp_variables if is_mpi else lambda params: {}),
+        inputs=(lambda params: {}) if made is None else made.inputs,
         reader=of.name.removeprefix("imported."),
         cases=cases,
         stated={**stated, **{name: name for name in needed}},
@@ -151,7 +168,7 @@ def application(
     program = with_alternatives(program, programs)
 
     def prepare(machine: Machine, params: Params) -> Params:
-        params = with_case(program, params)
+        params = with_case(program, params if made is None else made.prepare(params))
         if is_mpi:
             return resolved(machine, params)
         return {**params, "processes": thread_count(machine, params["processes"])}
@@ -159,18 +176,22 @@ def application(
     def cpus(machine: Machine, params: Params) -> tuple[int, ...]:
         return placement(machine, params) if is_mpi else spread(machine, whole(params["processes"]))
 
+    def estimate_s(params: Params) -> float:
+        known = None if made is None else made.estimate_s(params)
+        return float(whole(params[EXPECTED_S.name])) if known is None else known
+
     return Benchmark(
         name=name,
         question=question,
         program=program,
-        parameters=(*case_parameters(cases, has_start=has_start), *own, EXPECTED_S),
+        parameters=(*case_parameters(cases, has_start=has_start), *more, *own, EXPECTED_S),
         figures=first_counts(of.figures),
-        checks=(*stated_checks(program, tool, stated), *(_needed(name, tool) for name in needed)),
+        checks=(*stated_checks(program, tool, stated), *(_needed(name, tool) for name in needed), *added),
         placement=cpus,
         prepare=prepare,
         ranks="mpi" if is_mpi else "one",
-        estimate_s=lambda params: float(whole(params[EXPECTED_S.name])),
-        verified=False,
+        estimate_s=estimate_s,
+        verified=not evidence,
         evidence=evidence,
     )
 

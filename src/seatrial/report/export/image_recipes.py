@@ -66,6 +66,8 @@ def _apptainer(definition: ImageDefinition) -> Iterator[str]:
                 'ln -s usr/bin "$APPTAINER_ROOTFS/bin"',
             ]
     files = list(_sources(definition))
+    for spaced in (word for source, to in files for word in (str(source), to) if any(map(str.isspace, word))):
+        raise UsageError(f"an Apptainer definition cannot copy {spaced!r}: it has a space", "rename it")
     made, modes = [], []
     for one in definition.files:
         made += _made_by_shell(one, '"$APPTAINER_ROOTFS"')
@@ -90,7 +92,9 @@ def _apptainer(definition: ImageDefinition) -> Iterator[str]:
 
 def _containerfile(definition: ImageDefinition, folder: Path) -> Iterator[str]:
     match definition.base:
-        case DebianBase(suite, _):
+        case DebianBase(suite, mirror):
+            if mirror is not None:
+                yield f"# The definition names the mirror {mirror}; this uses that of the image below."
             yield f"FROM docker.io/library/debian:{suite}-slim"
         case GivenBase(path) if path.name.endswith((".oci.tar", ".oci")):
             yield f"FROM oci-archive:{path}"

@@ -54,7 +54,7 @@ DOCUMENTS: dict[str, type] = {
 def schema(name: str) -> dict[str, Any]:
     """The schema of that name, such as "results-1"."""
     document = DOCUMENTS[name]
-    title = f"seatrial.{name.replace('-', '/')}"
+    title = f"seatrial.{'/'.join(name.rsplit('-', 1))}"
     parts: dict[type, dict[str, Any]] = {document: {}}
     whole = _object(document, parts)
     named = {_name(part): made for part, made in parts.items() if part is not document}

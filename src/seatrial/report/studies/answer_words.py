@@ -27,6 +27,7 @@ from seatrial.report.studies.effect import (
 )
 from seatrial.report.studies.scaling_words import efficiency_range
 from seatrial.report.units import bare_name, count, label, setting_number, show, show_percent, workers_text, written
+from seatrial.stats.sessions import LEAST_SESSIONS
 
 _MOST_CLAUSES = 4
 _MOST_NAMED = 3
@@ -233,7 +234,8 @@ def _undecided_words(one: Stretch, answer: Answer) -> str:
         case Undecided.WIDE if one.needed is not None:
             return f"{text}: about {one.needed} repeats needed, {min(one.made)} made"
         case Undecided.APART:
-            return f"{text}: measured apart; one study with a `compare` section measures both side by side"
+            needed = f"both side by side in one study, or {LEAST_SESSIONS} sessions each"
+            return f"{text}: measured apart; a verdict needs {needed}"
         case Undecided.PUBLISHED:
             return f"{text}: a published value has no interval"
         case Undecided.UNFINISHED:

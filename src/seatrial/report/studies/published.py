@@ -26,6 +26,10 @@ _RULE = (
 )
 
 
+_MOST_LINES = 4
+"""Of one source on a terminal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """The values of one source, in the order of the study."""
@@ -53,14 +57,16 @@ def published_sections(study: Study) -> list[Section]:
 
 
 def published_lines(study: Study) -> list[tuple[str, str]]:
-    """(What stands before it and below which it is wrapped, text): a line for each source and for each value."""
+    """(What stands before it and below which it is wrapped, text): a line for each source and for its first values."""
     lines = []
     for source in published_sources(study):
         lines.append(("published: ", f"{source.name} ({ANOTHER_MACHINE})"))
-        for reference in source.references:
+        for reference in source.references[:_MOST_LINES]:
             value = f"{reference.benchmark} {reference.figure} {value_text(reference)} {arrow(reference.better)}"
             about = "; ".join(filter(None, (_with(reference), f"reference {reference.id}")))
             lines.append(("  ", f"{value}: {about}"))
+        if len(source.references) > _MOST_LINES:
+            lines.append(("  ", f"and {len(source.references) - _MOST_LINES} more, on the page"))
     return lines
 
 

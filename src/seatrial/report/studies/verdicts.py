@@ -143,6 +143,11 @@ def more_repeats(comparison: Comparison) -> str:
         return ""
     if comparison.baseline.is_reference or comparison.candidate.is_reference:
         return "A published value has no interval: only the ratio is known, not a verdict."
+    if is_apart(comparison) and set(comparison.baseline.hosts) != set(comparison.candidate.hosts):
+        return (
+            "Two machines, measured apart: what changes on one of them cannot be told from their difference. For a "
+            f"verdict, measure each in {LEAST_SESSIONS} sessions, in alternation: --again adds one."
+        )
     if is_apart(comparison):
         return (
             "Measured apart: drift of the machine cannot be told from the change. For a verdict, run both sides in one "
