@@ -119,6 +119,13 @@ def test_an_interpreter_without_the_library_is_named(tmp_path: Path, monkeypatch
         find_interpreter("openmm", "install it", str(tmp_path / "python"))
 
 
+@pytest.fixture
+def sander(need: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """AMBER's sander is on PATH, or beside the tests' own interpreter, where pip puts it."""
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{Path(sys.executable).parent}")
+    need("sander", HOW_SANDER)
+
+
 def with_openmm() -> str:
     """An interpreter that has OpenMM: the tests' own, or one on PATH."""
     for path in (sys.executable, None):
@@ -142,8 +149,8 @@ def figure(benchmark: Benchmark, machine: Machine, point: Point, record: RepeatR
 
 @pytest.mark.real
 @pytest.mark.parallel
-def test_sander_measures(live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
-    need("sander", HOW_SANDER)
+@pytest.mark.usefixtures("sander")
+def test_sander_measures(live_machine: Machine, tmp_path: Path) -> None:
     point, record = measured(AMBER, live_machine, tmp_path / "results", steps="100")
     assert record.outcome.is_ok, record.outcome
     assert figure(AMBER, live_machine, point, record, "ns_time") > 0
@@ -151,8 +158,8 @@ def test_sander_measures(live_machine: Machine, tmp_path: Path, need: Callable[[
 
 @pytest.mark.real
 @pytest.mark.parallel
-def test_faults_of_sander_are_found(live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
-    need("sander", HOW_SANDER)
+@pytest.mark.usefixtures("sander")
+def test_faults_of_sander_are_found(live_machine: Machine, tmp_path: Path) -> None:
     program = AMBER.program
     assert isinstance(program, External)
     given = program.inputs(AMBER.point({"steps": 100}))
@@ -233,13 +240,11 @@ def test_faults_of_openmm_are_found(live_machine: Machine, tmp_path: Path) -> No
 
 @pytest.mark.real
 @pytest.mark.parallel
-def test_both_compute_the_published_protein(
-    live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
-) -> None:
+@pytest.mark.usefixtures("sander")
+def test_both_compute_the_published_protein(live_machine: Machine, tmp_path: Path) -> None:
     folder = os.environ.get("SEATRIAL_JAC")
     if not folder:
         pytest.skip("SEATRIAL_JAC names no folder with JAC.prmtop and JAC.inpcrd (openmmtools/data/dhfr)")
-    need("sander", HOW_SANDER)
     for benchmark, more in ((AMBER, {}), (OPENMM, {"python": with_openmm()})):
         settings = {"case": "jac", "inputs": folder, "steps": "100", **more}
         _, record = measured(benchmark, live_machine, tmp_path / benchmark.name, **settings)

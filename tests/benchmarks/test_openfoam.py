@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from seatrial.errors import NoCompilerError, ProtocolError
 from seatrial.model.benchmark import Benchmark, External
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
+from seatrial.model.protocol import ProgramRecord
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import Point, plan_points
@@ -165,6 +167,7 @@ FAULTS = {
     "centreline": {b"0 0 0 0] 0.01;": b"0 0 0 0] 0.0025;"},
     "centre": {b"div(phi,U) Gauss linear;": b"div(phi,U) Gauss upwind;"},
     "pressure_residual": {b"tolerance 1e-06": b"tolerance 1e-04"},
+    "continuity": {b"tolerance 1e-06": b"tolerance 1e-02"},
     "courant": {b"deltaT 0.05;": b"deltaT 0.1;", b"endTime 20.8;": b"endTime 41.6;"},
     "steps": {b"endTime 20.8;": b"endTime 26;"},
     # as many steps, which do not reach the steady flow
@@ -193,6 +196,29 @@ def test_a_wrong_case_is_found(
     broken = replace(OPENFOAM, program=replace(program, inputs=planted), checks=tuple(checked))
     _, record = measured(broken, live_machine, tmp_path / "results", ranks="1", cells="16")
     assert record.outcome.state is State.INVALID and record.outcome.check == check, record.outcome
+
+
+@pytest.mark.real
+@pytest.mark.parallel
+def test_a_clock_that_runs_too_fast_is_found(
+    live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
+) -> None:
+    need("icoFoam", "apt install openfoam")
+    program = OPENFOAM.program
+    assert isinstance(program, External)
+
+    def faster(record: ProgramRecord, files: Mapping[str, bytes]) -> ProgramRecord:
+        times = re.compile(rb"totalTime       ([0-9.e-]+)")
+        changed = {
+            name: times.sub(lambda time: b"totalTime       %g" % (100 * float(time[1])), text)
+            for name, text in files.items()
+        }
+        assert changed != files, "where is the fault to be planted now?"
+        return program.complete(record, changed)
+
+    broken = replace(OPENFOAM, program=replace(program, complete=faster))
+    _, record = measured(broken, live_machine, tmp_path / "results", ranks="1", cells="16")
+    assert record.outcome.state is State.INVALID and record.outcome.check == "clock", record.outcome
 
 
 @pytest.mark.real

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 from seatrial.environments.images.make import MadeImage, make_image
 from seatrial.model.image import ImageDefinition
@@ -18,10 +16,8 @@ int main(void) { const char *text = getenv("GREETING"); return puts(text ? text 
 """
 
 
-@cache
-def static_program() -> Path:
-    """A static program that prints $GREETING; one of the process. Raises FileNotFoundError without a compiler."""
-    folder = Path(mkdtemp(prefix="seatrial-static-"))
+def static_program(folder: Path) -> Path:
+    """A static program in `folder` that prints $GREETING. Raises FileNotFoundError without a compiler."""
     (folder / "greet.c").write_text(_SOURCE)
     subprocess.run(["gcc", "-static", "-O1", "-o", folder / "greet", folder / "greet.c"], check=True)
     return folder / "greet"

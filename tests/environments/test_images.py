@@ -155,7 +155,7 @@ def test_source_date_epoch_is_the_time_in_the_image(sources: Path, monkeypatch: 
 def test_a_static_program_runs_in_the_folder(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("chroot needs root")
-    shutil.copy(static_program(), tmp_path / "greet")
+    static_program(tmp_path)
     made("base: static\nprograms: [./greet]", tmp_path / "image")
     done = subprocess.run(["chroot", tmp_path / "image", "/bin/greet"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "none\n"), done.stderr

@@ -243,7 +243,8 @@ def _of_containers(name: str, node: Node) -> str:
         if text not in words:
             known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)
             raise UsageError(
-                f"{node.shown()} is not accepted", known.todo if known.nearest else f"it takes {ACCEPTED[name]}"
+                f"{node.shown()} is not accepted",
+                known.todo if known.nearest and name == CONTAINER_RUNTIME else f"it takes {ACCEPTED[name]}",
             )
         return text
     if not text or not text.isprintable() or len(text) > _LONGEST_VALUE or text.startswith("-") or ":" in text[:1]:

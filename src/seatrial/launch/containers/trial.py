@@ -63,4 +63,4 @@ def _why_not_started(runtime: Runtime, root: Path) -> str:
     output = (done.stderr + b"\n" + done.stdout).decode("utf-8", "replace")
     known = fault_in(output)
     remedy = f"; {known.remedy}" if known is not None else ""
-    return f"{last_words(output)}{remedy}"
+    return f"{last_words(output).rstrip('.')}{remedy}"
