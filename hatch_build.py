@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class SchemaHook(BuildHookInterface):
-    """Adds `seatrial/plan/schemas/{study,site,benchmark,topology}-1.json` and
+    """Adds `seatrial/plan/schemas/{study,site,benchmark,topology,image}-1.json` and
     `seatrial/report/schemas/DOCUMENT-VERSION.json` to a wheel. A checkout needs none: it has the models."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -23,6 +23,7 @@ class SchemaHook(BuildHookInterface):
             return
         sys.path.insert(0, str(Path(self.root) / "src"))
         from seatrial.plan.declaration_schema import declaration_schema
+        from seatrial.plan.image_schema import image_schema
         from seatrial.plan.site_schema import site_schema
         from seatrial.plan.study_schema import study_schema
         from seatrial.plan.topology_schema import topology_schema
@@ -33,6 +34,7 @@ class SchemaHook(BuildHookInterface):
             "plan/schemas/site-1": site_schema(),
             "plan/schemas/benchmark-1": declaration_schema(),
             "plan/schemas/topology-1": topology_schema(),
+            "plan/schemas/image-1": image_schema(),
         }
         schemas |= {f"report/schemas/{name}": schema(name) for name in DOCUMENTS}
         folder = Path(tempfile.mkdtemp(prefix="seatrial-schemas-"))

@@ -7,6 +7,7 @@
     ├── StoreError                the results folder cannot be used or written
     ├── BuildError                a measuring program could not be built
     │   └── NoCompilerError       no C++20 compiler was found
+    ├── ImageError                a container image could not be made
     ├── BusyError                 others measure, on this host or into this folder
     └── ProtocolError             a measuring program broke the protocol
 
@@ -155,6 +156,10 @@ class NoCompilerError(BuildError):
     """No C++20 compiler was found."""
 
     need = "compiler"
+
+
+class ImageError(SeatrialError):
+    """A container image could not be made or read."""
 
 
 class BusyError(SeatrialError):

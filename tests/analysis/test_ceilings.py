@@ -31,3 +31,43 @@ def test_a_ceiling_of_another_unit_is_of_the_best_of_its_roles() -> None:
     assert "best non-temporal rate of memory.stream measured here" in figure.limit.derivation
     (alone,) = with_ceilings(hpcg, rated, streams[1:]).figures
     assert alone.limit is None
+
+
+@pytest.mark.parametrize(
+    ("rates", "lowest", "basis"),
+    [
+        ({"triad": 1e9, "one": 1e12, "all": 2e12}, 1e9 / 624, "triad"),
+        ({"triad": 1e12, "one": 1e9, "all": 2e9}, 2 * 1e9 / 816, "one core"),
+        ({"triad": 1e12, "one": 1e9, "all": 1.5e9}, 1.5e9 / 816, "all cores"),  # at a lower clock than one alone
+        ({"all": 2e9}, 2e9 / 816, "all cores"),
+    ],
+)
+def test_the_crash_code_has_the_lower_of_two_roofs(rates: dict[str, float], lowest: float, basis: str) -> None:
+    impact, stream, peak = map(benchmark_named, ("apps.impact", "memory.stream", "cpu.peak"))
+    of_streams = [
+        result(
+            replace(made(rates["triad"], None, name="triad"), unit="B/s"),
+            benchmark=stream.name,
+            **stream.point({"nontemporal": True, "threads": 2}),
+        )
+        for _ in range("triad" in rates)
+    ]
+    of_peaks = [
+        result(
+            replace(made(rates[cores], None, name="fma"), unit="flop/s"),
+            benchmark=peak.name,
+            **peak.point({"precision": "fp64", "cores": cores}),
+        )
+        for cores in ("one", "all")
+        if cores in rates
+    ]
+    point = impact.point({"ranks": 2, "nodes": 1, "elements": 1000, "steps": 100})
+    updates = result(replace(made(1e3, None, name="element_updates"), unit="op/s"), benchmark=impact.name, **point)
+    (figure,) = with_ceilings(impact, updates, [*of_streams, *of_peaks]).figures
+    assert figure.limit is not None and figure.limit.value == pytest.approx(lowest)
+    assert basis in figure.limit.derivation
+    nodes = {**point, "ranks": 4, "nodes": 2}
+    on_two = with_ceilings(impact, replace(updates, experiment=replace(updates.experiment, parameters=nodes)), of_peaks)
+    if "all" in rates and basis == "all cores":
+        assert on_two.figures[0].limit is not None
+        assert on_two.figures[0].limit.value == pytest.approx(2 * lowest), "each node has its own cores"

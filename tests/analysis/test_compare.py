@@ -22,6 +22,7 @@ from seatrial.model.outcome import Outcome
 from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
 from seatrial.references.loader import all_references
 from seatrial.report.documents.compare import compare_document
+from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.text.compare import compare_text, study_text
 from seatrial.stats.sequential import LOOKS, end_alpha
 
@@ -410,3 +411,45 @@ def test_a_coarse_side_widens_the_difference_of_folders(tmp_path: Path) -> None:
     coarse.add(noisy(LEVEL, 20, seed=2), seen={"clock_step_s": 0.1})
     (one,) = compare_folders(NamedFolder("a", fine.contents), NamedFolder("b", coarse.contents)).comparisons
     assert one.ci95 is not None and one.ci95[0] < 0.96 and one.ci95[1] > 1.04 and one.resolution == pytest.approx(0.05)
+
+
+def test_a_study_that_states_equivalence_is_judged_by_two_one_sided_tests(tmp_path: Path) -> None:
+    """Its own comparison, and along its axis where no other margin is given; in words, as JSON, on the page."""
+    asks = study(compare=Compare("label", "a", 0.01, asks_equivalence=True))
+    made = kept(tmp_path / "r", {"a": noisy(LEVEL, 20), "b": noisy(LEVEL, 20, seed=2)}, asks)
+    (result,) = study_results(made.contents)
+    (along,) = compare_along(made.contents, "label", None).compared
+    (one,) = result.compared[0].comparisons
+    assert along.comparisons[0].verdict is one.verdict is Verdict.EQUIVALENT and one.asks_equivalence
+    assert one.ci90_family and one.ci95_family and one.ci90 and one.ci95
+    assert one.ci95_family[0] < one.ci90_family[0] < one.ci90_family[1] < one.ci95_family[1]
+    assert one.simultaneous == one.ci90_family and one.plain == one.ci90
+    document = compare_document(result.compared)["comparisons"][0]
+    assert (document["verdict"], document["equivalence"], document["margin"]) == ("equivalent", 0.01, 0.01)
+    assert tuple(document["ci90_family"] or ()) == one.ci90_family
+    text = study_text(result)
+    assert "are equivalent within 1 %" in text and "90 % simultaneous" in text
+    assert "are the same within" not in text
+    page = compare_page(result.compared)
+    assert "are equivalent within 1 %" in page and "two one-sided tests" in page and "squares are equivalent" in page
+    (given,) = compare_along(made.contents, "label", 0.01).compared
+    assert given.comparisons[0].verdict is Verdict.SAME and given.comparisons[0].ci90 is None
+    (wide,) = compare_along(made.contents, "label", 1e-5, equivalence=True).compared
+    assert wide.comparisons[0].verdict is Verdict.AMBIGUOUS
+
+
+def test_a_study_without_equivalence_keeps_its_key(tmp_path: Path) -> None:
+    plain = kept(tmp_path / "p", {"a": noisy(LEVEL, 8), "b": noisy(LEVEL, 8, seed=2)}, study())
+    asks = study(compare=Compare("label", "a", asks_equivalence=True))
+    asked = kept(tmp_path / "q", {"a": noisy(LEVEL, 8), "b": noisy(LEVEL, 8, seed=2)}, asks)
+    stored = [next((made.folder.path / "studies").glob("*.json")).read_text() for made in (plain, asked)]
+    assert ["asks_equivalence" in text for text in stored] == [False, True]
+
+
+def test_alternating_sessions_may_be_equivalent(tmp_path: Path) -> None:
+    first = _alternating(tmp_path / "a", 8, 1.0, 0.0, 0.001)
+    second = _alternating(tmp_path / "b", 8, 1.0, 500.0, 0.001)
+    (one,) = compare_folders(first, second, 0.02, equivalence=True).comparisons
+    assert one.verdict is Verdict.EQUIVALENT and one.design.sessions == 8
+    apart = compare_folders(folder(tmp_path / "c", 1.0), folder(tmp_path / "d", 1.0), 0.02, equivalence=True)
+    assert apart.comparisons[0].verdict is Verdict.AMBIGUOUS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import shutil
@@ -104,6 +105,20 @@ def test_a_side_is_like_itself() -> None:
 
 def test_what_was_not_measured_tells_nothing() -> None:
     assert differences(side(), side_facts(Contents(), ["none"]), "threads") == ()
+
+
+def test_a_side_that_was_refused_has_no_values_in_place_of_words() -> None:
+    """placement=far where every node has an adapter: nodes=all was not resolved to nodes=1."""
+    near, far = (side(benchmark="mpi.latency", parameters={"placement": word}) for word in ("near", "cores"))
+    (experiment,) = far.experiments.values()
+    refused = dataclasses.replace(experiment, parameters={**experiment.parameters, "placement": "far", "nodes": "all"})
+    lost = tuple(
+        dataclasses.replace(record, experiment=refused.id, outcome=Outcome.skipped("no such node"))
+        for record in far.records[experiment.id][:1]
+    )
+    far = dataclasses.replace(far, experiments={refused.id: refused}, records={refused.id: lost})
+    found = named(differences(near, far, "placement"))
+    assert found["parameter placement"].intended and "parameter nodes" not in found and "outcome" in found
 
 
 def test_what_changes_by_itself_is_no_difference() -> None:

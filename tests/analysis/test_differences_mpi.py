@@ -9,6 +9,9 @@ import pytest
 from analysis.test_differences import ENVIRONMENT, SEEN, named, side
 
 from seatrial.analysis.differences import differences
+from seatrial.analysis.fairness.intent import intent
+from seatrial.analysis.fairness.noticed import Kind, Noticed
+from seatrial.analysis.fairness.side import Group, SideFacts
 
 OPENMPI = {"name": "openmpi", "family": "openmpi", "version": "4.1.4", "library": "/a/libmpi.so", "variables": {}}
 MPICH = {
@@ -118,3 +121,19 @@ def test_what_the_machine_did_to_a_run_counts_only_where_it_is_clearly_apart() -
     assert "note missed_bursts" in named(differences(side(seen=one), side(seen=many), "threads"))
     facts = seen({}, pages=3), seen({}, pages=40)
     assert "note pages" in named(differences(*(side(seen=told, repeats=1) for told in facts), "threads"))
+
+
+@pytest.mark.parametrize(
+    ("axis", "item", "follows"),
+    [
+        ("ranks", ("mca_btl_vader.so", None, "e8"), True),  # one rank needs no transport between ranks
+        ("nodes", ("mca_btl_tcp.so", None, "e8"), True),
+        ("ranks", ("mca_btl_vader.so", "e7", "e8"), False),  # another version of it
+        ("precision", ("mca_btl_vader.so", None, "e8"), False),
+        ("ranks", ("libm.so.6", None, "e8"), False),
+    ],
+)
+def test_more_ranks_load_modules_of_the_library(axis: str, item: tuple[str, str | None, str], follows: bool) -> None:
+    group = Group("apps.impact", SideFacts(), SideFacts())
+    ((_, intended, cause),) = intent([Noticed(Kind.LIBRARY, *item)], group, axis)
+    assert (intended, cause) == (follows, axis if follows else "")

@@ -29,6 +29,7 @@ from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Device, DeviceKind, Link, Machine, Memory, Population, SocketMemory
 from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.model.platform import Platform, Sign
 from seatrial.model.spelling import show_percent
 
 GiB = 1 << 30
@@ -51,6 +52,10 @@ def cpus(number: int, cores: int | None = None, **pu_facts) -> tuple[Device, ...
             for k in range(number)
         ),
     )
+
+
+def l3(mebibytes: int) -> Device:
+    return Device(f"l3-{mebibytes}", DeviceKind.CACHE, "L3", facts=facts(level=3, size=mebibytes << 20))
 
 
 def package(**values) -> Device:
@@ -171,7 +176,47 @@ MACHINES = {
         [machine(*cpus(4), allowed_cpus=(0, 1, 2, 3)), machine(*cpus(4))],
     ),
     "virtual-machine": (machine(general=facts(hypervisor="kvm")), [machine(general=facts(hypervisor="none"))]),
+    "container": (
+        replace(machine(*cpus(2)), platform=Platform((), (Sign("docker", "a layered root"), Sign("other", "a root")))),
+        [machine(*cpus(2))],
+    ),
+    "topology-hidden": (
+        machine(*cpus(4), l3(480), general=facts(hypervisor="kvm")),
+        [
+            machine(*cpus(4), l3(32), general=facts(hypervisor="kvm")),
+            machine(*cpus(4), l3(480)),
+            machine(*cpus(1), l3(32), general=facts(hypervisor="kvm")),
+        ],
+    ),
 }
+
+
+@pytest.mark.parametrize(
+    ("devices", "words"),
+    [
+        (
+            (*(replace(package(), id=f"package-{k}") for k in range(4)), *cpus(4)),
+            "is a package of its own, no caches",
+        ),
+        ((package(), *cpus(2), l3(32), l3(32)), "each core has an L3 cache of its own"),
+        ((package(), *cpus(2)), "no caches are shown"),
+    ],
+)
+def test_what_a_guest_shows_of_processors_that_no_machine_has(devices, words):
+    found = findings(machine(*devices, general=facts(hypervisor="kvm")), [])
+    assert any(one.rule == "topology-hidden" and words in one.observation for one in found)
+
+
+def test_a_virtual_machine_says_how_its_devices_reach_it_and_what_its_host_takes():
+    devices = [
+        Device(name, DeviceKind.NIC, name, facts=facts(attachment=word))
+        for name, word in (("nic-eth0", "paravirtual"), ("mlx5_0", "virtual function"), ("nic-eth1", "paravirtual"))
+    ]
+    general = facts(hypervisor="kvm", balloon="virtio", steal_share=0.034)
+    (found,) = (one for one in findings(machine(*devices, general=general), []) if one.rule == "virtual-machine")
+    assert "Paravirtual: nic-eth0, nic-eth1. Virtual function: mlx5_0." in found.observation
+    assert "balloon" in found.diagnosis and "3.4 % of the CPU time" in found.diagnosis
+    assert "steal_share = 0.034" in found.evidence
 
 
 def two_levels_figure(low=1.0, high=1.5):

@@ -38,6 +38,11 @@ def folder(tmp_path: Path) -> ResultsFolder:
         ({"decomposition": "pencil", "rows": "3"}, "rows=3 does not divide 64 ranks"),
         ({"n": "45"}, "n=45 has 15 x 29 lines of wave numbers, too few for 1 x 64 ranks; use decomposition=pencil"),
         ({"n": "32", "decomposition": "pencil", "rows": "32"}, "n=32 has 11 x 21 lines of wave numbers, too few"),
+        ({"ranks": "40", "threads": "2"}, "40 ranks of 2 threads need 80 CPUs"),
+        (
+            {"ranks": "99", "threads": "2", "oversubscribe": "true"},
+            "oversubscribe=true: several threads of a rank need",
+        ),
     ],
 )
 def test_what_cannot_be_divided_is_skipped(settings: dict[str, str], reason: str) -> None:
@@ -83,6 +88,7 @@ def test_the_flow_is_the_same_however_it_is_divided(mpi: str, folder: ResultsFol
         {"n": "45", "ranks": "2"},
         {"n": "45", "ranks": "4", "decomposition": "pencil"},
         {"n": "45", "ranks": "2", "decomposition": "pencil", "precision": "fp32"},
+        {"n": "45", "ranks": "1", "threads": "2", "oversubscribe": "false"},
     ]
     if choose_fft("auto", "fp64") is not None:
         cases.append({"n": "45", "ranks": "1", "fft": "fftw"})
@@ -107,7 +113,19 @@ def test_dealiasing_by_phase_shifts(folder: ResultsFolder, live_machine: Machine
     assert record.outcome.is_ok, record.outcome
 
 
+@pytest.mark.parametrize(("ranks", "threads", "cpus"), [("all", "4", 64), ("2", "8", 16), ("all", "1", 64)])
+def test_each_thread_has_a_cpu(ranks: str, threads: str, cpus: int) -> None:
+    machine = made_up_machine(cores=64)
+    (point,) = plan_points(["apps.spectral"], {"ranks": [ranks], "threads": [threads]}, machine)
+    assert point.refusal is None and point.parameters["ranks"] == cpus // int(threads)
+    assert len({*BENCHMARK.placement(machine, point.parameters)}) == cpus
+
+
 FAULTS: dict[str, tuple[Edits, str]] = {
+    "one thread does nothing": (
+        {"spectral/product.hpp": ("auto& worker = *workers_[t];",
+                                  "if (PLANTED && t == 1)\n        return;\n      auto& worker = *workers_[t];")},
+        "vortex_error"),
     "no product": ({"spectral/product.hpp": ("v[i] * c[i] - w[i] * b[i]", "0 * v[i]")}, "vortex_error"),
     "a field is not sent": (
         {"spectral/product.hpp": ("along_z_.there(waves(), layers(), inputs);",
@@ -127,7 +145,10 @@ FAULTS: dict[str, tuple[Edits, str]] = {
 }  # fmt: skip
 
 
-OTHERWISE = {"no shift between the stages": {"dealiasing": "phase-shift"}}
+OTHERWISE = {
+    "no shift between the stages": {"dealiasing": "phase-shift"},
+    "one thread does nothing": {"ranks": "1", "threads": "2", "oversubscribe": "false", "dealiasing": "phase-shift"},
+}
 
 
 @pytest.mark.real

@@ -12,6 +12,7 @@ from engine.planted_faults import Edits, with_fault
 from made_up import made_up_machine, with_small_caches
 
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
+from seatrial.model.benchmark import Ceiling
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
@@ -46,7 +47,7 @@ def test_the_ceiling_and_the_attainable_share_speak_of_the_same_bytes() -> None:
     for figure in STREAM.figures:
         assert figure.ceiling is not None
         ceiling = figure.ceiling(POINT)
-        assert ceiling is not None and ceiling.factor == pytest.approx(figure.attainable(POINT).share)
+        assert isinstance(ceiling, Ceiling) and ceiling.factor == pytest.approx(figure.attainable(POINT).share)
 
 
 def test_all_settings_share_the_limit_of_the_memory() -> None:

@@ -15,7 +15,7 @@ from seatrial.cli.main import app
 from seatrial.cli.man import manual_page
 
 
-@pytest.mark.parametrize("kind", ["study", "site", "benchmark"])
+@pytest.mark.parametrize("kind", ["study", "site", "benchmark", "image"])
 def test_a_new_file_is_valid_as_it_is(tmp_path: Path, kind: str) -> None:
     data = {"XDG_DATA_HOME": str(tmp_path / "data")}
     done = seatrial_here("init", kind, cwd=tmp_path, **data)
@@ -31,9 +31,11 @@ def test_a_new_file_is_valid_as_it_is(tmp_path: Path, kind: str) -> None:
         "study": ("plan", "study.yaml"),
         "site": ("build", "nothing", "--site", "site.yaml"),
         "benchmark": ("list", "local.copy"),
+        "image": ("container", "make", "image.yaml", "-o", "image.yaml"),
     }[kind]
     answer = seatrial_here(*used, cwd=tmp_path)
-    assert "nothing" in answer.stderr if kind == "site" else answer.returncode == 0, answer.stderr
+    refused = {"site": "unknown benchmark 'nothing'", "image": "the ending .yaml is not one of an image"}
+    assert refused[kind] in answer.stderr if kind in refused else answer.returncode == 0, answer.stderr
     before = path.read_text()
     again = seatrial_here("init", kind, cwd=tmp_path, **data)
     assert again.returncode == 2 and "exists already" in again.stderr and path.read_text() == before

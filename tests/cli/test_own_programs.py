@@ -29,7 +29,13 @@ real = [pytest.mark.real, pytest.mark.lab]
         (["--versus", "true", "true 'x"], "cannot be split into words"),
         (["--versus", "true", "false", "--set", "cpus=1,2"], "--versus varies the commands only"),
         (["--versus", "true", "false", "--margin", "2"], "--margin '2' is not a percentage between 0 and 100"),
+        (
+            ["--versus", "true", "false", "--equivalence", "x"],
+            "--equivalence 'x' is not a percentage between 0 and 100",
+        ),
+        (["--versus", "true", "false", "--margin", "2%", "--equivalence", "1%"], "leave the margin out"),
         (["command", "--margin", "2%", "--", "true"], "--margin is only for --versus"),
+        (["command", "--equivalence", "2%", "--", "true"], "--equivalence is only for --versus"),
     ],
 )
 def test_misuse_is_refused_before_anything_runs(arguments: list[str], said: str, tmp_path: Path) -> None:

@@ -119,3 +119,14 @@ def test_real_runs_without_a_figure(name: str, why: str) -> None:
 @pytest.mark.parametrize("name", [MOTORBIKE, TWO_RANKS])
 def test_damaged_logs(name: str) -> None:
     check_mutants("openfoam", (name,), fewer=("time",))
+
+
+def test_steps_that_are_lost_before_the_last_clock_do_not_change_the_time_per_step() -> None:
+    steps = [step(f"{k}", f"{0.1 * k:.2f}", k) for k in range(1, 61)]
+    whole = figures("openfoam", log("".join(steps)))
+    assert whole[("step_time",)] == 1.0
+    before, after = steps[57].split("ExecutionTime")[0], "ExecutionTime" + steps[59].split("ExecutionTime")[1]
+    lost = log("".join([*steps[:57], before + after]))
+    assert figures("openfoam", lost) == {("time",): 60.0, ("step_time",): 1.0}
+    (experiment,) = reader_of("openfoam").read(lost.encode()).experiments
+    assert "the last step took 0.30 s of CPU time" in experiment.remarks[0]

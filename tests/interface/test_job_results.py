@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,8 @@ def test_outcomes_and_choices_are_read_as_written() -> None:
     outcome = Outcome.failed(Stage.RUN, "why", "evidence")
     assert outcome_from(outcome_document(outcome)) == outcome
     choice = EnvironmentChoice("g++", ("-O2",), (("A", "1"), ("B", None)), "mpich", (("eager_limit", "1"),))
-    assert choice_from(asdict(choice)) == choice
+    for one in (choice, replace(choice, container="/images/a", container_runtime="podman", container_mpi="inside")):
+        assert choice_from(asdict(one)) == one
     for damaged in ({}, {"state": "fine"}, {**outcome_document(outcome), "stage": "nowhere"}):
         with pytest.raises(StoreError):
             outcome_from(damaged)

@@ -69,7 +69,7 @@ def send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
         targets = options.pop("targets", ["cpu.peak"])
         partition = Partition("compute", has_python=has_python, longest_s=options.pop("longest_s", None))
         where = Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SYSTEMS["slurm"], "tera:compute")
-        return run_in_jobs(where, targets, {"cores": "one"}, tmp_path / "results", **options), queue
+        return run_in_jobs([where], targets, {"cores": "one"}, tmp_path / "results", **options), queue
 
     return run
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.launch.job_variables import in_allocation
 from seatrial.launch.mpi import NoLauncherError, rank_command, rank_variables
 from seatrial.launch.place import Helpers, placed, runs_of
 from seatrial.launch.rank_command import RankCommand
@@ -176,6 +177,15 @@ def test_ranks_do_not_inherit_the_rank_variables_of_an_outer_job() -> None:
         "PATH": "",
     }
     assert rank_variables(variables) == ["PMI_RANK", "OMPI_COMM_WORLD_SIZE"]
+
+
+def test_the_node_that_starts_ranks_is_listed_though_none_runs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open MPI 4.1 takes the first node of a list without its own for its own, and starts that one's ranks there."""
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    variables = in_allocation(Layout(2, ((1,), (1,)), ("n2", "n4")))
+    assert (variables["SLURM_NODELIST"], variables["SLURM_TASKS_PER_NODE"]) == ("n1,n2,n4", "1(x3)")
+    monkeypatch.setenv("SLURMD_NODENAME", "n4")
+    assert in_allocation(Layout(2, ((1,), (1,)), ("n2", "n4")))["SLURM_NODELIST"] == "n2,n4"
 
 
 def test_layouts_that_do_not_fit_are_refused() -> None:

@@ -62,19 +62,21 @@ _IDENTIFIES = {
 _DOES_NOT = {
     None: "kernel_build os board bios_vendor bios_date memory_total memory_present memory_available swap_total"
     " swap_free load privileges perf_event_paranoid swappiness zone_reclaim_mode cgroup_memory_limit cgroup_cpus"
-    " hugetlb_2MiB_total hugetlb_2MiB_free isolated_cpus offline_cpus memory_slots sockets ecc",
+    " hugetlb_2MiB_total hugetlb_2MiB_free isolated_cpus offline_cpus memory_slots sockets ecc"
+    " steal_share",
     DeviceKind.PACKAGE: "os_index vector_isa microarchitecture fma_pipes fma_vector_bits fma_latency_cycles"
     " fma_confirmed memory_channels memory_channels_confirmed",
     DeviceKind.NUMA: "os_index memory_total distances cpus",
     DeviceKind.CACHE: "line_size ways cpus",
     DeviceKind.CORE: "cpus core_id die_id",
     DeviceKind.PU: "os_index frequency capacity",
-    DeviceKind.GPU: "class_id driver pcie_max_GTps pcie_max_lanes pcie_GTps pcie_lanes model_name driver_version",
-    DeviceKind.NIC: "driver pcie_max_GTps pcie_max_lanes pcie_GTps pcie_lanes mtu rate state net_rate net_state"
-    " link_layer link_width link_speed ports firmware",
-    DeviceKind.NVME: "class_id vendor_id device_id subsystem_id driver pcie_max_GTps pcie_max_lanes pcie_GTps"
-    " pcie_lanes size model_name scheduler rotational",
-    DeviceKind.BLOCK: "size model_name rotational",
+    DeviceKind.GPU: "class_id driver attachment pcie_max_GTps pcie_max_lanes pcie_GTps pcie_lanes model_name"
+    " driver_version",
+    DeviceKind.NIC: "driver attachment pcie_max_GTps pcie_max_lanes pcie_GTps pcie_lanes mtu rate state net_rate"
+    " net_state link_layer link_width link_speed ports firmware",
+    DeviceKind.NVME: "class_id vendor_id device_id subsystem_id driver attachment pcie_max_GTps pcie_max_lanes"
+    " pcie_GTps pcie_lanes size model_name scheduler rotational",
+    DeviceKind.BLOCK: "attachment size model_name rotational",
     DeviceKind.BRIDGE: "class_id vendor_id device_id pcie_max_GTps pcie_max_lanes pcie_GTps pcie_lanes driver",
     DeviceKind.MEMORY: "size memory_type rated_MTps configured_MTps rank locator bank_locator channel manufacturer"
     " part_number data_bits",
@@ -111,6 +113,7 @@ def _rich(root: Path) -> Machine:
         ("proc/zoneinfo", "Node 0, zone   Normal\n        present  524288\n        managed  500000"),
         ("proc/self/smaps", "KernelPageSize:        4 kB"),
         ("proc/self/cgroup", "0::/job"),
+        ("proc/stat", "cpu  60 0 20 10 0 0 0 10 0 0"),
         ("proc/1/cgroup", f"0::/docker/{'ab' * 32}"),
         ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"),
         ("sys/fs/cgroup/job/cpu.max", "150000 100000"),

@@ -11,10 +11,11 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.mpi_settings import COLLECTIVES, operation_of
-from seatrial.plan.environment_axes import choice_of, concerns_environment
+from seatrial.plan.environment_axes import choice_of, concerns_environment, environment_value
 from seatrial.plan.points import Point, plan_points
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_points import study_points
+from seatrial.plan.study_yaml import Node
 
 MACHINE = made_up_machine(cores=4)
 ALGORITHM = "environment.collective_algorithm"
@@ -143,3 +144,31 @@ def test_variables_of_libraries_have_lower_case_behind_their_first_word(name: st
 def test_an_invalid_variable_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="unknown axis"):
         points(f"benchmarks: {{mpi.latency: {{}}}}\naxes: {{'environment.{name}': [1]}}")
+
+
+def test_containers() -> None:
+    axes = {"environment.container": "/images/a", "environment.container_runtime": "podman"}
+    chosen = choose({**axes, "environment.container_mpi": "inside"})
+    assert chosen == EnvironmentChoice(container="/images/a", container_runtime="podman", container_mpi="inside")
+    assert choose({**axes, "environment.container": "none"}) == AS_IT_IS
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "why"),
+    [
+        ("container_runtime", "podmann", "did you mean podman?"),
+        ("container_mpi", "bind", "outside"),
+        ("container", "-v", "it takes none, or an image"),
+        ("container", "", "it takes none, or an image"),
+    ],
+)
+def test_what_containers_are_not(axis: str, value: str, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        environment_value(f"environment.{axis}", Node(value, 1, value))
+    assert why in caught.value.todo
+
+
+def test_a_placement_of_ranks_concerns_ranks() -> None:
+    assert concerns_environment("environment.container_mpi", benchmark_named("mpi.latency"))
+    assert not concerns_environment("environment.container_mpi", benchmark_named("cpu.peak"))
+    assert concerns_environment("environment.container", benchmark_named("cpu.peak"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.interface.study_file import read_study_file
 from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study
 from seatrial.plan.study_file import read_study
 
@@ -69,6 +72,7 @@ scaling: {kind: weak, along: threads}
 best_of: {over: [array_B, threads], figure: add}
 repeat: {precision: 0.5%, budget: 1h, max: 6}
 probes: [io, power]
+references: [s1.triad]
 """
     )
     assert [axis.name for axis in study.axes][:2] == ["array_B", "threads"]
@@ -84,8 +88,29 @@ probes: [io, power]
     assert study.scaling == Scaling("weak", "threads")
     assert study.best_of == BestOf(("array_B", "threads"), "add")
     assert study.repeat == RepeatPolicy(0.005, 3600.0, 6)
-    assert study.probes == ("io", "power")
+    assert study.probes == ("io", "power") and study.references == ("s1.triad",)
     assert study.benchmarks[0].parameters == {"huge_pages": True} and study.benchmarks[1].parameters == {}
+
+
+def test_equivalence_states_the_margin() -> None:
+    axes = STREAM + "axes: {nontemporal: [false, true]}\n"
+    for text in ("equivalence: 0.5%", "margin: 0.5%, equivalence: 0.005"):
+        compare = read(f"{axes}compare: {{along: nontemporal, {text}}}\n").compare
+        assert compare == Compare("nontemporal", False, 0.005, asks_equivalence=True)
+    with pytest.raises(UsageError, match="equivalence is given beside another margin"):
+        read(f"{axes}compare: {{along: nontemporal, margin: 2%, equivalence: 1%}}\n")
+    with pytest.raises(UsageError, match="is not a share between 0 and 1"):
+        read(f"{axes}compare: {{along: nontemporal, equivalence: 2}}\n")
+
+
+def test_a_study_file_names_references_that_exist(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(STREAM + "references: [s6.double-over-single]\n")
+    assert read_study_file(file).references == ("s6.double-over-single",)
+    file.write_text(STREAM + "references: [s6.double-over-singel]\n")
+    with pytest.raises(UsageError, match="unknown reference") as refused:
+        read_study_file(file)
+    assert str(file) in refused.value.message and "s6.double-over-single" in refused.value.todo
 
 
 def test_the_baseline_is_the_first_value_unless_it_is_named() -> None:

@@ -16,6 +16,7 @@ from seatrial.benchmarks import registry
 from seatrial.errors import UsageError
 from seatrial.plan.axis_values import can_be_studied
 from seatrial.plan.declaration_schema import declaration_schema
+from seatrial.plan.image_schema import image_schema
 from seatrial.plan.site_schema import site_schema
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_schema import ACCEPTED, study_schema
@@ -46,6 +47,7 @@ SOUND = [
     HEAD + "axes: {label: [a, 1], node: [auto, 0]}\nzip: [[label, node]]\ninclude: [{node: 1}]\nexclude: [{node: 0}]\n",
     HEAD + "axes: {node: [0, 1]}\ncompare: {along: node, margin: 0.1, figures: [triad]}\n",
     HEAD + "axes: {node: [0, 1]}\nbest_of: {over: [node], figure: triad}\nscaling: {kind: weak, along: node}\n",
+    HEAD + "references: [s1.triad, s2.p2p-v100]\n",
     "study: s\nquestion: q?\nbenchmarks:\n  io.file: {record_B: [4KiB, 1MiB], folder: results}\n  cpu.peak:\n",
 ]
 WRONG = [
@@ -62,6 +64,8 @@ WRONG = [
     HEAD + "repeat: {budget: 300}\n",
     HEAD + "repeat: {budget: 5MB}\n",
     HEAD + "probes: [gpu]\n",
+    HEAD + "references: [s1.triad, s1.triad]\n",
+    HEAD + "references: s1.triad\n",
     HEAD.replace("study: s", "study: a b"),
     HEAD.replace("memory.stream", "memory.steam"),
     HEAD.replace("threads", "thread"),
@@ -95,6 +99,7 @@ def test_a_wheel_has_the_schemas(published: dict[str, Any], tmp_path: Path) -> N
         assert json.loads(archive.read("seatrial/plan/schemas/site-1.json")) == site_schema()
         assert json.loads(archive.read("seatrial/plan/schemas/benchmark-1.json")) == declaration_schema()
         assert json.loads(archive.read("seatrial/plan/schemas/topology-1.json")) == topology_schema()
+        assert json.loads(archive.read("seatrial/plan/schemas/image-1.json")) == image_schema()
         for name in DOCUMENTS:
             assert json.loads(archive.read(f"seatrial/report/schemas/{name}.json")) == schema(name)
 

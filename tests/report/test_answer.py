@@ -148,7 +148,9 @@ def test_a_study_that_compares_nothing_answers_with_its_range():
 def test_sides_that_were_measured_apart_are_told_what_to_do():
     made = comparison(interleaved=False, has_interval=False)
     apart = dataclasses.replace(made, design=Design(0, (), Stopped.NOT_PLANNED, 0.05, sessions=1))
-    assert "undecided: measured apart; one study with a `compare` section" in _said(compared(apart))
+    assert "undecided: measured apart; a verdict needs both side by side in one study, or 6 sessions each" in _said(
+        compared(apart)
+    )
 
 
 def test_of_many_comparisons_the_answer_is_still_one_line():

@@ -19,12 +19,23 @@ GCC = Tools(compilers=["gcc 12.2.0"])
 
 
 def test_it_follows_its_schema_and_names_every_state():
-    stream, *others = registry().values()
+    stream, *others = (b for b in registry().values() if b.verified)
     asked = (stream, replace(others[0], verified=False), others[-1])
     document = list_document(asked, GCC, {others[-1].name: "root: run as root"})
     check(document, "list-1")
     states = [(entry["state"], entry["need"]) for entry in document["benchmarks"]]
     assert states == [("ready", None), ("unverified", None), ("unsupported", "root: run as root")]
+
+
+def test_what_an_adapter_was_checked_with_is_shown_whether_its_program_is_there_or_not():
+    namd = registry()["apps.namd"]
+    for missing in ({}, {"apps.namd": "namd3: install it"}):
+        document = list_document([namd], GCC, missing)
+        check(document, "list-1")
+        assert document["benchmarks"][0]["evidence"] == "format seen, run unverified"
+        assert "format seen, run unverified" in details_text(document)
+        label = "apps.namd (format seen, run unverified)" if missing else "apps.namd  [unverified]"
+        assert label in list_text(document)
 
 
 def test_without_a_compiler_nothing_can_be_measured():

@@ -36,6 +36,7 @@ from seatrial.report.pages.page import page
 from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.studies.effect import effect_of
 from seatrial.report.studies.verdicts import subjects
+from seatrial.report.text.compare import study_text
 
 
 def _pages() -> dict[str, Callable[[], str]]:
@@ -54,6 +55,21 @@ PAGES = _pages()
 @pytest.fixture(scope="module", params=PAGES)
 def html(request) -> str:
     return PAGES[request.param]()
+
+
+def test_published_values_are_below_the_verdicts() -> None:
+    named = ("s6.double-over-single", "s6.summary-fdr-over-10gbe", "other-site.unknown")
+    one = study(compared=(fair(),))
+    asked = dataclasses.replace(one, study=dataclasses.replace(one.study, references=named))
+    html = page([], None, [asked])
+    assert "Published values" in html and html.index("Published values</h2>") > html.index("Verdicts</h2>")
+    assert html.index("Published values</h2>") < html.index("Ratios with their intervals</h2>")
+    assert "apps.vps time_ratio" in html and "1.54" in html and "HPC Advisory Council" in html
+    assert "contradicts s6." in html and "other-site" not in html
+    assert "Published values" not in page([], None, [one])
+    text = " ".join(study_text(asked).split())
+    assert "1.54 \N{DOWNWARDS ARROW}" in text and "reference s6.double-over-single" in text
+    assert text.index("published: ") < text.index("answer: ") and "on the page" not in text
 
 
 def test_a_page_is_whole_stands_alone_and_runs_nothing(html):

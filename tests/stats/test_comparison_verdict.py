@@ -37,3 +37,19 @@ def test_without_a_margin_any_sure_difference_counts() -> None:
     assert verdict(1.0001, 1.0002, 0.0, higher_is_better=True) is Verdict.FASTER
     assert verdict(1.0, 1.0, 0.0, higher_is_better=True) is Verdict.SAME
     assert verdict(1.0, 1.0001, 0.0, higher_is_better=True) is Verdict.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "expected"),
+    [
+        ((0.99, 1.025), (0.99, 1.02), Verdict.EQUIVALENT),
+        ((0.99, 1.01), (0.995, 1.005), Verdict.EQUIVALENT),
+        ((0.99, 1.03), (0.99, 1.021), Verdict.AMBIGUOUS),
+        ((1.019, 1.05), (1.021, 1.04), Verdict.AMBIGUOUS),  # a difference needs the wide one
+        ((1.021, 1.05), (1.03, 1.04), Verdict.FASTER),
+    ],
+)
+def test_equivalence_is_read_from_the_narrow_interval_and_a_difference_from_the_wide(
+    wide: tuple[float, float], narrow: tuple[float, float], expected: Verdict
+) -> None:
+    assert verdict(*wide, 0.02, higher_is_better=True, narrow=narrow) is expected

@@ -19,6 +19,8 @@ from seatrial.stats.sequential import (
     ALPHA,
     LOOK_ALPHA,
     LOOKS,
+    Replay,
+    are_decided_now,
     end_alpha,
     is_decided_now,
     least_blocks,
@@ -323,3 +325,62 @@ def test_who_gives_more_time_again_and_again_is_not_rewarded_with_false_alarms()
             for end, n in enumerate(range(8, 41, 6), start=1)
         )
     assert alarms <= 0.05 * tries + 2.0 * math.sqrt(0.05 * 0.95 * tries)
+
+
+# --- equivalence
+
+
+def _equivalent(pairs: Pairs, n: int, *, family: int = 1) -> Replay:
+    return replay_curve([pairs[:n]], MARGIN, False, family, equivalence=True)[0]
+
+
+def test_equivalence_is_read_at_twice_the_error_of_a_look_and_a_difference_at_its_own() -> None:
+    source = random.Random(3)
+    pairs = [(1.0, math.exp(source.gauss(0.0, 0.015))) for _ in range(40)]
+    for n in (*LOOKS, 40):
+        found, plain = _equivalent(pairs, n, family=3), replay(pairs[:n], MARGIN, False, 3)
+        used, test = found.blocks, BlockTest(pairs[: found.blocks])
+        assert found.narrow == (test.ratio(2.0 * ALPHA), test.ratio(2.0 * found.alpha / 3))
+        assert found.family == test.ratio(found.alpha / 3) and found.verdict is not Verdict.SAME
+        assert plain.narrow is None and plain.verdict is not Verdict.EQUIVALENT and plain.blocks >= used
+    different = [(1.0, 1.1)] * LOOKS[0]
+    assert _equivalent(different, LOOKS[0]).verdict is replay(different, MARGIN, False, 1).verdict is Verdict.SLOWER
+
+
+def test_without_an_interval_for_a_difference_nothing_is_equivalent() -> None:
+    """Seven blocks suffice for three comparisons at twice the error, but not at the error itself."""
+    found = _equivalent([(1.0, 1.0)] * 7, 7, family=3)
+    assert (found.family.low, found.verdict) == (None, Verdict.AMBIGUOUS)
+    assert found.narrow is not None and found.narrow[1].low is None
+    assert _equivalent([(1.0, 1.0)] * 8, 8, family=3).verdict is Verdict.EQUIVALENT
+
+
+@settings(max_examples=40)
+@given(steady, st.booleans(), st.sampled_from([1, 3]))
+def test_what_is_the_same_is_equivalent_and_the_engine_agrees(pairs: Pairs, higher: bool, family: int) -> None:
+    (found,) = replay_curve([pairs], MARGIN, higher, family, equivalence=True)
+    plain = replay(pairs, MARGIN, higher, family)
+    if plain.verdict is Verdict.SAME:
+        assert found.verdict is Verdict.EQUIVALENT
+    if plain.verdict in DIFFERENT and found.blocks == plain.blocks:
+        assert found.verdict is plain.verdict
+    stops = [n for n in range(len(pairs) + 1) if are_decided_now([pairs[:n]], MARGIN, higher, family, equivalence=True)]
+    assert found.stopped_at_look == (stops[0] if stops else None)
+
+
+@pytest.mark.parametrize("noise", [_normal, _heavy, _drift])
+def test_sides_that_differ_by_the_margin_are_rarely_called_equivalent(noise: Noise) -> None:
+    """The truth on the edge is the worst case: all looks and the end together keep to 5 %."""
+    source, tries = random.Random(21), 300
+    wrong = sum(
+        _equivalent(_blocks(noise, source, 40, 1, 1.0 + MARGIN)[0], 40).verdict is Verdict.EQUIVALENT
+        for _ in range(tries)
+    )
+    assert wrong <= 0.05 * tries + 2.0 * math.sqrt(0.05 * 0.95 * tries)
+
+
+def test_a_curve_is_equivalent_where_its_points_are_and_not_where_one_is_beyond() -> None:
+    source = random.Random(22)
+    points = _curve(source, 24, [1.0] * 6 + [1.05])
+    found = replay_curve(points, MARGIN, False, 7, equivalence=True)
+    assert [one.verdict for one in found] == [Verdict.EQUIVALENT] * 6 + [Verdict.SLOWER]

@@ -27,22 +27,36 @@ def _with_ceiling(
     if declared is None or (figure.limit is not None and figure.limit.value is not None):
         return figure
     parameters = result.experiment.parameters
-    ceiling = declared(parameters)
-    if ceiling is None:
+    found = declared(parameters)
+    ceilings = (found,) if isinstance(found, Ceiling) else found or ()
+    limits = [
+        limit
+        for ceiling in ceilings
+        if (limit := _measured(ceiling, figure, result, others)) is not None and limit.value is not None
+    ]
+    if not limits:
         return figure
+    limit = min(limits, key=lambda limit: limit.value or 0.0)
+    share = share_of(figure.median, limit, figure.better)
+    # The factor already refers to counted work: all of such a ceiling is attainable.
+    return replace(figure, limit=limit, fraction_of_limit=share, attainable=ALL_OF_IT)
+
+
+def _measured(
+    ceiling: Ceiling, figure: FigureResult, result: ExperimentResult, others: Sequence[ExperimentResult]
+) -> Limit | None:
+    """What the best of the selected figures allows; None if there is none."""
+    parameters = result.experiment.parameters
     sources = [
         (other_figure.median, other.experiment.benchmark)
         for other, other_figure in figures_with(others, *ceiling.roles)
         if _is_source(ceiling, parameters, result, other)
     ]
     if not sources:
-        return figure
+        return None
     rate, source = max(sources)
     derivation = ceiling.derivation.replace("{benchmark}", source)
-    limit = Limit(rate * ceiling.factor, figure.unit, derivation, Basis.MEASURED)
-    share = share_of(figure.median, limit, figure.better)
-    # The factor already refers to counted work: all of such a ceiling is attainable.
-    return replace(figure, limit=limit, fraction_of_limit=share, attainable=ALL_OF_IT)
+    return Limit(rate * ceiling.factor, figure.unit, derivation, Basis.MEASURED)
 
 
 def _is_source(ceiling: Ceiling, parameters: Params, result: ExperimentResult, other: ExperimentResult) -> bool:

@@ -23,8 +23,9 @@ from seatrial.stats.sequential import ALPHA
 from seatrial.stats.verdict import verdict
 
 
-def compared(matches: Sequence[Match], margin: float) -> tuple[Comparison, ...]:
-    """The comparison of each match, in their order. A family is one figure of one benchmark over all matches."""
+def compared(matches: Sequence[Match], margin: float, *, equivalence: bool = False) -> tuple[Comparison, ...]:
+    """The comparison of each match, in their order. A family is one figure of one benchmark over all matches.
+    `equivalence`: the margin is one of equivalence."""
     families = Counter((match.benchmark, match.figure) for match in matches)
     found: dict[int, Comparison] = {}
     for family, size in families.items():
@@ -32,7 +33,7 @@ def compared(matches: Sequence[Match], margin: float) -> tuple[Comparison, ...]:
         curves = _curves(own, matches)
         comparisons: dict[int, Comparison] = {}
         for curve, blocks in curves.items():
-            comparisons |= _compare(curve, blocks, matches, margin, size)
+            comparisons |= _compare(curve, blocks, matches, margin, size, equivalence)
         found |= _step_down(comparisons, list(curves))
     return tuple(found[n] for n in range(len(matches)))
 
@@ -57,19 +58,24 @@ def _curves(places: Sequence[int], matches: Sequence[Match]) -> dict[Curve, list
 
 
 def _compare(
-    curve: Curve, blocks: Sequence[Sequence[Block]], matches: Sequence[Match], margin: float, family: int
+    curve: Curve,
+    blocks: Sequence[Sequence[Block]],
+    matches: Sequence[Match],
+    margin: float,
+    family: int,
+    equivalence: bool,
 ) -> dict[int, Comparison]:
     if blocks[0]:
-        found = compare_blocks([matches[n] for n in curve], blocks, margin, family)
+        found = compare_blocks([matches[n] for n in curve], blocks, margin, family, equivalence=equivalence)
         return dict(zip(curve, found, strict=True))
     (place,) = curve
     match = matches[place]
     if isinstance(match.baseline, Side) or isinstance(match.candidate, Side):
-        return {place: _with_reference(match, margin, family)}
-    return {place: compare_apart(match, match.baseline, match.candidate, margin, family)}
+        return {place: _with_reference(match, margin, family, equivalence)}
+    return {place: compare_apart(match, match.baseline, match.candidate, margin, family, equivalence=equivalence)}
 
 
-def _with_reference(match: Match, margin: float, family: int) -> Comparison:
+def _with_reference(match: Match, margin: float, family: int, equivalence: bool) -> Comparison:
     """A published value has no repeats: a ratio without a verdict."""
     baseline, candidate = (
         side if isinstance(side, Side) else side_of(side, side.figure.repeats)
@@ -77,7 +83,8 @@ def _with_reference(match: Match, margin: float, family: int) -> Comparison:
     )
     ratio = RatioInterval(candidate.median / baseline.median, None, None)
     design = Design(0, (), Stopped.NOT_PLANNED, ALPHA)
-    return comparison_of(match, (baseline, candidate), (ratio, ratio), margin, family, design)
+    narrow = (ratio, ratio) if equivalence else None
+    return comparison_of(match, (baseline, candidate), (ratio, ratio), margin, family, design, narrow=narrow)
 
 
 def _step_down(found: dict[int, Comparison], curves: Sequence[Curve]) -> dict[int, Comparison]:

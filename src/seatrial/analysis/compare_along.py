@@ -14,13 +14,10 @@ from seatrial.errors import UnknownNameError
 from seatrial.model.experiment import Experiment
 from seatrial.model.outlier import ScreenResult
 from seatrial.model.parameter import Value
-from seatrial.model.study import ENVIRONMENT_PREFIX, Axis, Study, is_of_environment
+from seatrial.model.study import DEFAULT_MARGIN, ENVIRONMENT_PREFIX, SYSTEM, Axis, Study, is_of_environment
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared
 from seatrial.store.contents import Contents
-
-SYSTEM = "system"
-"""The axis of the site file's systems and partitions that experiments were measured on, `NAME:PARTITION`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +28,16 @@ class Comparisons:
     screen: ScreenResult | None = None
 
 
-def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
+def compare_along(contents: Contents, along: str, given: float | None, *, equivalence: bool = False) -> Comparisons:
     """The comparisons along the axis or, for `node`, `repeat`, `rank` and `pair`, the outliers.
+
+    `given` is the margin, of `equivalence` or not; None: that of a study which asks for equivalence along the axis,
+    else the default.
 
     The baseline is that of a study in the folder with this axis; else the smallest value, the first in alphabetical
     order, or false. Raises UnknownNameError if nothing varies along the axis.
     """
+    margin = DEFAULT_MARGIN if given is None else given
     if along in SCREENS:
         outliers = outliers_along(contents, along, margin)
         if along != "node":
@@ -58,7 +59,17 @@ def compare_along(contents: Contents, along: str, margin: float) -> Comparisons:
         compare = asked if asked is not None and asked.along == along else None
         baseline = compare.baseline if compare is not None else axis.values[0] if axis is not None else None
         figures = frozenset(compare.figures) if compare is not None else frozenset[str]()
-        found += along_axis([kept], along, contents, known, baseline=baseline, margin=margin, figures=figures)
+        is_own = given is None and compare is not None and compare.asks_equivalence
+        found += along_axis(
+            [kept],
+            along,
+            contents,
+            known,
+            baseline=baseline,
+            margin=compare.margin if compare is not None and is_own else margin,
+            figures=figures,
+            equivalence=equivalence or is_own,
+        )
     return Comparisons(tuple(found))
 
 

@@ -11,11 +11,13 @@ from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval, independent_ratio
 from seatrial.stats.resolution import half_steps, widened
-from seatrial.stats.sequential import ALPHA
+from seatrial.stats.sequential import ALPHA, both_intervals, narrow_intervals
 from seatrial.stats.sessions import LEAST_SESSIONS, Timed, alternating_sessions
 
 
-def compare_apart(match: Match, baseline: Measured, candidate: Measured, margin: float, family: int) -> Comparison:
+def compare_apart(
+    match: Match, baseline: Measured, candidate: Measured, margin: float, family: int, *, equivalence: bool = False
+) -> Comparison:
     """The ratio with the interval of these sessions; a verdict only from enough alternating sessions."""
     sides = (side_of(baseline, baseline.figure.repeats), side_of(candidate, candidate.figure.repeats))
     sessions = alternating_sessions(
@@ -28,14 +30,21 @@ def compare_apart(match: Match, baseline: Measured, candidate: Measured, margin:
         test = BlockTest(sessions, steps)
         design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, test.statistic, sessions=len(sessions))
         intervals, p = (test.ratio(ALPHA), test.ratio(ALPHA / family)), test.p_outside(margin)
-        return comparison_of(match, sides, intervals, margin, family, design, p, sessions, half_steps=steps)
+        narrow = None
+        if equivalence:
+            (both,) = both_intervals([test], ALPHA, family, equivalence=True)
+            narrow = narrow_intervals(test, both[1])
+        return comparison_of(
+            match, sides, intervals, margin, family, design, p, sessions, half_steps=steps, narrow=narrow
+        )
     first, second = (numbers(side.values) for side in sides)
     plain = widened(independent_ratio(first, second, ALPHA), steps)
     if min(len(first), len(second)) < MINIMUM_REPEATS:
         plain = RatioInterval(plain.ratio, None, None)
     design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, sessions=max(1, len(sessions)))
-    intervals = (plain, RatioInterval(plain.ratio, None, None))
-    return comparison_of(match, sides, intervals, margin, family, design, half_steps=steps)
+    none = RatioInterval(plain.ratio, None, None)
+    narrow = (none, none) if equivalence else None
+    return comparison_of(match, sides, (plain, none), margin, family, design, half_steps=steps, narrow=narrow)
 
 
 def _timed(repeats: Sequence[RepeatValue]) -> list[Timed]:

@@ -15,7 +15,16 @@ from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.max_t import adjusted_p
 from seatrial.stats.ratio import ROUNDING, RatioInterval
 from seatrial.stats.resolution import coarsest, half_steps
-from seatrial.stats.sequential import ALPHA, LOOKS, Pairs, Replay, Steps, replay_curve, simultaneous
+from seatrial.stats.sequential import (
+    ALPHA,
+    LOOKS,
+    Pairs,
+    Replay,
+    Steps,
+    both_intervals,
+    narrow_intervals,
+    replay_curve,
+)
 from seatrial.stats.turns import pair_of_block
 
 Block = tuple[RepeatValue, RepeatValue]
@@ -33,7 +42,12 @@ def blocks_of_match(match: Match) -> list[Block]:
 
 
 def compare_blocks(
-    matches: Sequence[Match], blocks: Sequence[Sequence[Block]], margin: float, family: int
+    matches: Sequence[Match],
+    blocks: Sequence[Sequence[Block]],
+    margin: float,
+    family: int,
+    *,
+    equivalence: bool = False,
 ) -> list[Comparison]:
     """The comparisons of one figure of two experiments at all points of a curve, which have the same blocks.
 
@@ -45,9 +59,9 @@ def compare_blocks(
     steps = [[half_steps(first.resolution, second.resolution) for first, second in own] for own in blocks]
     rule = matches[0].rule
     if rule is None:
-        found = _unplanned(points, steps, margin, family)
+        found = _unplanned(points, steps, margin, family, equivalence)
     else:
-        found = _planned(points, steps, margin, family, rule, matches[0])
+        found = _planned(points, steps, margin, family, rule, matches[0], equivalence)
     p_values = _p_values(points, found, margin)
     return [
         _comparison(match, own, pairs, result, p, rule, margin, family)
@@ -56,21 +70,35 @@ def compare_blocks(
 
 
 def _planned(
-    points: Sequence[Pairs], steps: Sequence[Steps], margin: float, family: int, rule: Sequential, match: Match
+    points: Sequence[Pairs],
+    steps: Sequence[Steps],
+    margin: float,
+    family: int,
+    rule: Sequential,
+    match: Match,
+    equivalence: bool,
 ) -> list[Replay]:
     # Another figure decided the number of blocks of a secondary one, so it is read at their end.
     is_finished = rule.is_spent or len(points[0]) >= rule.maximum or match.is_secondary
     higher = match.better is Better.HIGHER
-    return replay_curve(points, margin, higher, family, rule.ends, is_finished=is_finished, steps=steps)
+    return replay_curve(
+        points, margin, higher, family, rule.ends, is_finished=is_finished, steps=steps, equivalence=equivalence
+    )
 
 
-def _unplanned(points: Sequence[Pairs], steps: Sequence[Steps], margin: float, family: int) -> list[Replay]:
+def _unplanned(
+    points: Sequence[Pairs], steps: Sequence[Steps], margin: float, family: int, equivalence: bool
+) -> list[Replay]:
     """Existing blocks that were not made for this comparison: read once."""
     tests = [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, steps, strict=True)]
-    intervals = simultaneous(tests, ALPHA, family)
+    intervals = both_intervals(tests, ALPHA, family, equivalence=equivalence)
     return [
-        replace(Replay.of(test, margin, ALPHA), family=RatioInterval(test.ratio(ALPHA).ratio, *(ends or (None, None))))
-        for test, ends in zip(tests, intervals, strict=True)
+        replace(
+            Replay.of(test, margin, ALPHA),
+            family=RatioInterval(test.ratio(ALPHA).ratio, *(ends or (None, None))),
+            narrow=narrow_intervals(test, narrow) if equivalence else None,
+        )
+        for test, (ends, narrow) in zip(tests, intervals, strict=True)
     ]
 
 
@@ -107,7 +135,18 @@ def _comparison(
     sides = (side_of(baseline, [first for first, _ in used]), side_of(candidate, [second for _, second in used]))
     pairs = pairs[: result.blocks]
     intervals = (result.plain, result.family)
-    return comparison_of(match, sides, intervals, margin, family, design, p, pairs, half_steps=result.half_steps)
+    return comparison_of(
+        match,
+        sides,
+        intervals,
+        margin,
+        family,
+        design,
+        p,
+        pairs,
+        half_steps=result.half_steps,
+        narrow=result.narrow,
+    )
 
 
 def _stopped(result: Replay, rule: Sequential, match: Match) -> Stopped:

@@ -28,11 +28,14 @@ class NamedFolder:
     contents: Contents
 
 
-def compare_folders(baseline: NamedFolder, candidate: NamedFolder, margin: float = DEFAULT_MARGIN) -> Compared:
+def compare_folders(
+    baseline: NamedFolder, candidate: NamedFolder, margin: float = DEFAULT_MARGIN, *, equivalence: bool = False
+) -> Compared:
     """Every figure that both folders have, candidate over baseline, and everything else that differs.
 
     Experiments are matched by benchmark and parameters. A parameter that is constant in each folder, with
-    different values, is a difference between the folders and does not prevent the comparison.
+    different values, is a difference between the folders and does not prevent the comparison. `equivalence`: the
+    margin is one of equivalence.
     """
     first, second = (all_results(folder.contents) for folder in (baseline, candidate))
     pairs = matched(first, second)
@@ -44,7 +47,7 @@ def compare_folders(baseline: NamedFolder, candidate: NamedFolder, margin: float
         )
     ]
     _refuse_copies(baseline, candidate, pairs)
-    comparisons = compared(found, margin)
+    comparisons = compared(found, margin, equivalence=equivalence)
     facts = (
         side_facts(baseline.contents, [a.id for a, _ in pairs] or [result.id for result in first]),
         side_facts(candidate.contents, [b.id for _, b in pairs] or [result.id for result in second]),

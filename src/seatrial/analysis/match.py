@@ -79,9 +79,13 @@ def comparison_of(
     pairs: Sequence[tuple[float, float]] = (),
     *,
     half_steps: float = 0.0,
+    narrow: tuple[RatioInterval, RatioInterval] | None = None,
 ) -> Comparison:
-    """The comparison with the verdict of its simultaneous interval, the second of `intervals`."""
+    """The comparison with the verdict of its simultaneous interval, the second of `intervals`. `narrow` are both with
+    twice the error; None: equivalence is not asked for."""
     plain, simultaneous = intervals
+    ci90, ci90_family = (None, None) if narrow is None else map(_interval, narrow)
+    higher = match.better is Better.HIGHER
     found = Comparison(
         benchmark=match.benchmark,
         figure=match.figure,
@@ -93,7 +97,7 @@ def comparison_of(
         ratio=plain.ratio,
         ci95=_interval(plain),
         ci95_family=_interval(simultaneous),
-        verdict=verdict(simultaneous.low, simultaneous.high, margin, higher_is_better=match.better is Better.HIGHER),
+        verdict=verdict(simultaneous.low, simultaneous.high, margin, higher, ci90_family),
         margin=margin,
         n_repeats=min(len(side.values) for side in sides),
         family=family,
@@ -102,6 +106,9 @@ def comparison_of(
         pairs=tuple(pairs),
         resolution=math.expm1(half_steps),
         is_secondary=match.is_secondary,
+        asks_equivalence=narrow is not None,
+        ci90=ci90,
+        ci90_family=ci90_family,
     )
     return replace(found, note=_note(found))
 

@@ -80,12 +80,15 @@ def repeats_to_exclude(ratio: float, ends: tuple[float, float], excluded: float,
 def _for_a_verdict(comparison: Comparison) -> int | None:
     """The repeats for the nearest verdict."""
     ends, made = comparison.ci95_family, repeats_made(comparison)
+    alpha = comparison.design.alpha
+    if comparison.asks_equivalence and abs(math.log(comparison.ratio)) < math.log1p(comparison.margin):
+        ends, alpha = comparison.ci90_family, 2.0 * alpha  # equivalence is the nearest verdict
     if ends is None or not all(0.0 < value < math.inf for value in (comparison.ratio, *ends)):
         return None
     if not comparison.design.is_interleaved:
         edge = math.copysign(math.log1p(comparison.margin), math.log(comparison.ratio))
         return repeats_to_exclude(comparison.ratio, ends, math.exp(edge), made)
-    family, alpha = comparison.family, comparison.design.alpha
+    family = comparison.family
     half_steps = math.log1p(comparison.resolution)
     needed = needed_blocks(comparison.ratio, ends, made, comparison.margin, alpha, family, half_steps)
     return needed if needed is not None and needed <= MOST_GROWTH * made else None

@@ -54,7 +54,7 @@ def _restates(first: Comparison, second: Comparison) -> bool:
 
 
 def _numbers(one: Comparison, sign: int) -> list[float | None]:
-    ends = one.ci95_family or (None, None)
+    ends = one.simultaneous or (None, None)
     return [_log(value, sign) for value in (one.ratio, *(ends if sign > 0 else reversed(ends)))]
 
 

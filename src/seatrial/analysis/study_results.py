@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.breakdown import breakdowns
@@ -16,12 +16,13 @@ from seatrial.analysis.measured import SideExperiment, blocks_of, matches
 from seatrial.analysis.needed_budget import needed_budget
 from seatrial.analysis.results import all_results
 from seatrial.analysis.scaling import scaling
+from seatrial.analysis.study_parts import asked_by, joined
 from seatrial.model.comparison import Comparison
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
 from seatrial.model.spelling import label
-from seatrial.model.study import DEFAULT_MARGIN, RepeatPolicy, Study
+from seatrial.model.study import DEFAULT_MARGIN, SYSTEM, Study
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.stats.sequential import LOOKS, least_blocks
@@ -38,13 +39,12 @@ def study_results(contents: Contents, results: Sequence[ExperimentResult] | None
 
 
 def latest_studies(contents: Contents) -> tuple[KeptStudy, ...]:
-    """Each study of the folder by name, as it was last run. A different budget does not make it another study;
-    different axes do, even under the same name."""
-    latest: dict[tuple[str, str, str], KeptStudy] = {}
+    """Each study of the folder by name, as it was last run; its parts on several systems are one. Another budget or
+    other references do not make it another study; different axes do, even under the same name."""
+    runs: dict[Hashable, list[KeptStudy]] = {}
     for kept in sorted(contents.studies, key=lambda kept: _age(kept, contents)):
-        asked = replace(kept.study, question="", repeat=RepeatPolicy())
-        latest[kept.study.name, kept.machine, repr(asked)] = kept
-    return tuple(latest[key] for key in sorted(latest))
+        runs.setdefault(asked_by(kept), []).append(kept)
+    return tuple(joined(runs[key]) for key in sorted(runs, key=repr))
 
 
 def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, ExperimentResult]) -> StudyResult:
@@ -109,6 +109,7 @@ def _compared(kept: KeptStudy, contents: Contents, known: Mapping[str, Experimen
         baseline=compare.baseline,
         margin=compare.margin,
         figures=frozenset(compare.figures),
+        equivalence=compare.asks_equivalence,
     )
 
 
@@ -121,12 +122,15 @@ def along_axis(
     baseline: Value | None,
     margin: float = DEFAULT_MARGIN,
     figures: frozenset[str] = frozenset(),
+    equivalence: bool = False,
 ) -> tuple[Compared, ...]:
     """One for each value of the axis except the baseline; all belong to one family."""
     pairs: list[_Pair] = []
     for kept in studies:
         compare = kept.study.compare
-        spending = _spending(kept, contents) if compare is not None and compare.along == along else None
+        # Systems are not measured side by side, so no block decides when a comparison ends.
+        is_own = compare is not None and compare.along == along != SYSTEM
+        spending = _spending(kept, contents) if is_own else None
         groups = _groups(kept, along)
         least = _least_blocks(groups)
         for group in groups:
@@ -142,7 +146,7 @@ def along_axis(
         [] if pair.is_itself else matches(pair.baseline, pair.candidate, figures=figures, rule=pair.rule)
         for pair in pairs
     ]
-    comparisons = iter(compared([match for own in found for match in own], margin))
+    comparisons = iter(compared([match for own in found for match in own], margin, equivalence=equivalence))
     by_value: dict[Value | None, list[Comparison]] = {}
     for pair, own in zip(pairs, found, strict=True):
         by_value.setdefault(pair.value, []).extend(next(comparisons) for _ in own)

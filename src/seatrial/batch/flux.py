@@ -41,6 +41,7 @@ class Flux:
     name = "flux"
     requests_whole_nodes = False
     is_verified = False
+    chooses_nodes = False
     variables: Mapping[str, str] = {"FLUX_F58_FORCE_ASCII": "1"}
 
     def script(self, request: JobRequest) -> str:

@@ -59,7 +59,8 @@ class JobStatus:
 class JobRequest:
     """A job to submit: `argv` runs once, on its first node, in `folder`. `time_s` is the limit on its wall time.
     `tasks_per_node` None: as many as the nodes have CPUs, where the batch system can say so. `first` are lines of the
-    script that run before it, in no certain folder."""
+    script that run before it, in no certain folder. `node_list` are its nodes, if not any; `switches` is the number of
+    leaf switches that they are below at most."""
 
     name: str
     argv: tuple[str, ...]
@@ -71,11 +72,22 @@ class JobRequest:
     cpus_per_task: int = 1
     options: JobOptions = field(default_factory=JobOptions)
     first: tuple[str, ...] = ()
+    node_list: tuple[str, ...] = ()
+    switches: int | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError for values that could change the meaning of a script's line."""
         its = self.options
-        words = (self.name, its.queue, its.account, its.qos, its.constraint, its.reservation, *its.modules)
+        words = (
+            self.name,
+            its.queue,
+            its.account,
+            its.qos,
+            its.constraint,
+            its.reservation,
+            *its.modules,
+            *self.node_list,
+        )
         for word in (text for text in words if text is not None):
             if not word or any(letter.isspace() or not letter.isprintable() or letter in "'\"`\\$" for letter in word):
                 raise UsageError(f"{word!r} cannot be in a job script", "use a word without spaces and quotes")

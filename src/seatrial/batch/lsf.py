@@ -39,6 +39,7 @@ class Lsf:
     name = "lsf"
     requests_whole_nodes = False
     is_verified = False
+    chooses_nodes = False
     variables: Mapping[str, str] = {"BJOBS_FORMAT": "", "LSB_BJOBS_FORMAT": ""}
 
     def script(self, request: JobRequest) -> str:

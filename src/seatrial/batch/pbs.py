@@ -37,6 +37,7 @@ class Pbs:
     name = "pbs"
     requests_whole_nodes = False
     is_verified = False
+    chooses_nodes = False
     variables: Mapping[str, str] = {}
 
     def script(self, request: JobRequest) -> str:

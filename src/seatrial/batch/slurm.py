@@ -35,6 +35,8 @@ _NEVER = re.compile(
 )
 """Reasons that lie in the job itself (squeue(1) "JOB REASON CODES"): waiting does not help."""
 
+_SWITCH_WAIT = "7-0"
+"""Days that a job waits for nodes below so few switches, at most; a site may allow less (max_switch_wait)."""
 _FIELDS = "JobID,State,ExitCode,Reason,Submit,Start,End,NodeList"
 _SQUEUE = "%i|%T||%r|%V|%S|%e|%N"
 _PAIR = re.compile(r"(?:(?<=\s)|\A)([A-Za-z]\w*(?:/\w+)?)=(\S*)", re.ASCII)
@@ -48,6 +50,7 @@ class Slurm:
     name = "slurm"
     requests_whole_nodes = True
     is_verified = True
+    chooses_nodes = True
     variables: Mapping[str, str] = {"SLURM_TIME_FORMAT": "%s"}
 
     def script(self, request: JobRequest) -> str:
@@ -63,6 +66,11 @@ class Slurm:
             tasks = f"--ntasks-per-node={request.tasks_per_node}"
             directives[3:3] = [tasks, f"--cpus-per-task={request.cpus_per_task}"]
         directives += _chosen(its)
+        if request.node_list:
+            directives.append(f"--nodelist={','.join(request.node_list)}")
+        if request.switches is not None:
+            # Without a time, Slurm waits 5 minutes for such nodes, then takes any.
+            directives.append(f"--switches={request.switches}@{_SWITCH_WAIT}")
         if its.gpus_per_node is not None:
             directives.append(f"--gpus-per-node={its.gpus_per_node}")
         return job_script("#SBATCH ", directives + ["--exclusive"] * its.exclusive, request)

@@ -36,6 +36,12 @@ def read_nodes(output: str) -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(usable), others
 
 
+def read_idle(output: str) -> frozenset[str]:
+    """The nodes of the same output that are free."""
+    cells = (line.strip().partition("|") for line in output.splitlines())
+    return frozenset(name for name, _, state in cells if state == "idle")
+
+
 def topology_command() -> list[str]:
     """The command that shows the switches."""
     return ["scontrol", "show", "topology"]

@@ -19,6 +19,8 @@ class BatchSystem(Protocol):
     """Whether it was run on the real one; if not, it is tested on recorded outputs only."""
     requests_whole_nodes: bool
     """Whether an exclusive job without a number of tasks gets all CPUs of its nodes."""
+    chooses_nodes: bool
+    """Whether `switches` and `node_list` of a request can be said to it."""
     variables: Mapping[str, str]
     """Environment variables for its commands."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from seatrial.benchmarks.nodes import RANKS_PER_NODE
 from seatrial.errors import UsageError
@@ -13,6 +14,9 @@ from seatrial.model.host_list import expand_hosts, fold_hosts
 from seatrial.model.layout import NODES, RANKS, THREADS
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+
+T = TypeVar("T")
+"""A node, or its name."""
 
 PACKED, SCATTERED, SAME_SWITCH, ACROSS_SWITCHES = "packed", "scattered", "same-switch", "across-switches"
 
@@ -52,13 +56,19 @@ def on_placed_nodes(machine: Machine, params: Params) -> tuple[Machine, Params]:
     return placed, {**params, NODES: len(chosen)}
 
 
-def _listed(text: str, allocation: Allocation) -> tuple[Node, ...]:
+def listed_nodes(text: str) -> tuple[str, ...]:
+    """The names in a list such as n[1-2]+n4. Raises UsageError."""
     try:
         names = expand_hosts(text.replace("+", ","))
     except ValueError as error:
         raise UsageError(f"node_placement: {error}", "list nodes as Slurm does, joined by +: n[1-4]+login1") from None
     if len(set(names)) < len(names):
         raise UsageError(f"node_placement={text} names a node twice", "name each once")
+    return tuple(names)
+
+
+def _listed(text: str, allocation: Allocation) -> tuple[Node, ...]:
+    names = listed_nodes(text)
     nodes = {node.name: node for node in allocation.nodes}
     missing = [name for name in names if name not in nodes]
     if missing:
@@ -79,7 +89,7 @@ def _placed(placement: str, allocation: Allocation, machine: Machine, params: Pa
     switches = list(by_switch.values())
     largest = max(map(len, switches))
     if placement == SAME_SWITCH:
-        return _together(switches, _wanted(params, largest, "as many nodes below one switch", most=True))
+        return below_few(switches, _wanted(params, largest, "as many nodes below one switch", most=True))
     if placement == ACROSS_SWITCHES:
         if len(switches) < 2:
             raise Skip(f"node_placement={placement}: all nodes of {allocation.source} are below one switch")
@@ -87,9 +97,9 @@ def _placed(placement: str, allocation: Allocation, machine: Machine, params: Pa
         wanted = _wanted(params, least * len(switches), "as many nodes, equally below each switch", most=True)
         if wanted < 2:
             raise Skip(f"node_placement={placement} needs two nodes")
-        return _spread(switches, wanted)
+        return below_many(switches, wanted)
     wanted = _wanted(params, len(allocation.nodes), allocation.shortage, most=placement == SCATTERED, on=machine)
-    return _spread(switches, wanted) if placement == SCATTERED else _together(switches, wanted)
+    return below_many(switches, wanted) if placement == SCATTERED else below_few(switches, wanted)
 
 
 def _by_switch(nodes: Sequence[Node]) -> dict[str | None, list[Node]]:
@@ -123,14 +133,23 @@ def _wanted(params: Params, there: int, what: str, *, most: bool, on: Machine | 
     return next((n for n in counts if cpus <= n * fewest), counts[-1])
 
 
-def _together(switches: Sequence[Sequence[Node]], wanted: int) -> tuple[Node, ...]:
+def below_few(switches: Sequence[Sequence[T]], wanted: int) -> tuple[T, ...]:
     """Nodes below as few switches as possible: the first that has enough, else the largest first."""
     enough = [nodes for nodes in switches if len(nodes) >= wanted]
     order = enough[:1] or sorted(switches, key=len, reverse=True)
     return tuple([node for nodes in order for node in nodes][:wanted])
 
 
-def _spread(switches: Sequence[Sequence[Node]], wanted: int) -> tuple[Node, ...]:
+def equally_below(switches: Sequence[Sequence[T]], wanted: int) -> tuple[T, ...] | None:
+    """Equally many nodes below each of as many switches as possible, at least two; None if there are no such nodes."""
+    largest = sorted(switches, key=len, reverse=True)
+    for count in range(min(len(switches), wanted), 1, -1):
+        if wanted % count == 0 and len(largest[count - 1]) >= wanted // count:
+            return tuple(node for nodes in largest[:count] for node in nodes[: wanted // count])
+    return None
+
+
+def below_many(switches: Sequence[Sequence[T]], wanted: int) -> tuple[T, ...]:
     """Nodes below as many switches as possible, switch by switch: with an even number, the first half of the ranks and
     the second are below different ones."""
     taken = [0] * len(switches)

@@ -11,7 +11,6 @@ from seatrial.cli.output import message, print_json, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.compare import compare
 from seatrial.model.comparison import Verdict
-from seatrial.model.study import DEFAULT_MARGIN
 from seatrial.model.study_result import Compared
 from seatrial.model.units import parse_share
 from seatrial.report.documents.compare import compare_document
@@ -27,13 +26,16 @@ def compare_command(
     *,
     along: str | None = None,
     margin: str | None = None,
+    equivalence: str | None = None,
     fail_on: Verdict | None = None,
     output: Path | None = None,
     detail: Detail = Detail.USUAL,
     as_json: bool,
 ) -> int:
     """Compare and print; 3 if nothing could be compared, 1 if `--fail-on` applies, else 0."""
-    found = compare(*sides, along=along, margin=margin_of(margin))
+    found = compare(
+        *sides, along=along, margin=share_of("--margin", margin), equivalence=share_of("--equivalence", equivalence)
+    )
     if output is not None:
         write_file(output, compare_page(found.compared, found.screen))
     if as_json:
@@ -48,14 +50,14 @@ def compare_command(
     return verdict_status(found.compared, fail_on)
 
 
-def margin_of(text: str | None) -> float:
-    """The margin that `--margin` gives, as a share; None: the default. Raises UsageError."""
+def share_of(option: str, text: str | None) -> float | None:
+    """The share that the option gives; None: it is not given. Raises UsageError."""
     if text is None:
-        return DEFAULT_MARGIN
+        return None
     try:
         return parse_share(text)
     except UsageError as error:
-        raise UsageError(f"--margin {text!r} is not a percentage between 0 and 100", error.todo) from None
+        raise UsageError(f"{option} {text!r} is not a percentage between 0 and 100", error.todo) from None
 
 
 def verdict_status(found: Sequence[Compared], fail_on: Verdict | None) -> int:

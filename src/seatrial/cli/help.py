@@ -18,7 +18,7 @@ class Commands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The few options in one line, then the commands."""
         options = [" or ".join(param.opts) for param in self.get_params(ctx) if param.param_type_name == "option"]
-        formatter.write(f"  Options: {', '.join(options)}\n")
+        formatter.write(f"Options: {', '.join(options)}\n")
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -61,7 +61,20 @@ benchmark:
     - {{name: blocks_written, file: stderr, pattern: '^(\\d+)[+]0 records out', above: 1}}
 """
 
-_TEXTS = {"study": _STUDY, "site": _SITE, "benchmark": _BENCHMARK}
+_IMAGE = """\
+# Make it: seatrial container make {file} -o image.sqfs
+# (image, a folder; image.tar, a root for podman import; image.oci.tar for podman load; image.sif with apptainer)
+base: {{debian: bookworm}}           # or static, or {{image: PATH}} of a folder, tar, OCI archive or squashfs
+packages: [g++, openmpi-bin, libopenmpi-dev]
+# programs: [./tool]               # statically linked programs, for /usr/bin
+# files:                           # path in the image: a file or folder, or a mapping
+#   /opt/app: ./app
+#   /etc/motd: {{text: "welcome", mode: 0644}}
+variables: {{OMP_PROC_BIND: close}}
+build: [{benchmark}]             # programs of seatrial, compiled inside
+"""
+
+_TEXTS = {"study": _STUDY, "site": _SITE, "benchmark": _BENCHMARK, "image": _IMAGE}
 
 
 def init_command(kind: str, file: Path | None) -> None:
@@ -82,11 +95,12 @@ def init_command(kind: str, file: Path | None) -> None:
 def _schema(kind: str) -> Path | None:
     """The schema of this version, written into the user's data folder for editors; None if that is not possible."""
     from seatrial.plan.declaration_schema import declaration_schema
+    from seatrial.plan.image_schema import image_schema
     from seatrial.plan.site_schema import site_schema
     from seatrial.plan.study_schema import study_schema
     from seatrial.store.files import write_once
 
-    made = {"study": study_schema, "site": site_schema, "benchmark": declaration_schema}
+    made = {"study": study_schema, "site": site_schema, "benchmark": declaration_schema, "image": image_schema}
 
     try:
         base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "seatrial", "schemas")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from seatrial.cli.output import message, print_json
 from seatrial.errors import UsageError
+from seatrial.interface.study_systems import places_for
 from seatrial.interface.submitted import Sent, run_in_jobs
-from seatrial.interface.system import Where, where_jobs_go
+from seatrial.interface.system import Where
 from seatrial.report.documents.jobs import jobs_document
 
 
@@ -31,20 +32,27 @@ class JobOptions:
 NO_JOBS = JobOptions()
 
 
-def where_of(
-    site: Path | None, system: str | None, options: JobOptions, *, is_versus: bool, again: bool
-) -> Where | None:
-    """Where this command submits jobs to; None if it measures in this process. Raises UsageError for options that
+def places_of(
+    site: Path | None,
+    system: str | None,
+    targets: Sequence[str],
+    settings: Collection[str],
+    options: JobOptions,
+    *,
+    is_versus: bool,
+    again: bool,
+) -> tuple[Where, ...]:
+    """Where this command submits jobs to; () if it measures in this process. Raises UsageError for options that
     contradict that."""
-    where = where_jobs_go(site, system)
+    places = places_for(site, system, () if is_versus else targets, settings)
     if is_versus:
-        if where is not None and system is not None:
+        if places and system is not None:
             raise UsageError(
                 "--versus does not submit jobs",
                 "run it inside an allocation (salloc, sbatch), or make it a study of `command`",
             )
-        where = None
-    if where is None and options.are_given:
+        places = ()
+    if not places and options.are_given:
         raise UsageError(
             "--detach, --cancel and --max-node-hours are for jobs, and this command submits none",
             "give --system NAME, and `batch: slurm` (or pbs, lsf, flux) for it in the site file",
@@ -53,11 +61,11 @@ def where_of(
         raise UsageError("--detach and --cancel were both given", "give one of them")
     if options.cancel and again:
         raise UsageError("--cancel and --again were both given", "give one of them")
-    return where
+    return places
 
 
 def run_jobs(
-    where: Where,
+    places: Sequence[Where],
     targets: Sequence[str],
     settings: Mapping[str, Any],
     results: Path,
@@ -69,7 +77,7 @@ def run_jobs(
     """Submit and wait as `run_in_jobs` does; what happens is printed on stderr."""
     try:
         return run_in_jobs(
-            where,
+            places,
             targets,
             settings,
             results,
@@ -84,10 +92,10 @@ def run_jobs(
         raise
 
 
-def print_jobs(sent: Sent, where: Where, *, as_json: bool) -> None:
+def print_jobs(sent: Sent, places: Sequence[Where], *, as_json: bool) -> None:
     """What was submitted or cancelled, if there are no results yet."""
     if as_json:
-        print_json(jobs_document(where.text, sent.jobs))
+        print_json(jobs_document(", ".join(where.text for where in places), sent.jobs))
     message(sent.note)
 
 

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from seatrial.cli.cluster_options import cluster_app
+from seatrial.cli.container_options import container_app
 from seatrial.cli.help import Commands
 from seatrial.cli.options import (
     RESULTS,
     CompareFailOn,
+    EquivalenceOption,
     ExportFormat,
     FailOn,
     FileKind,
@@ -246,6 +248,7 @@ def compare(
         ),
     ] = None,
     margin: MarginOption = None,
+    equivalence: EquivalenceOption = None,
     fail_on: Annotated[
         CompareFailOn | None,
         typer.Option("--fail-on", help="exit 1 if any comparison has this verdict; ambiguous includes slower"),
@@ -267,7 +270,14 @@ def compare(
     detail = detail_of(quiet, verbose)
     raise typer.Exit(
         compare_command(
-            sides, along=along, margin=margin, fail_on=verdict, output=output, detail=detail, as_json=as_json
+            sides,
+            along=along,
+            margin=margin,
+            equivalence=equivalence,
+            fail_on=verdict,
+            output=output,
+            detail=detail,
+            as_json=as_json,
         )
     )
 
@@ -411,16 +421,17 @@ def history(
 app.add_typer(results_app, name="results", rich_help_panel="Results")
 app.add_typer(cluster_app, name="cluster", rich_help_panel="Machine")
 app.add_typer(vm_app, name="vm", rich_help_panel="Machine")
+app.add_typer(container_app, name="container", rich_help_panel="Set up")
 
 
 @app.command(rich_help_panel="Set up")
 def init(
-    kind: Annotated[FileKind, typer.Argument(metavar="study|site|benchmark", help="the kind of file")],
+    kind: Annotated[FileKind, typer.Argument(metavar="study|site|benchmark|image", help="the kind of file")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="its name (default: the kind, with .yaml)")
     ] = None,
 ) -> None:
-    """Write a commented study, site or benchmark file."""
+    """Write a commented study, site, benchmark or image file."""
     from seatrial.cli.init import init_command
 
     init_command(kind.value, file)

@@ -67,6 +67,7 @@ class FileKind(StrEnum):
     STUDY = "study"
     SITE = "site"
     BENCHMARK = "benchmark"
+    IMAGE = "image"
 
 
 class Shell(StrEnum):
@@ -142,6 +143,14 @@ MarginOption = Annotated[
     str | None,
     typer.Option(
         "--margin", metavar="PERCENT", help="of a comparison: differences up to this size count as none (default: 2%)"
+    ),
+]
+EquivalenceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--equivalence",
+        metavar="PERCENT",
+        help="in place of --margin: test that the sides differ by no more, for the verdict equivalent",
     ),
 ]
 

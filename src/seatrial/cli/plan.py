@@ -10,7 +10,7 @@ from seatrial.cli.output import print_json, style_of
 from seatrial.errors import UsageError
 from seatrial.interface.plan import plan
 from seatrial.interface.plan_jobs import plan_jobs
-from seatrial.interface.system import where_jobs_go
+from seatrial.interface.study_systems import places_for
 from seatrial.model.units import parse_seconds
 from seatrial.plan.planned_jobs import PlannedJobs
 from seatrial.report.documents.plan import plan_document
@@ -34,9 +34,9 @@ def plan_command(
 
     Raises UsageError for an invalid study.
     """
-    where = where_jobs_go(site, system)
+    places = places_for(site, system, () if study is None else (str(study),))
     jobs: PlannedJobs | None = None
-    if where is None:
+    if not places:
         if max_node_hours is not None or budget is not None:
             raise UsageError(
                 "--budget and --max-node-hours of plan are for jobs, and none would be submitted",
@@ -45,7 +45,7 @@ def plan_command(
         planned = plan(study, site=site, system=system)
     else:
         budget_s = None if budget is None else parse_seconds(budget)
-        planned, jobs = plan_jobs(where, study, results, site=site, budget_s=budget_s, max_node_hours=max_node_hours)
+        planned, jobs = plan_jobs(places, study, results, site=site, budget_s=budget_s, max_node_hours=max_node_hours)
     if as_json:
         print_json(plan_document(planned, jobs))
         return

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.cli.chosen import choice_text
-from seatrial.cli.compare import margin_of, verdict_status
-from seatrial.cli.jobs import NO_JOBS, JobOptions, print_jobs, run_jobs, unfinished_status, where_of
+from seatrial.cli.compare import share_of, verdict_status
+from seatrial.cli.jobs import NO_JOBS, JobOptions, places_of, print_jobs, run_jobs, unfinished_status
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.cli.programs import (
     NO_PROGRAM,
@@ -59,6 +59,7 @@ def run_command(
     fail_on: Verdict | None = None,
     is_versus: bool = False,
     margin: str | None = None,
+    equivalence: str | None = None,
     words: Sequence[str] | None = None,
     program: ProgramOptions = NO_PROGRAM,
     quiet: bool = False,
@@ -69,13 +70,14 @@ def run_command(
     after `--`."""
     values: dict[str, Any] = dict(parse_settings(settings))
     commands: list[tuple[str, ...]] = []
-    share = margin_of(margin)
-    if margin is not None and not is_versus:
-        raise UsageError(
-            "--margin is only for --versus",
-            "a study states its margin: compare: {along: AXIS, margin: 1%}; `seatrial compare` takes --margin",
-        )
-    where = where_of(site, system, jobs, is_versus=is_versus, again=again)
+    share, narrow = share_of("--margin", margin), share_of("--equivalence", equivalence)
+    for name, given in (("margin", margin), ("equivalence", equivalence)):
+        if given is not None and not is_versus:
+            raise UsageError(
+                f"--{name} is only for --versus",
+                f"a study states it: compare: {{along: AXIS, {name}: 1%}}; `seatrial compare` takes --{name}",
+            )
+    places = places_of(site, system, targets, values, jobs, is_versus=is_versus, again=again)
     if is_versus:
         commands = [checked(words_of(text)) for text in (*targets, *(words or ()))]
         values = merged(single_settings(values), program.settings())
@@ -84,9 +86,9 @@ def run_command(
         if fail_on is not None:
             _refuse_without_verdict(targets, settings)
         values = merged(values, of_program)
-    if where is not None:
+    if places:
         sent = run_jobs(
-            where,
+            places,
             targets,
             values,
             results,
@@ -98,13 +100,13 @@ def run_command(
             site=site,
         )
         if sent.result is None:
-            print_jobs(sent, where, as_json=as_json)
+            print_jobs(sent, places, as_json=as_json)
             return 0
         status = _print_found(sent.result, results, named=bool(targets), fail_on=fail_on, quiet=quiet, as_json=as_json)
         return unfinished_status(sent) or status
     progress = TerminalProgress(quiet=quiet, verbose=verbose)
     try:
-        measure = partial(versus, *commands, margin=share) if is_versus else partial(run, *targets)
+        measure = partial(versus, *commands, margin=share, equivalence=narrow) if is_versus else partial(run, *targets)
         found = measure(
             set=values,
             results=results,

@@ -53,7 +53,13 @@ def build_points(
         if source is not None:
             has_ranks = point.benchmark.ranks == "mpi"
             choice = replace(
-                point.environment, variables=(), mpi_settings=(), mpi=point.environment.mpi if has_ranks else None
+                point.environment,
+                variables=(),
+                mpi_settings=(),
+                mpi=point.environment.mpi if has_ranks else None,
+                container=None,
+                container_runtime=None,
+                container_mpi=None,
             )
             needed.setdefault((source, choice, has_ranks), {})[point.benchmark.name] = None
     for (source, choice, has_ranks), names in needed.items():

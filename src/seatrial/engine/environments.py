@@ -50,7 +50,7 @@ class Environments:
     def of(self, choice: EnvironmentChoice, *, with_mpi: bool = False) -> Environment | BuildError:
         """The environment of a choice. Raises UsageError for an invalid $CXX."""
         if not with_mpi:
-            choice = replace(choice, mpi=None, mpi_settings=())
+            choice = replace(choice, mpi=None, mpi_settings=(), container_mpi=None)
         key = (choice, with_mpi)
         if key not in self._found:
             try:
@@ -98,6 +98,9 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
         "flags": list(choice.flags),
         "settings": dict(choice.mpi_settings),
         "variables": dict(choice.variables),
+        "container": choice.container,
+        "container_runtime": choice.container_runtime,
+        "container_mpi": choice.container_mpi,
     }
     document = {"name": "not to be had here", "chosen": {name: value for name, value in chosen.items() if value}}
     return content_key(document), document

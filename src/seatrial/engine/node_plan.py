@@ -41,6 +41,8 @@ def needs_python(point: Point) -> str | None:
         return "its devices are found by Python"
     if point.is_profiled or point.probes:
         return "its probes are Python"
+    if point.environment.container is not None:
+        return "its container is tried and described by Python"
     if CLUSTER_LINK in dict(point.environment.mpi_settings):
         return "the links of the cluster are changed by Python"
     nodes = point.parameters.get("nodes", 1)

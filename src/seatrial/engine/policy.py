@@ -203,12 +203,13 @@ class Compared(Pooled):
     """Groups whose members are compared with the first: repeated until every comparison is decided, on one budget.
 
     `family` is the number of comparisons of one figure at one of its points in the whole study; `figures` are those
-    that must be decided (empty: all except secondary ones).
+    that must be decided (empty: all except secondary ones). `equivalence`: the margin is one of equivalence.
     """
 
     margin: float = 0.02
     family: int = 1
     figures: frozenset[str] = field(default_factory=frozenset)
+    equivalence: bool = False
 
     def has_enough(self, group: Group) -> bool:
         """Whether a planned look decided every comparison, or the maximum number of repeats is reached.
@@ -249,7 +250,9 @@ class Compared(Pooled):
         if not all(value > 0 for pairs in points for pair in pairs for value in pair):
             return False
         family = self.family * len(points)
-        return are_decided_now(points, self.margin, better is Better.HIGHER, family, steps)
+        return are_decided_now(
+            points, self.margin, better is Better.HIGHER, family, steps, equivalence=self.equivalence
+        )
 
 
 def _stops(rule: StoppingRule, member: Member, spent_s: float, next_s: float) -> bool:

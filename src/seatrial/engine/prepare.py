@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.engine.environments import Environments
+from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError, UsageError
-from seatrial.model.benchmark import Benchmark
+from seatrial.model.benchmark import Benchmark, Native
+from seatrial.model.outcome import Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import settings
 from seatrial.plan.points import Point
@@ -38,7 +39,27 @@ class Preparation:
 
     def of(self, point: Point) -> Ready | Refused:
         """The experiment of a point, with its program built or found."""
-        return self._kinds[type(point.benchmark.program)].identify(point, point.benchmark.program)
+        kind = self._kinds[type(point.benchmark.program)]
+        if (why := _not_in_a_container(point)) is not None:
+            return kind.refused(point, Outcome.unsupported("container", why), absent_environment(point.environment))
+        return kind.identify(point, point.benchmark.program)
+
+
+def _not_in_a_container(point: Point) -> str | None:
+    """Why a program cannot be measured in the container that its point chooses; None if it can, or chooses none."""
+    if point.environment.container is None:
+        return None
+    program = point.benchmark.program
+    if not isinstance(program, Native):
+        return (
+            "only programs of seatrial are brought into containers; run an application of the image by its path there "
+            "with the benchmark command, in a study file"
+        )
+    if program.library is not None:
+        return f"its {program.library} library is found on the host, not in the image"
+    if len(point.hosts) > 1:
+        return "containers on several nodes were never tried"
+    return None
 
 
 def prepared_points(

@@ -69,6 +69,17 @@ def _static(name: str) -> Path:
     return build(environment, NATIVE_HEADERS / "launch" / f"{name}.cpp").path
 
 
+def inside_probe() -> Path:
+    """The program that prints what it sees of a container. Raises BuildError."""
+    return build(_environment(), NATIVE_HEADERS / "launch" / "inside.cpp").path
+
+
+def ranks_probe(environment: Environment) -> Path:
+    """The program that finds out whether ranks work together, built with the MPI library of an environment. Raises
+    BuildError."""
+    return build(environment, NATIVE_HEADERS / "launch" / "ranks_inside.cpp").path
+
+
 @cache
 def _helpers(programs: Path) -> Helpers:
     """Cached: a look into the build cache at each start of ranks would take too long."""

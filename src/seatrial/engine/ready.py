@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from seatrial.engine.contained import Contained
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine import Machine
 from seatrial.model.mpi import Mpi
@@ -18,11 +19,13 @@ from seatrial.plan.points import Point
 
 
 class NotPreparedError(Exception):
-    """The input of a program could not be made: what was tried, how it ended, and what the tool printed."""
+    """The input of a program could not be made: what was tried, how it ended, and what the tool printed. `need` is a
+    word for what is missing on the machine, if that is why."""
 
-    def __init__(self, message: str, evidence: str) -> None:
+    def __init__(self, message: str, evidence: str, need: str = "") -> None:
         super().__init__(message)
         self.evidence = evidence
+        self.need = need
 
 
 class Runnable(ABC):
@@ -91,7 +94,8 @@ class Runnable(ABC):
 class Ready:
     """A point as an experiment that can run. `environment` is the document of its environment key.
 
-    `mpi` starts its ranks; None for a single process. `variables` are set (None: unset) for its run.
+    `mpi` starts its ranks; None for a single process. `variables` are set (None: unset) for its run. `container` is
+    what it runs in; None: directly on the machine.
     """
 
     point: Point
@@ -100,6 +104,7 @@ class Ready:
     environment: Mapping[str, Any] = field(default_factory=dict)
     mpi: Mpi | None = None
     variables: tuple[tuple[str, str | None], ...] = ()
+    container: Contained | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,9 @@ _MOST_LIMIT_S = 86400.0
 
 def command_of(ready: Ready, directory: Path) -> list[str]:
     """The command of a repeat: what starts its ranks, then the program and its arguments."""
-    before = start_of(ready, directory).before
-    return [*before, str(ready.program.path), *ready.program.arguments(ready, directory)]
+    start = start_of(ready, directory)
+    words = [str(ready.program.path), *ready.program.arguments(ready, directory)]
+    return [*start.before, *start.words(words)]
 
 
 def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
@@ -144,12 +145,12 @@ def _run_watched(
         around["kernel_events"] = events
     made: list[_Made] = []
     for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
-        seen: dict[str, Any] = {**around, "command": origins(command)}
+        seen: dict[str, Any] = {**around, "command": origins(command), **_container(ready)}
         if isinstance(completed, OSError):
             why = f"{origins(command)[0]} cannot be started: {completed.strerror or completed}"
             outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
         elif isinstance(completed, NotPreparedError):
-            outcome, program = Outcome.failed(Stage.LAUNCH, str(completed), completed.evidence), ProgramRecord()
+            outcome, program = _not_prepared(completed), ProgramRecord()
         else:
             seen["program_s"] = completed.wall_s
             if completed.used is not None:
@@ -159,6 +160,17 @@ def _run_watched(
             seen |= _launch_time(program, began_s, completed.wall_s)
         made.append(_Made(ready, claim, wall_s, outcome, program, seen))
     return made
+
+
+def _not_prepared(error: NotPreparedError) -> Outcome:
+    if error.need:
+        return Outcome.unsupported(error.need, str(error))
+    return Outcome.failed(Stage.LAUNCH, str(error), error.evidence)
+
+
+def _container(ready: Ready) -> dict[str, Any]:
+    """The facts of the container that it ran in."""
+    return {} if ready.container is None else {"container": dict(ready.container.facts)}
 
 
 def _cpu_s(launched: Sequence[Completed | OSError | NotPreparedError]) -> float | None:

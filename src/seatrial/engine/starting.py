@@ -1,28 +1,46 @@
-"""How the program of a repeat is started: directly, or by a launcher of ranks."""
+"""How the program of a repeat is started: directly, or by a launcher of ranks, and in a container or not."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from seatrial.engine.contained import Contained, tag_of
 from seatrial.engine.probing import probe_variables
 from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.engine.ranks import rank_layout
 from seatrial.engine.ready import Ready
+from seatrial.environments.private_copy import private_top
 from seatrial.environments.variables import variables_with
+from seatrial.launch.containers.runtime import SHARED, Inside
 from seatrial.launch.mpi import rank_command, rank_variables
 from seatrial.launch.place import kept, placed
+from seatrial.model.layout import Layout
+from seatrial.model.mpi import Mpi
+
+_LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH")
+"""Variables with paths of the host, which the runtime's own program must not see."""
+
+_WITHOUT_SSH = {"OMPI_MCA_plm": "isolated"}
+"""Open MPI's launcher wants an ssh even if all ranks are on its own node, and small images have none; this way of
+launching needs none. Other libraries, and Open MPI 5, ignore the variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """`before` precedes the program's own command; `variables` is its whole environment. `launcher` starts the ranks;
-    empty for a single process."""
+    empty for a single process. `inside`: the container that the program is started in."""
 
     before: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
     launcher: str = ""
+    inside: Inside | None = None
+
+    def words(self, words: Sequence[str]) -> list[str]:
+        """The program and its arguments, with paths as they are where it runs."""
+        return list(words) if self.inside is None else [self.inside.mapped(word) for word in words]
 
 
 def start_of(ready: Ready, directory: Path) -> Start:
@@ -31,21 +49,77 @@ def start_of(ready: Ready, directory: Path) -> Start:
     Raises BuildError if the helper programs for ranks are missing, and NoLauncherError.
     """
     added = probe_variables(ready, directory)
-    if ready.mpi is None:
-        return Start(variables=variables_with((*ready.variables, *added.items())))
-    wanted = rank_layout(ready.point)
-    set_names = [name for name, value in ready.variables if value is not None]
-    starter = rank_command(ready.mpi, wanted, [*set_names, *added])
+    layout = None if ready.mpi is None else rank_layout(ready.point)
+    record = None if ready.program.writes_record else directory
+    folders = [directory, private_top(ready.program.path)]
+    return started(ready.mpi, layout, ready.container, ready.variables, added, folders, record)
+
+
+def started(
+    mpi: Mpi | None,
+    layout: Layout | None,
+    container: Contained | None,
+    chosen: Sequence[tuple[str, str | None]],
+    added: Mapping[str, str],
+    folders: Sequence[Path],
+    record: Path | None = None,
+) -> Start:
+    """The same for any program. `chosen` variables are those of the environment, `added` are set for the program alone;
+    a container has `folders`, the first of which names the start; `record`: see `placed`."""
+    if container is not None:
+        return _contained(mpi, layout, container, chosen, added, folders, record)
+    if mpi is None or layout is None:
+        return Start(variables=variables_with((*chosen, *added.items())))
+    starter = rank_command(mpi, layout, [*(name for name, value in chosen if value is not None), *added])
     changes = (
         *((name, None) for name in rank_variables(os.environ)),
         *starter.variables.items(),
-        *ready.variables,
+        *chosen,
         *added.items(),
     )
     helpers = rank_helpers()
-    before = (
-        *kept(helpers, os.getpid()),
-        *starter.argv,
-        *placed(helpers, starter, wanted, None if ready.program.writes_record else directory),
-    )
+    before = (*kept(helpers, os.getpid()), *starter.argv, *placed(helpers, starter, layout, record))
     return Start(before, variables_with(changes), starter.argv[0])
+
+
+def _contained(
+    mpi: Mpi | None,
+    layout: Layout | None,
+    container: Contained,
+    chosen: Sequence[tuple[str, str | None]],
+    added: Mapping[str, str],
+    folders: Sequence[Path],
+    record: Path | None,
+) -> Start:
+    """In a container: placed outside of it, or, with the launcher inside, in it."""
+    set_inside = {**{name: value for name, value in chosen if value is not None}, **added}
+    outside = [*((name, None) for name in _LOADER), *container.runtime.variables().items(), ("TMPDIR", str(SHARED))]
+    prefix = container.runtime.prefix
+    if mpi is None or layout is None:
+        inside = _mapped(container.inside(folders, set_inside))
+        return Start(tuple(prefix(inside)), variables_with((*chosen, *outside)), inside=inside)
+    helpers = rank_helpers()
+    without = [(name, None) for name in rank_variables(os.environ)]
+    keeps = kept(helpers, os.getpid())
+    if not container.is_launcher_inside:
+        starter = rank_command(mpi, layout, list(set_inside))
+        inside = _mapped(container.inside(folders, set_inside, layout.ranks_per_host, tag_of(folders[0])))
+        before = [*keeps, *starter.argv, *placed(helpers, starter, layout, record), *prefix(inside)]
+        changes = (*without, *starter.variables.items(), *chosen, ("TMPDIR", str(SHARED)))
+        changes = (*changes, *container.runtime.variables().items())
+        return Start(tuple(before), variables_with(changes), starter.argv[0], inside)
+    starter = rank_command(replace(mpi, launcher=container.launcher), layout, list(set_inside))
+    of_starter = {name: value for name, value in starter.variables.items() if value is not None}
+    of_starter |= _WITHOUT_SSH
+    inside = _mapped(container.inside([*folders, private_top(helpers.place)], {**of_starter, **set_inside}))
+    ranks = [inside.mapped(word) for word in placed(helpers, starter, layout, record)]
+    before = [*keeps, *prefix(inside), *starter.argv, *ranks]
+    return Start(tuple(before), variables_with((*without, *chosen, *outside)), starter.argv[0], inside)
+
+
+def _mapped(inside: Inside) -> Inside:
+    """With paths of the host in its variables, single or in lists, as they are inside."""
+    variables = {
+        name: ":".join(inside.mapped(part) for part in value.split(":")) for name, value in inside.variables.items()
+    }
+    return replace(inside, variables=variables)

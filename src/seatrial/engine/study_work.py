@@ -8,7 +8,7 @@ from seatrial.engine.engine import Work
 from seatrial.engine.policy import Compared, Pooled
 from seatrial.engine.pool import Pool
 from seatrial.engine.ready import Ready, Refused
-from seatrial.model.study import Compare, Study
+from seatrial.model.study import SYSTEM, Compare, Study
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.least_repeats import least_repeats
 from seatrial.stats.sequential import ALPHA, least_blocks
@@ -19,10 +19,11 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | N
     their time (default: the budget of the study, for repeats only).
 
     With `compare`, points that differ only along that axis form a group, the baseline first. Without, each experiment
-    is a separate group: their numbers of repeats then differ by at most one.
+    is a separate group: their numbers of repeats then differ by at most one. So they are where systems are compared:
+    those cannot be measured side by side.
     """
     pool = pool or Pool(study.repeat.budget_s)
-    if study.compare is None:
+    if study.compare is None or study.compare.along == SYSTEM:
         alone = _unique(prepared)
         least = least_alone(study, len(alone))
         policy = Pooled(pool, study.repeat.precision, study.repeat.maximum, minimum=least)
@@ -43,6 +44,7 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | N
             study.compare.margin,
             family,
             frozenset(study.compare.figures),
+            study.compare.asks_equivalence,
             minimum=least_blocks(family),
         )
         work.append(Work(tuple(compared), policy, study.name))

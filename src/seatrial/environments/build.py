@@ -26,7 +26,8 @@ from seatrial.model.protocol import Hello, parse_record
 
 NATIVE_HEADERS = Path(__file__).parent.parent / "native"
 
-_FLAGS = ("-std=c++20", "-O3", "-pthread")
+BASE_FLAGS = ("-std=c++20", "-O3", "-pthread")
+"""The flags of every build."""
 _WARNINGS = ("-Wall", "-Wextra")
 """They do not change the code, and are not part of the key; the compiler's messages are stored with the build."""
 
@@ -52,7 +53,7 @@ class Environment:
 
     def document(self) -> dict[str, Any]:
         """The JSON document of `environments/<key>.json`."""
-        optimise = [flag for flag in _FLAGS if flag.startswith("-O")]
+        optimise = [flag for flag in BASE_FLAGS if flag.startswith("-O")]
         settings = [f"{name}={value}" for name, value in self.settings]
         settings += [
             f"{name}={value}" if value is not None else f"without {name}"
@@ -69,7 +70,7 @@ class Environment:
                 "family": self.compiler.family,
                 "version": self.compiler.version,
             },
-            "flags": [*_FLAGS, *self.target.flags],
+            "flags": [*BASE_FLAGS, *self.target.flags],
             **added,
             **({"settings": dict(self.settings)} if self.settings else {}),
             **({"variables": dict(self.variables)} if self.variables else {}),
@@ -89,7 +90,7 @@ class Environment:
         return cls(
             Compiler(tuple(compiler["path"].split(" ")), compiler["family"], compiler["version"]),
             Target(
-                tuple(document["flags"][len(_FLAGS) :]),
+                tuple(document["flags"][len(BASE_FLAGS) :]),
                 frozenset(target["isa"]),
                 target["resolution"],
                 target["cpu"],
@@ -211,7 +212,13 @@ class _Object:
 def _compiler_words(environment: Environment, unit: Unit | None = None) -> tuple[str, ...]:
     """What the user adds comes last, and so wins."""
     optimisation = (unit.optimisation,) if unit is not None and unit.optimisation else ()
-    return (*environment.compiler.command, *_FLAGS, *optimisation, *environment.target.flags, *environment.added_flags)
+    return (
+        *environment.compiler.command,
+        *BASE_FLAGS,
+        *optimisation,
+        *environment.target.flags,
+        *environment.added_flags,
+    )
 
 
 def _linking(environment: Environment, objects: Sequence[KeptFile]) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,12 @@ class NotInstalledError(BuildError):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An installed program: its path, the version that it reports, and the hash of its file."""
+    """An installed program: its path, the version that it reports, the hash of its file, and its companions."""
 
     path: Path
     version: str
     sha256: str
+    companions: Mapping[str, Path] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """The JSON document of `environments/<key>.json`."""
@@ -43,8 +44,16 @@ class Installed:
 
 
 def find_installed(program: External) -> Installed:
-    """The program by its name on PATH. Raises NotInstalledError, or BuildError if its version command fails."""
-    return find_command(program.name, program.install, program.version)
+    """The program by its name on PATH, and its companions beside it, or else on PATH. Raises NotInstalledError, or
+    BuildError if its version command fails."""
+    found = find_command(program.name, program.install, program.version)
+    companions: dict[str, Path] = {}
+    for name in program.companions:
+        path = shutil.which(name, path=str(found.path.parent)) or shutil.which(name)
+        if path is None:
+            raise NotInstalledError(f"{name} is neither beside {found.path} nor on PATH", program.install)
+        companions[name] = Path(path)
+    return replace(found, companions=companions)
 
 
 def find_command(name: str, install: str, ask_version: Sequence[str] = ()) -> Installed:

@@ -10,20 +10,15 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
-import platform
-import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from seatrial.environments.cache import check_folder, make_folder, own_cache
-from seatrial.store.claim import kernel_and_namespace, process_start
+from seatrial.environments.owned_folders import own_name, sweep
 
 _FOLDER = "running"
-_LEFTOVER_S = 30 * 86400.0
 
 _folders: dict[tuple[int, Path], Path] = {}
 _copies: dict[tuple[int, Path, Path, str], Path] = {}
@@ -57,6 +52,11 @@ def origins(command: Iterable[str]) -> list[str]:
     return [_origins.get(word, word) for word in command]
 
 
+def private_top(path: Path) -> Path:
+    """The folder with all copies of this process if `path` is one of them, else its own folder."""
+    return path.parents[1] if str(path) in _digests else path.parent
+
+
 def copies() -> Mapping[str, str]:
     """Path -> SHA-256 of the copies that this process has made."""
     return _digests
@@ -68,25 +68,11 @@ def _private_folder() -> Path:
     if key not in _folders or not _folders[key].exists():
         make_folder(top)
         check_folder(top)
-        _sweep(top)
-        name = f"{platform.node()}-{kernel_and_namespace()}-{os.getpid()}-{process_start(os.getpid())}"
-        folder = top / f"{name}-{secrets.token_hex(4)}"
+        sweep(top)
+        folder = top / own_name()
         folder.mkdir(mode=0o700)
         _folders[key] = folder
     return _folders[key]
-
-
-def _sweep(top: Path) -> None:
-    """Remove the folders of dead processes; of other hosts only what is very old."""
-    with suppress(OSError):
-        for path in top.iterdir():
-            match = re.fullmatch(r".*-([0-9a-f]{8})-([0-9]+)-([0-9]+)-[0-9a-f]{8}", path.name)
-            if match and match[1] == kernel_and_namespace():
-                is_over = process_start(int(match[2])) != int(match[3])
-            else:
-                is_over = time.time() - path.lstat().st_mtime > _LEFTOVER_S
-            if is_over:
-                shutil.rmtree(path, ignore_errors=True)
 
 
 @atexit.register

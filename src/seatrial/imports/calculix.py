@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 
+from seatrial.benchmarks.apps.calculix_output import BANNER, COUNT, FINISHED, THREADS, TOTAL
 from seatrial.imports.application_log import Log
 from seatrial.imports.reader import Reader
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
 _TOOL = "CalculiX"
-_BANNER = re.compile(r"CalculiX Version (\d[\w.]{0,20}), Copyright.{0,80}")
-_TOTAL = re.compile(r"Total CalculiX Time: ([0-9]{1,9}\.[0-9]{6})")
 _TOTAL_LIKE = re.compile(r".{0,200}CalculiX Time.{0,200}")
-_FINISHED = re.compile(r"Job finished")
-_THREADS = re.compile(r"Using up to ([0-9]{1,9}) cpu\(s\) for .{1,80}")
 _STEP = re.compile(r"STEP {1,20}([0-9]{1,9})")
-_COUNT = re.compile(r"(nodes|elements): {1,30}([0-9]{1,12})")
 _SIZES_HEADING = re.compile(r"The numbers below are estimated upper bounds")
 _ERROR = re.compile(r"^\*ERROR\b|Segmentation fault|best solution and residuals are in")
 _NOT_FINITE = re.compile(r"^(?:average|largest|time avg).{0,80}= {0,10}[+-]?(?:nan|inf)", re.IGNORECASE)
@@ -25,12 +21,12 @@ _NOT_FINITE = re.compile(r"^(?:average|largest|time avg).{0,80}= {0,10}[+-]?(?:n
 def read(data: bytes) -> ImportedFile:
     """The output of one run. Raises ParseError for a run that failed, diverged, or did not end, and for two runs."""
     log = Log(_TOOL, data)
-    banner = log.banner(_BANNER, "CalculiX Version 2.20, Copyright(C) 1998-2022 Guido Dhondt")
+    banner = log.banner(BANNER, "CalculiX Version 2.20, Copyright(C) 1998-2022 Guido Dhondt")
     log.refuse_signs((_ERROR, "the run failed"), (_NOT_FINITE, "the solution diverged (not a number)"))
-    finished = log.found(_FINISHED)
+    finished = log.found(FINISHED)
     if not finished:
         raise log.not_ended("no `Job finished`")
-    total = log.of_form(_TOTAL_LIKE, _TOTAL, "Total CalculiX Time: 1.234567")
+    total = log.of_form(_TOTAL_LIKE, TOTAL, "Total CalculiX Time: 1.234567")
     if not banner.line.number < finished[-1].line.number < total.line.number:
         raise total.error("the banner, `Job finished` and this line are not in this order")
     time = total.printed(1, "the time")
@@ -42,10 +38,10 @@ def read(data: bytes) -> ImportedFile:
 def _parameters(log: Log) -> dict[str, Value]:
     """Threads, and the size of the model. Raises ParseError if there are two sizes: two runs."""
     parameters: dict[str, Value] = {}
-    if threads := [int(one.match[1]) for one in log.found(_THREADS)]:
+    if threads := [int(one.match[1]) for one in log.found(THREADS)]:
         parameters["threads"] = max(threads)
     if log.at_most_one(_SIZES_HEADING, "model") is not None:
-        for size in log.found(_COUNT):
+        for size in log.found(COUNT):
             parameters.setdefault(size.match[1], size.whole(2, f"the number of {size.match[1]}"))
     return parameters
 

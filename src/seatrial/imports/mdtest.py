@@ -36,11 +36,19 @@ _ROW = re.compile(
     r"(?: +[0-9]{1,15}\.[0-9]{3}){0,3}" + 4 * r" +([0-9]{1,15}\.[0-9]{3})",  # of each rank
     re.IGNORECASE,
 )
+_AT_STONEWALL = re.compile(r"(?:File|Directory) create \(stonewall\) *:?(?: +[0-9.NA]{1,20}){4}")
+"""The rate until the first rank stopped; the row of creation counts all."""
 _ITEMS = re.compile(r"([0-9]{1,9}) tasks, ([0-9]{1,15}) (?:files|directories|files/directories)")
-_STONEWALL = re.compile(r"(?:Continue )?stonewall hit.{0,120}")
+_STONEWALL = re.compile(
+    r"(?:(?:Continue )?stonewall hit.{0,120}|Command line used: .{1,4000} ['\"]?-[xW]['\"]? .{1,2000})"
+)
+"""The run may end before all items are made, or work on those that another such run made."""
 _FAILED = re.compile(
     r"(?:ERROR\b.{0,300}|.{0,80}\bFAILED\b.{0,200}|(?:WARNING: )?.{0,80}[1-9][0-9]{0,12} errors? .{0,80})"
 )
+_RANKS_DIFFER = 0.1
+"""The most by which the rates of one iteration differ where each rank computes one: 6 % was the most in 700 published
+files, 0.1 % in most."""
 _NAMES = {"creation": "create", "stat": "stat", "read": "read", "rename": "rename", "removal": "remove"}
 
 
@@ -80,7 +88,7 @@ def read(data: bytes) -> ImportedFile:
 
 def _rates(log: Log, lines: Sequence[Line], iterations: int) -> dict[str, Printed]:
     """Operation -> its mean rate, of those that were run. Raises ParseError for a row that contradicts itself."""
-    inside = log.found(_ROW_LIKE, lines)
+    inside = [one for one in log.found(_ROW_LIKE, lines) if not _AT_STONEWALL.fullmatch(log.text(one.line))]
     rows = {one.line.number: one for one in log.found(_ROW, [one.line for one in inside])}
     rates: dict[str, Printed] = {}
     seen: set[str] = set()
@@ -115,7 +123,7 @@ def _mean(row: Found, iterations: int) -> Printed | None:
     if most == least == mean == 0:
         return None
     slack = 0.0011 + 1e-9 * most
-    if iterations == 1 and not (most == least == mean and deviation == 0):
+    if iterations == 1 and most - least > slack + _RANKS_DIFFER * most:
         raise row.error("one iteration, but maximum, minimum and mean differ")
     if not 0 < least <= mean + slack <= most + 2 * slack or deviation > most - least + slack:
         raise row.error("not min <= mean <= max, or the deviation is larger than their difference")

@@ -1,7 +1,8 @@
 """Logs of OpenFOAM's solvers (openfoam.org, openfoam.com, foam-extend): the elapsed time and the time per step.
 
 `ExecutionTime` is the CPU time of rank 0 and says nothing of waiting: the elapsed time is `ClockTime`, which is printed
-in whole seconds. The time per step is that of all steps but the first, which builds what the others reuse.
+in whole seconds. The time per step is that of all steps but the first, which builds what the others reuse, and but the
+last if it took more CPU time than others: it writes results, or its clock is that of a later step.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from seatrial.benchmarks.apps.openfoam_output import BANNER, BUILD, CLOCK, END, FAILED, RANKS, TIME
 from seatrial.imports.application_log import Log, Printed
 from seatrial.imports.reader import Reader
 from seatrial.imports.text import Line, number
@@ -19,28 +21,18 @@ from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
 _TOOL = "OpenFOAM"
-_BANNER = re.compile(r"\W{1,24}F ield\s{1,40}\| (?:OpenFOAM|foam-extend)\b.{0,80}")
 _VERSION = re.compile(r"\W{1,24}O peration\s{1,40}\| Version:\s{1,8}([\w.+-]{1,40})\W*")
-_BUILD = re.compile(r"Build\s{1,6}: (\S.{0,200})")
 _BUILD_VERSION = re.compile(r"OPENFOAM=([\w.]{1,20})|([0-9][\w.]{0,10})-[0-9a-f]{6,40}")
 _EXEC = re.compile(r"Exec\s{1,6}: (\S{1,200})(?: .{0,2000})?")
 _CASE = re.compile(r"Case\s{1,6}: (\S.{0,1000})")
-_RANKS = re.compile(r"nProcs\s{1,6}: (\S{1,20})")
 _HOSTS = re.compile(r"Hosts\s{1,6}:")
 _HOST = re.compile(r"\((\S{1,200}) ([0-9]{1,9})\)")
-_TIME = re.compile(r"Time = (\S{1,40}?)s?")
 _START = re.compile(r"Create mesh for time = (\S{1,40}?)s?")
-_CLOCK = re.compile(r"ExecutionTime = (\S{1,40}) s {1,4}ClockTime = (\S{1,40}) s")
 _CLOCK_LIKE = re.compile(r".{0,200}(?:ExecutionTime|ClockTime).{0,200}")
 _DELTA = re.compile(r"deltaT = (\S{1,40})")
 _PLANNED = re.compile(r"\w{1,20}: no convergence criteria found\. Calculations will run for ([0-9]{1,9}) steps\.")
 _CONVERGED = re.compile(r"\w{1,20} solution converged in (\S{1,20}?)s? iterations")
 _COUNTED = re.compile(r"Number of steps = ([0-9]{1,9})")
-_END = re.compile(r"End|Finalising parallel run")
-_FAILED = re.compile(
-    r"--> FOAM FATAL|Foam::sigFpe::|Foam::sigSegv::|Foam::error::printStack|FOAM (?:parallel run )?(?:exiting|aborting)"
-    r"|Segmentation fault|MPI_ABORT was invoked|Floating point exception \(core|exited on signal"
-)
 _NOT_FINITE = re.compile(r"(?:= ?|: ?)[+-]?(?:nan|inf)\b", re.IGNORECASE)
 _ERRORS = re.compile(r"time step continuity errors|(?:Interface )?Courant Number|Region: .{0,100}Courant")
 _SIZE = re.compile(r"(?:sum local = |\bmax: )(\S{1,40}?)(?:,|$| )")
@@ -49,6 +41,9 @@ _EXPLODED = 1e9
 """No Courant number or continuity error of a sound run reaches it."""
 _MANY = 10
 """So many steps, and the last is one like the others."""
+_LONGER = 1.5
+_CPU_STEP_S = 0.02
+"""CPU time is printed in steps of 0.01 s."""
 _MOST_CPU = 1.25
 """CPU time of one process over elapsed time: a thread that writes files may add some."""
 
@@ -68,15 +63,15 @@ def read(data: bytes) -> ImportedFile:
     """The log of one run. Raises ParseError for a run that crashed, diverged, did not end, or took less than a second,
     and for two runs in one file."""
     log = Log(_TOOL, data)
-    banner = log.banner(_BANNER, "F ield         | OpenFOAM: The Open Source CFD Toolbox")
+    banner = log.banner(BANNER, "F ield         | OpenFOAM: The Open Source CFD Toolbox")
     program = log.at_most_one(_EXEC, "program (`Exec   : ...`)")
     if program is None:
         raise banner.error("no `Exec   : ...` below this banner: the file is cut off")
-    log.refuse_signs((_FAILED, "the run crashed"))
+    log.refuse_signs((FAILED, "the run crashed"))
     _refuse_diverged(log)
     steps = _steps(log)
     below = log.lines[steps[-1].line.number :] if steps else log.lines
-    if not log.found(_END, below):
+    if not log.found(END, below):
         raise log.not_ended("no `End`")
     if not steps:
         raise log.not_ended("no `ExecutionTime = ... s  ClockTime = ... s`: this program reports no time")
@@ -93,9 +88,12 @@ def read(data: bytes) -> ImportedFile:
         took = f"{elapsed_s - before_last_s} s, more than all before it"
         remarks = (*remarks, f"the last of {len(steps)} steps took {took}: it may be the time to write results")
     samples = [Printed(float(elapsed_s), 0.5).sample("time")]
-    steady_s = elapsed_s - steps[0].clock_s
-    if count > 1 and steady_s > 0:
-        samples.append(Printed(float(steady_s), 0.5).sample("step_time", count=count - 1))
+    left_out = 1
+    if count and (longer := _longer_at_the_end(steps)):
+        left_out, remarks = 2, (*remarks, longer)
+    steady_s = steps[-left_out].clock_s - steps[0].clock_s
+    if count > left_out and steady_s > 0:
+        samples.append(Printed(float(steady_s), 0.5).sample("step_time", count=count - left_out))
     notes: dict[str, object] = {"cpu_time_of_rank_0_s": steps[-1].cpu_s, "steps": count or None}
     version, parameters = _setup(log)
     path = program.match[1]
@@ -121,14 +119,14 @@ def _steps(log: Log) -> list[_Step]:
     for line, text in log.numbered():
         if "Time" not in text and not text.startswith("deltaT"):
             continue
-        if match := _TIME.fullmatch(text):
+        if match := TIME.fullmatch(text):
             time = number(match[1])
             if time is None:
                 raise line.error(_TOOL, "the time is not a number")
             times.append(time)
         elif match := _DELTA.fullmatch(text):
             delta = number(match[1])
-        elif match := _CLOCK.fullmatch(text):
+        elif match := CLOCK.fullmatch(text):
             cpu_s = line.number_or_zero(_TOOL, match[1], "ExecutionTime")
             clock_s = line.whole_of(_TOOL, match[2], "ClockTime", least=0)
             steps.append(_Step(line, cpu_s, clock_s, tuple(times), delta))
@@ -184,6 +182,16 @@ def _count(steps: Sequence[_Step], log: Log) -> tuple[int, tuple[str, ...]]:
     return 0, ("not every step is in the file, so there is no time per step",)
 
 
+def _longer_at_the_end(steps: Sequence[_Step]) -> str:
+    """Why the last step is not one like the others; "" if it is, or if there are few. It may write the results; or its
+    clock is that of a later step, and those between are missing, which nothing else shows."""
+    spent = [after.cpu_s - before.cpu_s for before, after in itertools.pairwise(steps)]
+    if len(steps) < _MANY or spent[-1] <= _LONGER * median(spent[:-1]) + _CPU_STEP_S:
+        return ""
+    took = f"{spent[-1]:.2f} s of CPU time, the others {median(spent[:-1]):.2f} s"
+    return f"the last step took {took}: it is left out of the time per step (it writes results, or steps are missing)"
+
+
 def _is_without_gap(steps: Sequence[_Step], start: Sequence[float]) -> bool:
     """Whether each step follows the one before it, and the first the `start` if it is known: at the printed step width,
     or all at the same."""
@@ -203,14 +211,14 @@ def _is_without_gap(steps: Sequence[_Step], start: Sequence[float]) -> bool:
 def _setup(log: Log) -> tuple[str, dict[str, Value]]:
     """The version, and the parameters that the header states. Raises ParseError if it contradicts itself."""
     version = next((one.match[1] for one in log.found(_VERSION)), "")
-    build = next((one.match[1] for one in log.found(_BUILD)), "")
+    build = next((one.match[1] for one in log.found(BUILD)), "")
     if not version and (match := _BUILD_VERSION.search(build)):
         version = match[1] or match[2]
     parameters: dict[str, Value] = {}
     hosts: list[int] = []
     in_hosts = False
     for line, text in log.numbered():
-        if match := _RANKS.fullmatch(text):
+        if match := RANKS.fullmatch(text):
             parameters["ranks"] = line.whole_of(_TOOL, match[1], "nProcs")
         elif match := _CASE.fullmatch(text):
             parameters["case"] = re.split(r"[/\\]", match[1].rstrip("/\\"))[-1]

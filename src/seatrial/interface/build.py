@@ -17,6 +17,7 @@ from seatrial.errors import BuildError
 from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
+from seatrial.interface.study_systems import part_here
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
@@ -52,6 +53,8 @@ def build(
     with at_site(site, system):
         targets = with_declared(targets)
         study = only_study(targets, settings)
+        if study is not None and system is not None:
+            study = part_here(study, site, system)
         for name in mpi_wheels:
             announce(f"installing {name} from PyPI")
             try:

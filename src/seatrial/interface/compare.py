@@ -8,25 +8,35 @@ from seatrial.analysis.compare_along import Comparisons, compare_along
 from seatrial.analysis.compare_folders import NamedFolder, compare_folders
 from seatrial.analysis.compare_reference import PREFIX, compare_with_reference
 from seatrial.analysis.measured_again import second_stage
+from seatrial.analysis.outliers import SCREENS
 from seatrial.errors import UnknownNameError, UsageError, nearest_names
 from seatrial.interface.folder import contents_in
 from seatrial.model.study import DEFAULT_MARGIN
 from seatrial.model.study_result import Compared
 
 
-def compare(*sides: str | Path, along: str | None = None, margin: float = DEFAULT_MARGIN) -> Comparisons:
+def compare(
+    *sides: str | Path, along: str | None = None, margin: float | None = None, equivalence: float | None = None
+) -> Comparisons:
     """Compare two results folders (baseline, candidate), one of which may be a published value (`reference:ID`), or
     the results in one folder `along` an axis: a parameter, node, repeat, rank, pair. Two folders along `node` are a
     screen and its second stage: new repeats of the farthest nodes, and of others beside them.
 
-    `margin` is the relative difference (0.02 is 2 %) that counts as none. Nothing is measured, and every verdict has
-    its interval. Raises UsageError if there is nothing to compare.
+    `margin` is the relative difference that counts as none (default: 0.02, which is 2 %); `equivalence` gives it
+    instead, for verdicts `equivalent` in place of `same`. Without either, a study in the folder that asks for
+    equivalence along the axis is judged by its own. Nothing is measured, and every verdict has its interval. Raises
+    UsageError if there is nothing to compare.
     """
-    refuse_margin(margin)
+    share = margin_given(margin, equivalence)
+    asks = equivalence is not None
     if along is not None:
+        if asks and along in SCREENS:
+            raise UsageError(
+                f"--along {along} looks for outliers, which are not tested for equivalence", "give --margin"
+            )
         if along == "node" and len(sides) == 2:
             first, again = (contents_in(Path(side)) for side in sides)
-            return Comparisons(screen=second_stage(first, again, margin))
+            return Comparisons(screen=second_stage(first, again, share))
         if len(sides) != 1:
             if len(sides) == 2 and nearest_names(along, ["node"]):
                 raise UnknownNameError("axis along which two folders are compared", along, ["node"])
@@ -34,13 +44,14 @@ def compare(*sides: str | Path, along: str | None = None, margin: float = DEFAUL
                 "--along takes one results folder, or two with --along node",
                 "seatrial compare DIR --along AXIS, or seatrial compare SCREEN AGAIN --along node",
             )
-        return compare_along(contents_in(Path(sides[0])), along, margin)
+        given = None if margin is None and equivalence is None else share
+        return compare_along(contents_in(Path(sides[0])), along, given, equivalence=asks)
     if len(sides) != 2:
         raise UsageError(
             f"compare takes two sides, or one results folder with --along, not {len(sides)}",
             "seatrial compare A B, or seatrial compare DIR --along AXIS (node, repeat, rank, pair, or a parameter)",
         )
-    return Comparisons((_two_sides(str(sides[0]), str(sides[1]), margin),))
+    return Comparisons((_two_sides(str(sides[0]), str(sides[1]), share, equivalence=asks),))
 
 
 def refuse_margin(margin: float) -> None:
@@ -49,10 +60,26 @@ def refuse_margin(margin: float) -> None:
         raise UsageError(f"margin={margin!r} is not between 0 and 1", "give a fraction: 0.02 is 2 %")
 
 
-def _two_sides(baseline: str, candidate: str, margin: float) -> Compared:
+def margin_given(margin: float | None, equivalence: float | None) -> float:
+    """The margin, of equivalence or not, as a share. Raises UsageError for both, and for one that is not a share."""
+    if margin is not None and equivalence is not None:
+        raise UsageError("a margin and an equivalence were given", "leave the margin out: equivalence states it")
+    share = next((one for one in (margin, equivalence) if one is not None), DEFAULT_MARGIN)
+    refuse_margin(share)
+    return share
+
+
+def _two_sides(baseline: str, candidate: str, margin: float, *, equivalence: bool) -> Compared:
     if baseline.startswith(PREFIX) or candidate.startswith(PREFIX):
         folders = {side: contents_in(Path(side)) for side in (baseline, candidate) if not side.startswith(PREFIX)}
+        if equivalence:
+            raise UsageError(
+                "a published value has no interval, so nothing can be equivalent to it", "leave the equivalence out"
+            )
         return compare_with_reference(baseline, candidate, folders, margin)
     return compare_folders(
-        NamedFolder(baseline, contents_in(Path(baseline))), NamedFolder(candidate, contents_in(Path(candidate))), margin
+        NamedFolder(baseline, contents_in(Path(baseline))),
+        NamedFolder(candidate, contents_in(Path(candidate))),
+        margin,
+        equivalence=equivalence,
     )

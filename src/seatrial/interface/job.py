@@ -158,6 +158,10 @@ def choice_from(document: Mapping[str, Any]) -> EnvironmentChoice:
             tuple((str(name), None if value is None else str(value)) for name, value in document["variables"]),
             document["mpi"],
             tuple((str(name), str(value)) for name, value in document["mpi_settings"]),
+            *(
+                None if (value := document.get(name)) is None else str(value)
+                for name in ("container", "container_runtime", "container_mpi")
+            ),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise StoreError(f"an environment of a job cannot be read: {error}") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,8 +41,10 @@ class Following:
     queue: Queue
     poll_s: float
     tell: Callable[[str], None]
-    fetching: Fetching | None = None
-    """For nodes that share no file system."""
+    fetching: Mapping[str, Fetching] = field(default_factory=dict)
+    """Of jobs on nodes that share no file system, by the id of their folder."""
+    system: str = ""
+    """The name of the system that they are on."""
     _seen: dict[str, str] = field(default_factory=dict)
     _gone: dict[str, int] = field(default_factory=dict)
     _told_s: float = field(default_factory=time.monotonic)
@@ -51,25 +53,29 @@ class Following:
 
     def wait(self) -> None:
         """Until every job is over, or those that are not are held. Raises KeyboardInterrupt, SystemExit: jobs go on."""
-        while left := [job for job in self.jobs if not is_over(job)]:
-            self._report_starts(left)
-            self._report_progress(left)
-            if self._is_time_to_ask(left[0].results):
-                self._ask(left)
-                left = [job for job in left if not is_over(job)]
-                if left and all(job.id in self.held for job in left):
-                    return
-            if left:
-                time.sleep(_LOOK_S)
+        wait_for([self])
+
+    def look(self) -> bool:
+        """See what became of the jobs, and whether any must be waited for."""
+        left = [job for job in self.jobs if not is_over(job)]
+        if not left:
+            return False
+        self._report_starts(left)
+        self._report_progress(left)
+        if self._is_time_to_ask(left[0].results):
+            self._ask(left)
+            left = [job for job in left if not is_over(job)]
+        return not all(job.id in self.held for job in left)
 
     def _is_time_to_ask(self, results: Path) -> bool:
         """At most once in `poll_s`, whoever asked."""
-        mark = results / JOBS / ".asked"
+        name = f".asked-{self.system}" if self.system else ".asked"
+        mark = results / JOBS / name
         with suppress(OSError):
             if 0.0 <= time.time() - mark.stat().st_mtime < self.poll_s:
                 return False
         with suppress(OSError):
-            write_once(results, JOBS, ".asked", data=b"")
+            write_once(results, JOBS, name, data=b"")
         return True
 
     def _ask(self, left: Sequence[JobFolder]) -> None:
@@ -104,7 +110,7 @@ class Following:
             self._gone.pop(job.id, None)
             if status.state is JobState.HELD:
                 self.held[job.id] = status
-            if status.state is JobState.RUNNING and self.fetching is not None and status.nodes:
+            if status.state is JobState.RUNNING and job.id in self.fetching and status.nodes:
                 self._once(job.id, f"job {status.id} runs on {status.nodes[0]}, which shares no files")
             elif status.state is not JobState.RUNNING:
                 why = f": {status.reason}" if status.reason else ""
@@ -112,9 +118,9 @@ class Following:
 
     def _end(self, job: JobFolder, status: JobStatus) -> None:
         """A job is over: if its files are on its node, they are fetched first."""
-        if self.fetching is not None:
+        if (fetching := self.fetching.get(job.id)) is not None:
             try:
-                self.fetching.fetch(job, status.nodes)
+                fetching.fetch(job, status.nodes)
             except (QueueError, StoreError) as error:
                 tried = self._gone[job.id] - _SURE + 1
                 if isinstance(error, QueueError) and status.nodes and tried < _FETCHES:
@@ -124,7 +130,7 @@ class Following:
                 self.tell(f"what job {status.id} made cannot be fetched{place}: {error.message}")
             else:
                 with suppress(QueueError):
-                    self.fetching.remove(job, status.nodes)
+                    fetching.remove(job, status.nodes)
             if job.phase() is Phase.ENDED:
                 return
         end(job, status)
@@ -149,6 +155,13 @@ class Following:
         if self._seen.get(key) != text + token:
             self._seen[key] = text + token
             self.tell(text)
+
+
+def wait_for(followings: Sequence[Following]) -> None:
+    """As `Following.wait`, of several systems at once."""
+    open_ones = list(followings)
+    while open_ones := [following for following in open_ones if following.look()]:
+        time.sleep(_LOOK_S)
 
 
 def is_over(job: JobFolder) -> bool:

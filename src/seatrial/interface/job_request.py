@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from seatrial.batch.job import JobRequest
 from seatrial.batch.portable import node_script
 from seatrial.benchmarks import benchmark_named
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT, listed_nodes
+from seatrial.benchmarks.nodes import RANKS_PER_NODE
 from seatrial.engine.planned import ExpectedTimes, expected_times
 from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.errors import UsageError
@@ -24,7 +26,9 @@ from seatrial.interface.settings import Settings, values_of
 from seatrial.interface.system import Where
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.experiment import content_key
+from seatrial.model.layout import NODES, RANKS
 from seatrial.model.machine import Machine
+from seatrial.model.parameter import whole
 from seatrial.model.study import Study
 from seatrial.model.study_document import study_without_secrets
 from seatrial.plan.axis_values import concerns
@@ -81,7 +85,8 @@ def _digest(target: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What one job measures. Times are in seconds: `expected_s` with few repeats, `limit_s` its limit."""
+    """What one job measures. Times are in seconds: `expected_s` with few repeats, `limit_s` its limit. `node_list` and
+    `switches` as in JobRequest."""
 
     targets: tuple[str, ...]
     settings: Mapping[str, Any]
@@ -89,6 +94,8 @@ class Portion:
     expected_s: float
     limit_s: float
     nodes: int = 1
+    node_list: tuple[str, ...] = ()
+    switches: int | None = None
 
     @property
     def node_hours(self) -> float:
@@ -178,18 +185,31 @@ def _portion(
         points,
         min(_least_s(command, points, times) + times.build_s, limit_s),
         limit_s if longest_s is None else min(limit_s, longest_s),
-        max((_nodes(point) for point in points), default=1),
+        max((nodes_of(point) for point in points), default=1),
     )
 
 
 def _is_of_several_nodes(point: Point) -> bool:
     """Whether a point needs an allocation to be resolved: its time is not known here."""
-    return _nodes(point) > 1
+    return nodes_of(point) > 1
 
 
-def _nodes(point: Point) -> int:
-    nodes = point.parameters.get("nodes")
-    return nodes if isinstance(nodes, int) and not isinstance(nodes, bool) and nodes > 0 else 1
+def nodes_of(point: Point) -> int:
+    """The nodes that a point needs: as given, by its list of nodes, or by its ranks and those on each; else 1."""
+    nodes, ranks, each = (point.parameters.get(name) for name in (NODES, RANKS, RANKS_PER_NODE.name))
+    placement = point.parameters.get(NODE_PLACEMENT.name, "auto")
+    if is_count(nodes):
+        return whole(nodes)
+    if isinstance(placement, str) and placement not in NODE_PLACEMENT.words:
+        return len(listed_nodes(placement))
+    if is_count(ranks) and is_count(each):
+        return max(1, whole(ranks) // whole(each))
+    return 1
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Whether a parameter is a number from 1."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _concerning(settings: Settings, benchmarks: Sequence[Benchmark]) -> dict[str, list[Any]]:
@@ -298,6 +318,8 @@ def batch_request(
         tasks_per_node=cpus,
         options=where.options,
         first=first,
+        node_list=portion.node_list,
+        switches=portion.switches,
     )
 
 

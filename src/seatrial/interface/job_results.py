@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from seatrial.analysis.results import Asked, machines_of, results_of
+from seatrial.analysis.study_parts import joined
 from seatrial.analysis.study_results import study_result
 from seatrial.analysis.trials import trial_of
 from seatrial.batch.job import JobState
@@ -46,7 +47,7 @@ def results_of_jobs(
         _log.warning("ignored: %s", line)
     asked: dict[str, Asked] = {}
     choices: dict[str, EnvironmentChoice] = {}
-    study: str | None = None
+    studies: list[str] = []
     problems: list[str] = []
     for experiment, choice in before:
         asked[experiment.id] = Asked(experiment, measured_now=False)
@@ -56,12 +57,14 @@ def results_of_jobs(
             asked.setdefault(one.experiment.id, one)
             choices.setdefault(one.experiment.id, choice)
         document = found_by(job)
-        study = document.get("study") or study
+        if document.get("study"):
+            studies.append(str(document["study"]))
         if document.get("problem"):
             problems.append(str(document["problem"]))
     found = results_of(contents, list(asked.values()))
     known = {result.id: result for result in found}
-    kept = None if study is None else _study(folder, str(study))
+    parts = [kept for key in studies if (kept := _study(folder, key)) is not None]
+    kept = joined(parts) if parts else None
     result = RunResult(
         found,
         contents.environments,

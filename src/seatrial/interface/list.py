@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.benchmarks import registry
+from seatrial.engine.container_trials import container_trials
 from seatrial.engine.environments import native_environment
 from seatrial.engine.prepare import lacking
 from seatrial.environments.blas import find_blas
@@ -73,4 +74,5 @@ def _tools() -> Tools:
         environments,
         {name: why for name, why in found.passed_over if name in names},
         find_blas(),
+        container_trials(),
     )

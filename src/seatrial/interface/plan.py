@@ -13,6 +13,7 @@ from seatrial.interface.declared import with_declared
 from seatrial.interface.machine_here import machine_here
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import read_study_file
+from seatrial.interface.study_systems import part_here
 from seatrial.model.machine import Machine
 from seatrial.model.study import Study
 from seatrial.model.study_document import study_without_secrets
@@ -43,7 +44,8 @@ def plan(
                 f"{study} declares the benchmark {target}, and plan takes a study",
                 f"measure it: seatrial run {study}; or plan a study with `benchmarks: {{{target}: {{}}}}`",
             )
-        return planned_study(read_study_file(study), machine)
+        found = read_study_file(study)
+        return planned_study(found if system is None else part_here(found, site, system), machine)
 
 
 def planned_trial(machine: Machine) -> PlannedTrial:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import UsageError
+from seatrial.interface.declared import with_declared
 from seatrial.interface.job_request import planned_script, portions_of
+from seatrial.interface.placed_nodes import with_placed_nodes
 from seatrial.interface.plan import plan
+from seatrial.interface.site import at_site
+from seatrial.interface.study_file import read_study_file
 from seatrial.interface.submitted import command_at, machine_of_place, refuse_too_much
 from seatrial.interface.system import Where
+from seatrial.launch.queue import Queue
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import Machine
 from seatrial.plan.planned_jobs import PlannedJob, PlannedJobs
-from seatrial.plan.planned_study import PlannedStudy
+from seatrial.plan.planned_study import PlannedStudy, joined_plans
 from seatrial.plan.planned_trial import PlannedTrial
 from seatrial.store.folder import ResultsFolder
 
 
 def plan_jobs(
-    where: Where,
+    places: Sequence[Where],
     study: Path | None,
     results: Path,
     *,
@@ -27,19 +34,41 @@ def plan_jobs(
     max_node_hours: float | None = None,
 ) -> tuple[PlannedStudy | PlannedTrial, PlannedJobs]:
     """The experiments of a study (None: of the standard trial) on the nodes of a partition, and the jobs for them.
+    Several places are those of a study with the axis `system`.
 
     If an earlier job into the results folder found what the nodes are, it is planned for that machine, else for this
     one. Raises UsageError, also for more node-hours than allowed.
     """
+    share_s = None if budget_s is None else budget_s / len(places)
+    one_of_each = [_plan_at(where, study, results, site, share_s) for where in places]
+    jobs = tuple(job for _, own, _ in one_of_each for job in own)
+    refuse_too_much(jobs, max_node_hours)
+    found: PlannedStudy | PlannedTrial = one_of_each[0][0]
+    if len(places) > 1 and study is not None:
+        with at_site(site, None):
+            whole = read_study_file(Path(*with_declared([str(study)])))
+        found = joined_plans(whole, [part for part, _, _ in one_of_each if isinstance(part, PlannedStudy)])
+    text = ", ".join(where.text for where in places)
+    return found, PlannedJobs(text, jobs, all(is_known for _, _, is_known in one_of_each))
+
+
+def _plan_at(
+    where: Where, study: Path | None, results: Path, site: Path | None, budget_s: float | None
+) -> tuple[PlannedStudy | PlannedTrial, list[PlannedJob], bool]:
+    """The experiments and jobs on one partition, and whether its nodes are known."""
     known = known_machine(results, where)
     machine = known or discover_live()
     found = plan(study, site=site, system=where.in_site_file, machine=machine)
     targets = () if study is None else (str(study),)
     with command_at(where, targets, {}, budget_s=budget_s, again=False, keep=False, site=site) as command:
-        portions = portions_of(command, machine, where.place.partition.longest_s)
-    refuse_too_much(portions, max_node_hours)
-    jobs = tuple(
+        queue = Queue(where.batch, os.environ)
+        portions = [
+            with_placed_nodes(portion, where, queue)
+            for portion in portions_of(command, machine, where.place.partition.longest_s)
+        ]
+    jobs = [
         PlannedJob(
+            where.text,
             tuple(dict.fromkeys(point.benchmark.name for point in portion.points)),
             portion.nodes,
             portion.expected_s,
@@ -47,8 +76,8 @@ def plan_jobs(
             planned_script(where, results, portion),
         )
         for portion in portions
-    )
-    return found, PlannedJobs(where.text, jobs, known is not None)
+    ]
+    return found, jobs, known is not None
 
 
 def known_machine(results: Path, where: Where) -> Machine | None:

@@ -25,6 +25,7 @@ from seatrial.interface.machine_here import machine_here
 from seatrial.interface.settings import Settings, values_of
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
+from seatrial.interface.study_systems import part_here
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import Outcome, Stage
@@ -101,6 +102,8 @@ def run(
         else:
             names = with_declared([target.name if isinstance(target, Study) else str(target) for target in targets])
             study = only_study(names, set or ())
+        if study is not None:
+            study = part_here(study, None if site is None else Path(site), system)
         ResultsFolder.refuse_other(path)
         machine = machine_here()
 

@@ -71,7 +71,7 @@ def screen_system(
 
     def run(at: Where, names: Sequence[str], settings: Settings, *, detach: bool) -> Sent:
         return run_in_jobs(
-            at,
+            [at],
             names,
             settings,
             results,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from seatrial.errors import UsageError
+from seatrial.errors import UnknownNameError, UsageError
 from seatrial.interface.files import read_file
 from seatrial.model.study import Study
+from seatrial.references.loader import reference_named
 
 _ENDINGS = (".yaml", ".yml")
 
@@ -43,4 +44,14 @@ def read_study_file(path: Path) -> Study:
     if str(path) in registry() and not path.exists():
         raise UsageError(f"{path} is a benchmark, not a study file", f"`seatrial run {path}` measures it")
 
-    return read_study(read_file(path, MAX_BYTES, "give a study file; examples/ has some"), str(path))
+    study = read_study(read_file(path, MAX_BYTES, "give a study file; examples/ has some"), str(path))
+    _refuse_unknown_references(study, path)
+    return study
+
+
+def _refuse_unknown_references(study: Study, path: Path) -> None:
+    for reference in study.references:
+        try:
+            reference_named(reference)
+        except UnknownNameError as error:
+            raise UsageError(f"{path}: references: {error.message}", error.todo) from None

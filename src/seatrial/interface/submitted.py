@@ -10,8 +10,8 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.engine.building import build_helpers, build_points
@@ -19,7 +19,7 @@ from seatrial.engine.environments import Environments
 from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
 from seatrial.interface.declared import with_declared
-from seatrial.interface.job_following import GIVEN_UP, REFUSED, Following, cancel_jobs, is_over
+from seatrial.interface.job_following import GIVEN_UP, REFUSED, Following, cancel_jobs, is_over, wait_for
 from seatrial.interface.job_request import (
     Command,
     Portion,
@@ -32,7 +32,7 @@ from seatrial.interface.job_request import (
     script_for_node,
 )
 from seatrial.interface.job_results import ending_of, found_by, is_complete, results_of_jobs
-from seatrial.interface.measured_before import measured_before, without, without_jobs
+from seatrial.interface.measured_before import Measured, measured_before, without, without_jobs
 from seatrial.interface.node_jobs import (
     OTHER_MACHINE,
     cpu_of,
@@ -43,10 +43,12 @@ from seatrial.interface.node_jobs import (
     refuse_what_needs_python,
     settle,
 )
+from seatrial.interface.placed_nodes import with_placed_nodes
 from seatrial.interface.run import RunResult
 from seatrial.interface.settings import Settings
 from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
+from seatrial.interface.study_systems import part_here
 from seatrial.interface.system import Where
 from seatrial.interface.unshared import Fetching
 from seatrial.launch.queue import Queue, QueueError
@@ -57,6 +59,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.spelling import count
+from seatrial.plan.planned_jobs import PlannedJob
 from seatrial.plan.points import Point
 from seatrial.plan.study_points import refuse_unfit
 from seatrial.store.files import make_folder
@@ -88,15 +91,18 @@ def command_at(
     keep: bool,
     site: Path | None,
 ) -> Iterator[Command]:
-    """A command for this place, with the site's environments in force. Raises UsageError."""
+    """A command for this place, with the site's environments in force; of a study with the axis `system`, the part for
+    it. Raises UsageError."""
     with at_site(site, where.in_site_file):
         names = with_declared(list(targets))
         study = only_study(names, settings)
+        if study is not None:
+            study = part_here(study, site, where.in_site_file)
         yield Command(tuple(targets), tuple(names), study, settings, budget_s, again, keep, site)
 
 
 def run_in_jobs(
-    where: Where,
+    places: Sequence[Where],
     targets: Sequence[str],
     settings: Settings,
     results: Path,
@@ -111,66 +117,141 @@ def run_in_jobs(
     tell: Callable[[str], None] = lambda text: None,
 ) -> Sent:
     """Measure in jobs, or with `detach` only submit what is missing, or with `cancel` end the jobs of this command.
+    Several places are those of a study with the axis `system`; each has an equal share of the budget.
 
     Raises UsageError before anything is submitted; QueueError, StoreError. KeyboardInterrupt passes through: the jobs
     go on.
     """
-    queue = Queue(where.batch, os.environ)
-    options = {"budget_s": budget_s, "again": again, "keep": keep, "site": site}
-    with command_at(where, targets, settings, **options) as command:  # type: ignore[arg-type]
-        key = command.key(where)
-        ResultsFolder.refuse_other(results)
-        if cancel:
-            return _cancelled(ResultsFolder.existing(results), key, where, queue, tell)
-        folder = ResultsFolder.create(results)
-        for is_last in (False, True):
-            with _submitting(folder, tell):
-                _record(folder, command, _jobs_of(folder, command, key), where)
-                machine = machine_of_place(folder, where) or discover_live()
-                _check(command, machine, where)
-                jobs = _jobs_of(folder, command, key)
-                undone = [job for job in jobs if not _is_open(job) and not _is_done(job)]
-                longest_s = where.place.partition.longest_s
-                missing = [portion_again(command, job, machine, longest_s) for job in undone]
-                rest = without_jobs(command, jobs and _jobs_of(folder, command, key, printed=True))
-                reused = {} if rest is None else measured_before(folder, rest, where, machine)
-                if rest is not None and (rest := without(rest, reused)) is not None:
-                    missing += portions_of(rest, machine, longest_s)
-                jobs = [job for job in jobs if job not in undone]
-                _tell_of_open(jobs, tell)
-                refuse_too_much(missing, max_node_hours)
-                for portion in missing:
-                    planned_script(where, folder.path, portion)  # refuses what cannot be in a script
-                if missing:
-                    _build(missing, machine, tell)
-                jobs += [_submit(folder, command, portion, where, key, queue, tell, machine) for portion in missing]
-            if detach:
-                left = [job for job in jobs if not is_over(job)]
-                none = "nothing is missing: without --detach the same command prints the results"
-                some = f"{count(len(left), 'job')} left; without --detach the same command waits and prints the results"
-                return Sent(tuple(jobs), note=some if left else none)
-            fetching = None if where.place.partition.is_shared else Fetching(where, queue)
-            following = Following(jobs, queue, where.place.system.poll_s, tell, fetching)
-            following.wait()
-            with _submitting(folder, tell):
-                _record(folder, command, jobs, where)
-            if is_last or not any(is_of_other_machine(job) for job in jobs):
-                break
-            tell("the nodes are another machine than this one; their jobs are planned for them, and submitted again")
-        machine = machine_of_place(folder, where) or machine
-        points = points_of(command, machine)
-        held = {job: f"is held: {status.reason or 'no reason is given'}" for job, status in following.held.items()}
-        own = [(job, _own(job, points)) for job in jobs]
-        before = [one for several in reused.values() for one in several]
-        found = results_of_jobs(folder, own, held, before, is_trial=not command.names)
-        for job in jobs:
-            if is_over(job):
-                job.write("collected", {"time_s": time.time()})
-        unfinished = tuple(ending_of(job, held.get(job.id)) for job in jobs if not is_complete(job))
-        note = "finished repeats are kept; the same command submits what is missing" if unfinished else ""
-        if held:
-            note = "release it in the batch system, or end it with --cancel; the same command goes on"
-        return Sent(tuple(jobs), found, note, unfinished)
+    if budget_s is not None:
+        budget_s /= len(places)
+    queues = {where.place.system.name: Queue(where.batch, os.environ) for where in places}
+    parts: list[_Part] = []
+    for where in places:
+        options = {"budget_s": budget_s, "again": again, "keep": keep, "site": site}
+        with command_at(where, targets, settings, **options) as command:  # type: ignore[arg-type]
+            parts.append(_Part(where, command, command.key(where), queues[where.place.system.name]))
+    ResultsFolder.refuse_other(results)
+    if cancel:
+        return _cancelled(ResultsFolder.existing(results), parts, tell)
+    folder = ResultsFolder.create(results)
+    for is_last in (False, True):
+        with _submitting(folder, tell):
+            for part in parts:
+                with part.at_site():
+                    part.find_missing(folder)
+            _tell_of_open([job for part in parts for job in part.jobs], tell)
+            refuse_too_much([portion for part in parts for portion in part.missing], max_node_hours)
+            for part in parts:
+                for portion in part.missing:
+                    planned_script(part.where, folder.path, portion)  # refuses what cannot be in a script
+            for part in parts:
+                with part.at_site():
+                    part.submit(folder, tell)
+        jobs = [job for part in parts for job in part.jobs]
+        if detach:
+            left = [job for job in jobs if not is_over(job)]
+            none = "nothing is missing: without --detach the same command prints the results"
+            some = f"{count(len(left), 'job')} left; without --detach the same command waits and prints the results"
+            return Sent(tuple(jobs), note=some if left else none)
+        held = _wait(parts, tell)
+        with _submitting(folder, tell):
+            for part in parts:
+                with part.at_site():
+                    _record(folder, part.command, part.jobs, part.where)
+        if is_last or not any(is_of_other_machine(job) for job in jobs):
+            break
+        tell("the nodes are another machine than this one; their jobs are planned for them, and submitted again")
+    own: list[tuple[JobFolder, Sequence[Point]]] = []
+    for part in parts:
+        with part.at_site():
+            points = points_of(part.command, machine_of_place(folder, part.where) or part.machine)
+        own += [(job, _own(job, points)) for job in part.jobs]
+    before = [one for part in parts for several in part.reused.values() for one in several]
+    found = results_of_jobs(folder, own, held, before, is_trial=not parts[0].command.names)
+    for job in jobs:
+        if is_over(job):
+            job.write("collected", {"time_s": time.time()})
+    unfinished = tuple(ending_of(job, held.get(job.id)) for job in jobs if not is_complete(job))
+    note = "finished repeats are kept; the same command submits what is missing" if unfinished else ""
+    if held:
+        note = "release it in the batch system, or end it with --cancel; the same command goes on"
+    return Sent(tuple(jobs), found, note, unfinished)
+
+
+@dataclass(slots=True)
+class _Part:
+    """What a command measures on one partition: its jobs, what no job measures yet (`missing`), and what needs none
+    (`reused`). `machine` is that of its nodes as far as it is known."""
+
+    where: Where
+    command: Command
+    key: str
+    queue: Queue
+    jobs: list[JobFolder] = field(default_factory=list)
+    missing: list[Portion] = field(default_factory=list)
+    reused: Measured = field(default_factory=dict)
+    _machine: Machine | None = None
+
+    @property
+    def machine(self) -> Machine:
+        """What its nodes are, else this machine."""
+        if self._machine is None:
+            self._machine = discover_live()
+        return self._machine
+
+    def at_site(self) -> AbstractContextManager[None]:
+        """With the environments of this place in force."""
+        return at_site(self.command.site, self.where.in_site_file)
+
+    def find_missing(self, folder: ResultsFolder) -> None:
+        """Record what its jobs have made, and find what must be submitted. Raises UsageError, StoreError."""
+        command, where = self.command, self.where
+        _record(folder, command, _jobs_of(folder, command, self.key), where)
+        self._machine = machine_of_place(folder, where) or discover_live()
+        _check(command, self.machine, where)
+        jobs = _jobs_of(folder, command, self.key)
+        undone = [job for job in jobs if not _is_open(job) and not _is_done(job)]
+        longest_s = where.place.partition.longest_s
+        self.missing = [portion_again(command, job, self.machine, longest_s) for job in undone]
+        rest = without_jobs(command, jobs and _jobs_of(folder, command, self.key, printed=True))
+        self.reused = {} if rest is None else measured_before(folder, rest, where, self.machine)
+        if rest is not None and (rest := without(rest, self.reused)) is not None:
+            self.missing += portions_of(rest, self.machine, longest_s)
+        self.missing = [with_placed_nodes(portion, where, self.queue) for portion in self.missing]
+        self.jobs = [job for job in jobs if job not in undone]
+
+    def submit(self, folder: ResultsFolder, tell: Callable[[str], None]) -> None:
+        """Build what is missing, and submit a job for each portion of it."""
+        if self.missing:
+            _build(self.missing, self.machine, tell)
+        for portion in self.missing:
+            job = _submit(folder, self.command, portion, self.where, self.key, self.queue, tell, self.machine)
+            self.jobs.append(job)
+
+
+def _wait(parts: Sequence[_Part], tell: Callable[[str], None]) -> dict[str, str]:
+    """Until all jobs are over, or held: of these why, by the id of the job's folder. A batch system is asked for all
+    jobs of a system at once."""
+    by_system: dict[str, list[_Part]] = {}
+    for part in parts:
+        by_system.setdefault(part.where.place.system.name, []).append(part)
+    followings = []
+    for name, own in by_system.items():
+        fetching = {
+            job.id: Fetching(part.where, part.queue)
+            for part in own
+            if not part.where.place.partition.is_shared
+            for job in part.jobs
+        }
+        jobs = [job for part in own for job in part.jobs]
+        poll_s = own[0].where.place.system.poll_s
+        followings.append(Following(jobs, own[0].queue, poll_s, tell, fetching, name))
+    wait_for(followings)
+    return {
+        job: f"is held: {status.reason or 'no reason is given'}"
+        for one in followings
+        for job, status in one.held.items()
+    }
 
 
 def _check(command: Command, machine: Machine, where: Where) -> None:
@@ -258,7 +339,7 @@ def _is_done(job: JobFolder) -> bool:
     return is_complete(job) and not (has_bad and job.has("collected"))
 
 
-def refuse_too_much(portions: Sequence[Portion], most: float | None) -> None:
+def refuse_too_much(portions: Sequence[Portion | PlannedJob], most: float | None) -> None:
     """Raise UsageError for more node-hours than allowed."""
     needed = sum(portion.node_hours for portion in portions)
     if most is not None and needed > most:
@@ -313,14 +394,20 @@ def _submit(
     return job
 
 
-def _cancelled(folder: ResultsFolder, key: str, where: Where, queue: Queue, tell: Callable[[str], None]) -> Sent:
-    jobs = [job for job in JobFolder.all(folder) if (job.read("request.json") or {}).get("key") == key]
-    left = [job for job in jobs if not is_over(job)]
-    if not left:
+def _cancelled(folder: ResultsFolder, parts: Sequence[_Part], tell: Callable[[str], None]) -> Sent:
+    cancelled: list[JobFolder] = []
+    are_shared = True
+    for part in parts:
+        jobs = [job for job in JobFolder.all(folder) if (job.read("request.json") or {}).get("key") == part.key]
+        if left := [job for job in jobs if not is_over(job)]:
+            is_shared = part.where.place.partition.is_shared
+            cancel_jobs(left, part.queue, tell, are_shared=is_shared)
+            are_shared &= is_shared
+            cancelled += left
+    if not cancelled:
         return Sent((), note="no job of this command is left to cancel")
-    cancel_jobs(left, queue, tell, are_shared=where.place.partition.is_shared)
-    kept = "kept" if where.place.partition.is_shared else "on its node, and the same command fetches them"
-    return Sent(tuple(left), note=f"{count(len(left), 'job')} cancelled; finished repeats are {kept}")
+    kept = "kept" if are_shared else "on its node, and the same command fetches them"
+    return Sent(tuple(cancelled), note=f"{count(len(cancelled), 'job')} cancelled; finished repeats are {kept}")
 
 
 def _tell_of_open(jobs: Sequence[JobFolder], tell: Callable[[str], None]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.events import Listener
 from seatrial.errors import UsageError
-from seatrial.interface.compare import refuse_margin
+from seatrial.interface.compare import margin_given, refuse_margin
 from seatrial.interface.run import RunResult, run
 from seatrial.model.parameter import Value
 from seatrial.model.secrets import masked_words
@@ -28,7 +28,8 @@ Words = tuple[str, ...]
 def versus(
     *commands: str | Sequence[str],
     set: Mapping[str, Value] | None = None,
-    margin: float = DEFAULT_MARGIN,
+    margin: float | None = None,
+    equivalence: float | None = None,
     results: str | Path | None = "seatrial-results",
     budget_s: float | None = None,
     again: bool = False,
@@ -42,12 +43,15 @@ def versus(
     """Measure commands side by side, and compare each with the first.
 
     A command is a list of words, or text that is split into words as by a shell (`shlex.split`); no shell runs it.
-    `set` are parameters of the benchmark `command`; a relative difference up to `margin` (0.02 is 2 %) counts as none.
+    `set` are parameters of the benchmark `command`; a relative difference up to `margin` counts as none (default: 0.02,
+    which is 2 %); `equivalence` gives it instead, for verdicts `equivalent` in place of `same`.
     The other arguments are those of `run`.
 
     Raises UsageError before anything runs: for fewer than two commands, and for one that cannot be run.
     """
-    study = versus_study([words_of(one) if isinstance(one, str) else tuple(one) for one in commands], set or {}, margin)
+    share = margin_given(margin, equivalence)
+    split = [words_of(one) if isinstance(one, str) else tuple(one) for one in commands]
+    study = versus_study(split, set or {}, share, equivalence=equivalence is not None)
     if budget_s is not None:
         study = replace(study, repeat=replace(study.repeat, maximum=MOST_REPEATS))  # nothing else ends it undecided
     return run(
@@ -64,8 +68,15 @@ def versus(
     )
 
 
-def versus_study(commands: Sequence[Words], parameters: Mapping[str, Value], margin: float = DEFAULT_MARGIN) -> Study:
-    """The study that compares these commands with the first. Raises UsageError."""
+def versus_study(
+    commands: Sequence[Words],
+    parameters: Mapping[str, Value],
+    margin: float = DEFAULT_MARGIN,
+    *,
+    equivalence: bool = False,
+) -> Study:
+    """The study that compares these commands with the first; `equivalence`: the margin is one of equivalence. Raises
+    UsageError."""
     if len(commands) < 2:
         raise UsageError(
             f"{len(commands) or 'no'} command to compare", "give two or more, each in quotes: './a input' './b input'"
@@ -91,7 +102,7 @@ def versus_study(commands: Sequence[Words], parameters: Mapping[str, Value], mar
         question=f"Which is faster, {' or '.join(dict.fromkeys(names))}?",
         benchmarks=(StudyBenchmark(_COMMAND, fixed),),
         axes=axes,
-        compare=Compare(axes[0].name, axes[0].values[0], margin),
+        compare=Compare(axes[0].name, axes[0].values[0], margin, asks_equivalence=equivalence),
         repeat=RepeatPolicy(precision=_WITHOUT_A_PARTNER),
     )
 

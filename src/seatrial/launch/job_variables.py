@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import platform
+
 from seatrial.model.layout import Layout
 
 _OF_JOBS = ("SLURM_JOB_ID", "SLURM_JOBID", "PBS_ENVIRONMENT", "PBS_JOBID", "LSB_JOBID")
@@ -17,10 +20,15 @@ def in_allocation(layout: Layout) -> dict[str, str | None]:
     """For ranks on the nodes of a Slurm job: as many slots on each as ranks, whatever number of tasks the job or the
     step asked for. The launcher's daemons share the nodes with the step that seatrial runs in, and may use all CPUs of
     the job. Other batch systems and ssh ignore these variables.
+
+    This node is listed even if no rank runs on it: Open MPI 4 takes the first node of a list without it for this one,
+    and starts that node's ranks here.
     """
+    here = os.environ.get("SLURMD_NODENAME") or platform.node().partition(".")[0]
+    names = layout.hosts if here in layout.hosts else (here, *layout.hosts)
     return {
-        "SLURM_NODELIST": ",".join(layout.hosts),
-        "SLURM_TASKS_PER_NODE": f"{layout.ranks_per_host}(x{len(layout.hosts)})",
+        "SLURM_NODELIST": ",".join(names),
+        "SLURM_TASKS_PER_NODE": f"{layout.ranks_per_host}(x{len(names)})",
         "SLURM_OVERLAP": "1",
         "SLURM_CPU_BIND": "none",
     }

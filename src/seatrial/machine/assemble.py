@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from seatrial.machine.attachment import with_attachments
 from seatrial.machine.cpu_tree import build_cpu_tree
 from seatrial.machine.io_parts import join_io_parts
 from seatrial.machine.io_tree import build_io_tree
@@ -30,7 +31,9 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
     io = build_io_tree(parts, cpu_devices)
     modules, slots = _modules(surveys)
     facts = merge_facts(*(survey.facts for survey in surveys), _derived_facts(surveys, cpu_devices))
-    devices = _in_tree_order((*cpu_devices, *memory_devices(modules, cpu_devices), *io.devices))
+    platform = _platform(surveys, facts)
+    attached = with_attachments(io.devices, is_virtual=bool(platform.virtualization))
+    devices = _in_tree_order((*cpu_devices, *memory_devices(modules, cpu_devices), *attached))
     peers = Peers(surveys, io.devices)
     condensed = {f"pci-{part.address}" for part in parts.pci.values() if part.is_condensed}
     in_nccl = {part.address for survey in surveys for part in survey.pci_parts if part.is_condensed}
@@ -50,7 +53,7 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
             why_none=_why_no_modules(surveys),
             product=facts.text("product"),
         ),
-        platform=_platform(surveys, facts),
+        platform=platform,
         allowed_cpus=next((survey.allowed_cpus for survey in surveys if survey.allowed_cpus), ()),
         sources=tuple(survey.source for survey in surveys if _has_content(survey)),
         unread=(*(sentence for survey in surveys for sentence in survey.unread), *parts.unread),
@@ -60,7 +63,8 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
 
 
 def _platform(surveys: Sequence[Survey], facts: Facts) -> Platform:
-    """One sign for each hypervisor, with the evidence of all sources; the containers of this process."""
+    """One sign for each hypervisor, with the evidence of all sources; the containers of this process, as they usually
+    contain each other. What is outside comes first."""
     signs = [Sign(str(fact.value), fact.source) for fact in facts.get("hypervisor", ()) if fact.value != "none"]
     signs += [sign for survey in surveys for sign in survey.platform.virtualization]
     evidence: dict[str, list[str]] = {}
@@ -68,7 +72,20 @@ def _platform(surveys: Sequence[Survey], facts: Facts) -> Platform:
         evidence.setdefault(sign.kind, []).append(sign.evidence)
     virtualization = tuple(Sign(kind, "; ".join(dict.fromkeys(texts))) for kind, texts in evidence.items())
     container = next((survey.platform.container for survey in surveys if survey.platform.container), ())
-    return Platform(virtualization, container)
+    return Platform(virtualization, tuple(sorted(container, key=lambda sign: _depth(sign.kind))))
+
+
+_OUTSIDE_IN = (
+    frozenset({"wsl"}),
+    frozenset({"lxc", "systemd-nspawn"}),
+    frozenset({"kubernetes"}),
+    frozenset({"docker", "podman", "containerd", "cri-o"}),
+)
+"""Systems of containers, services that run them, and (all others) what a user starts inside."""
+
+
+def _depth(kind: str) -> int:
+    return next((depth for depth, kinds in enumerate(_OUTSIDE_IN) if kind in kinds), len(_OUTSIDE_IN))
 
 
 def _with_pci_nodes(surveys: Sequence[Survey]) -> Sequence[Survey]:

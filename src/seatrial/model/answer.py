@@ -41,8 +41,9 @@ class Stretch:
     `figures` have all of this in common; `restated` are others that say the same, such as the rate of a time. `axis` is
     what the sides are values of ("": two folders). `ratios` are the smallest and the largest ratio, candidate over
     baseline of the raw figure (None: no ratio is a positive number); `ci95_family` the hull of the intervals behind the
-    verdicts (None: a point has none). `why` is None exactly if there is a verdict; then `made` are the fewest repeats
-    of each side, and `needed` those that may decide (None: unknown, or more will not help).
+    verdicts (None: a point has none; of `equivalent`, those with twice the error). `why` is None exactly if there is a
+    verdict; then `made` are the fewest repeats of each side, and `needed` those that may decide (None: unknown, or more
+    will not help).
     """
 
     benchmark: str

@@ -80,9 +80,10 @@ class Figure:
     `attainable` is the share of that limit that a healthy machine can approach; only a value above the whole limit is
     impossible. `one_limit_over` names the parameters, and the coordinates of points inside the program, that share one
     limit (threads that share one memory): only the best of those points is compared with it, the others show what a
-    setting costs. `is_there`: whether the benchmark has this figure with these parameters. `customary` gives a value in
-    the unit that users of an application expect ("20.1 ns/day"), in addition to the SI unit. `role` is what it
-    measures, `intensity` (None if the parameters do not determine it) its place in a roofline.
+    setting costs. Of several ceilings, the lowest that was measured holds. `is_there`: whether the benchmark has this
+    figure with these parameters. `customary` gives a value in the unit that users of an application expect ("20.1
+    ns/day"), in addition to the SI unit. `role` is what it measures, `intensity` (None if the parameters do not
+    determine it) its place in a roofline.
     """
 
     name: str
@@ -92,7 +93,7 @@ class Figure:
     value: Callable[[Sample], float]
     work: str
     limit: Callable[[Machine, Params, Sequence[Sample]], Limit] | None = None
-    ceiling: Callable[[Params], Ceiling | None] | None = None
+    ceiling: Callable[[Params], Ceiling | tuple[Ceiling, ...] | None] | None = None
     attainable: Callable[[Params], Attainable] = _whole_limit
     one_limit_over: tuple[str, ...] = ()
     is_there: Callable[[Params], bool] = _always
@@ -196,10 +197,16 @@ class External(Program):
 
     `version` are the arguments that print its version; empty if it has no such option.
 
-    `inputs` are files (name -> content) that are written into the folder before it starts. `preparation` are further
-    argument lists of the same program, run one after another by a single process before the one that is measured.
-    `variables` are set (None: unset) when it runs; other values of the variables in `sensitive_to` make another
-    experiment, if the user has set them and they are not unset here.
+    `inputs` are files (path in the folder -> content) that are written before it starts. `preparation` are further
+    argument lists of the same program, run one after another by a single process before the one that is measured; a
+    list that begins with one of `companions` is of that program instead, which must be installed too.
+    `variables` are set (None: unset) when it runs, `defaults` only if the user has not set them; other values of the
+    variables in `sensitive_to` make another experiment, if the user has set them and they are not unset here.
+
+    `files` are patterns of further files that it leaves in the folder; `complete` adds what they say (path in the
+    folder -> content) to the record of a run that ended. Raises ProtocolError as `parse` does. `is_timed`: the record
+    also gets the elapsed time from its start to its end, as the series `WALL`
+    (model/declaration.py).
     """
 
     name: str
@@ -212,8 +219,13 @@ class External(Program):
     inputs: Callable[[Params], Mapping[str, bytes]] = lambda params: {}
     preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: ()
     variables: Callable[[Params], Mapping[str, str | None]] = lambda params: {}
+    defaults: Mapping[str, str] = field(default_factory=dict)
     sensitive_to: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
     input_exchange: InputExchange | None = None
+    files: tuple[str, ...] = ()
+    complete: Callable[[ProgramRecord, Mapping[str, bytes]], ProgramRecord] = lambda record, files: record
+    is_timed: bool = False
 
     @property
     def may_start_mpi(self) -> bool:
@@ -284,6 +296,8 @@ class Benchmark:
     """Defaults that probes need, whose counters are of a whole repeat."""
     verified: bool = True
     """False as long as it was never run on the hardware that it is for; `list` then shows `unverified`."""
+    evidence: str = ""
+    """What its adapter was checked with, if it was never run."""
 
     @property
     def may_use_mpi(self) -> bool:

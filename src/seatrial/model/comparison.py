@@ -17,6 +17,7 @@ class Verdict(StrEnum):
 
     FASTER = "faster"
     SAME = "same"
+    EQUIVALENT = "equivalent"  # in place of `same` where equivalence is asked for
     SLOWER = "slower"
     AMBIGUOUS = "ambiguous"
 
@@ -91,6 +92,8 @@ class Comparison:
     this comparison alone; `ci95_family` holds for all comparisons of the family at once and for all looks, and
     determines the verdict. Both are None if there are too few repeats, or none (a reference). `p_family` is the
     p-value of "the ratio lies within the margin", adjusted for the family. `note` states what limits the verdict.
+    `asks_equivalence`: the margin is one of equivalence. Then `ci90` and `ci90_family` are the same intervals with
+    twice the error, those of two one-sided tests: `equivalent` if the latter is inside the margin.
     `resolution` is the share by which rounding (the timer's step, printed digits) alone may have changed the ratio: it
     widens both ends of the intervals. `is_secondary`: the figure only accompanies another one.
     """
@@ -115,6 +118,19 @@ class Comparison:
     note: str = ""
     resolution: float = 0.0
     is_secondary: bool = False
+    asks_equivalence: bool = False
+    ci90: tuple[float, float] | None = None
+    ci90_family: tuple[float, float] | None = None
+
+    @property
+    def plain(self) -> tuple[float, float] | None:
+        """The interval of this comparison alone, at the error of the tests that gave the verdict."""
+        return self.ci90 if self.verdict is Verdict.EQUIVALENT else self.ci95
+
+    @property
+    def simultaneous(self) -> tuple[float, float] | None:
+        """The interval behind the verdict."""
+        return self.ci90_family if self.verdict is Verdict.EQUIVALENT else self.ci95_family
 
 
 def decisive(comparisons: Iterable[Comparison]) -> list[Comparison]:

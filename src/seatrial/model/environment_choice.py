@@ -13,6 +13,9 @@ class EnvironmentChoice:
 
     `mpi` is the name of a library, or None for the first that is found; `mpi_settings` are settings that each library
     has under its own name, such as the algorithm of a collective.
+
+    `container` is the path or name of an image that programs run in (None: in none), `container_runtime` what starts
+    it (None: the first one that can), `container_mpi` where the launcher of ranks is (None: where ranks can meet).
     """
 
     compiler: str | None = None
@@ -20,6 +23,9 @@ class EnvironmentChoice:
     variables: tuple[tuple[str, str | None], ...] = ()
     mpi: str | None = None
     mpi_settings: tuple[tuple[str, str], ...] = ()
+    container: str | None = None
+    container_runtime: str | None = None
+    container_mpi: str | None = None
 
 
 AS_IT_IS = EnvironmentChoice()

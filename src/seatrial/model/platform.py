@@ -15,7 +15,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """All layers around the machine; empty if there are none or none is known."""
+    """All layers around the machine, the outermost first; empty if there are none or none is known."""
 
     virtualization: tuple[Sign, ...] = ()
     container: tuple[Sign, ...] = ()

@@ -205,6 +205,8 @@ def show_fact(name: str, fact: Fact) -> str:
         return plain(value)
     if name in _SWITCHES and value in (0, 1):
         return "on" if value else "off"
+    if name.endswith("_share"):
+        return show_percent(value)
     if fact.unit in (None, "1"):
         return plain(value)
     return show(value, fact.unit, binary=fact.unit == "B")

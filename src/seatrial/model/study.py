@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from seatrial.model.mpi_settings import CLUSTER_LINK
@@ -11,6 +11,13 @@ from seatrial.model.parameter import Params, Value
 
 LABEL = "label"
 """The axis that changes nothing: all its values are the same program, to compare A with A."""
+
+SYSTEM = "system"
+"""The axis of systems of the site file, `NAME[:PARTITION]`: the points of each are measured there."""
+
+OF_SIDES = (LABEL, SYSTEM)
+"""Axes that are no setting of a program: their values are in the parameters of experiments, which makes each side an
+experiment of its own, also where all else is the same."""
 
 ENVIRONMENT_PREFIX = "environment."
 """The prefix of the names of axes that vary the environment of programs."""
@@ -43,12 +50,14 @@ class StudyBenchmark:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Compare the values of an axis with one of them, the baseline. `figures` empty: every figure."""
+    """Compare the values of an axis with one of them, the baseline. `figures` empty: every figure. `asks_equivalence`:
+    the margin is one of equivalence."""
 
     along: str
     baseline: Value | None
     margin: float = DEFAULT_MARGIN
     figures: tuple[str, ...] = ()
+    asks_equivalence: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,8 @@ class Study:
     """A study as in its file, with all values checked.
 
     Axes in one entry of `zips` advance together; the others form their product. `exclude` contains partial parameter
-    sets to leave out, `include` those to add (other parameters are at their defaults).
+    sets to leave out, `include` those to add (other parameters are at their defaults). `references` are the ids of
+    published values that its page shows beside its results.
     """
 
     name: str
@@ -101,10 +111,32 @@ class Study:
     best_of: BestOf | None = None
     repeat: RepeatPolicy = RepeatPolicy()
     probes: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
 
     def axis(self, name: str) -> Axis | None:
         """The axis of that name, or None."""
         return next((axis for axis in self.axes if axis.name == name), None)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The values of the axis `system`; () without it."""
+        axis = self.axis(SYSTEM)
+        return () if axis is None else tuple(map(str, axis.values))
+
+    def part_at(self, system: str) -> Study:
+        """What is measured on one of its systems: its values of the axes that advance with `system`, and an equal share
+        of the budget. It is compared with the other parts when they are joined."""
+        axis = self.axis(SYSTEM)
+        if axis is None:
+            return self
+        place, moving = axis.values.index(system), self.moves_with(SYSTEM)
+        budget_s = self.repeat.budget_s / len(axis.values)
+        return replace(
+            self,
+            axes=tuple(replace(one, values=(one.values[place],)) if one.name in moving else one for one in self.axes),
+            include=tuple(entry for entry in self.include if entry.get(SYSTEM) == system),
+            repeat=replace(self.repeat, budget_s=budget_s),
+        )
 
     def moves_with(self, name: str) -> frozenset[str]:
         """The axes that advance together with this one, including itself."""

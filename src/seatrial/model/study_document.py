@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.model.json_check import check_shape
 from seatrial.model.json_shape import Keywords, NonNegative, Positive, Text
@@ -30,6 +30,7 @@ class _CompareJson(TypedDict):
     baseline: ValueJson | None
     margin: Annotated[float, Keywords(exclusiveMinimum=0, maximum=1)]
     figures: list[str]
+    asks_equivalence: NotRequired[Annotated[bool, "whether the margin is one of equivalence (absent: no)"]]
 
 
 class _ScalingJson(TypedDict):
@@ -61,6 +62,7 @@ class _StudyJson(TypedDict):
     best_of: _BestOfJson | None
     repeat: _RepeatJson
     probes: list[str]
+    references: NotRequired[list[str]]
 
 
 class _PointJson(TypedDict):
@@ -98,13 +100,22 @@ class KeptStudy:
 def study_document(kept: KeptStudy) -> dict[str, Any]:
     """As stored in `studies/<key>.json`."""
     return {
-        "study": asdict(kept.study),
+        "study": _document(kept.study),
         "machine": kept.machine,
         "points": [
             {"experiment": point.experiment, "benchmark": point.benchmark, "given": dict(point.given)}
             for point in kept.points
         ],
     }
+
+
+def _document(study: Study) -> dict[str, Any]:
+    """The study as stored: a key that was added later is absent where it changes nothing, so that a study keeps its
+    key."""
+    document = asdict(study)
+    if document["compare"] is not None and not document["compare"]["asks_equivalence"]:
+        del document["compare"]["asks_equivalence"]
+    return document
 
 
 def study_without_secrets(study: Study) -> Study:
@@ -135,11 +146,18 @@ def _study(document: Mapping[str, Any]) -> Study:
         exclude=tuple(map(_given, document["exclude"])),
         include=tuple(map(_given, document["include"])),
         compare=compare
-        and Compare(compare["along"], _value(compare["baseline"]), compare["margin"], tuple(compare["figures"])),
+        and Compare(
+            compare["along"],
+            _value(compare["baseline"]),
+            compare["margin"],
+            tuple(compare["figures"]),
+            compare.get("asks_equivalence", False),
+        ),
         scaling=scaling and Scaling(scaling["kind"], scaling["along"]),
         best_of=best_of and BestOf(tuple(best_of["over"]), best_of["figure"]),
         repeat=RepeatPolicy(repeat["precision"], repeat["budget_s"], repeat["maximum"]),
         probes=tuple(document["probes"]),
+        references=tuple(document.get("references", ())),
     )
 
 

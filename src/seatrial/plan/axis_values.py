@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import Parameter, ParameterKind, Value
-from seatrial.model.study import LABEL, is_of_environment
+from seatrial.model.study import LABEL, OF_SIDES, SYSTEM, is_of_environment
 from seatrial.plan.environment_axes import (
     COLLECTIVE_ALGORITHM,
     NAMED,
@@ -20,6 +21,8 @@ from seatrial.plan.environment_axes import (
 from seatrial.plan.study_yaml import Document, Node, Path
 
 _LONGEST_LABEL = 200
+_PLACE = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?::[A-Za-z0-9][A-Za-z0-9_.-]{0,99})?"
+ACCEPTED_SYSTEM = "a system of the site file, or a partition of one, such as tera or tera:large"
 
 
 def can_be_studied(benchmark: Benchmark) -> bool:
@@ -33,8 +36,8 @@ def parameters_named(name: str, benchmarks: Iterable[Benchmark]) -> list[tuple[B
 
 
 def concerns(name: str, benchmark: Benchmark) -> bool:
-    """Whether an axis affects a benchmark, or is the label."""
-    if name == LABEL:
+    """Whether an axis affects a benchmark, or is the label or the system."""
+    if name in OF_SIDES:
         return True
     if is_of_environment(name):
         return concerns_environment(name, benchmark)
@@ -52,7 +55,7 @@ def check_axis_name(document: Document, path: Path, name: str, benchmarks: Seque
     if not any(concerns(name, benchmark) for benchmark in benchmarks):
         if name in NAMED:
             raise document.refuse(path, none_concerned(name), "remove the axis", line)
-        names = {p.name for benchmark in benchmarks for p in benchmark.parameters} | {LABEL, *NAMED}
+        names = {p.name for benchmark in benchmarks for p in benchmark.parameters} | {*OF_SIDES, *NAMED}
         what = f"parameter of {benchmarks[0].name}" if len(benchmarks) == 1 else "parameter of these benchmarks"
         raise unknown_name(document, path, what, name, names)
 
@@ -71,6 +74,8 @@ def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks
     try:
         if name == LABEL:
             return _label(node)
+        if name == SYSTEM:
+            return _system(node)
         if is_of_environment(name):
             value = environment_value(name, node)
             for benchmark in benchmarks:
@@ -135,6 +140,13 @@ def _label(node: Node) -> str:
         raise UsageError(f"{node.shown()} is not a valid label", "it takes a word, such as a")
     if len(text) > _LONGEST_LABEL:
         raise UsageError("the label is too long", f"it takes a word of at most {_LONGEST_LABEL} characters")
+    return text
+
+
+def _system(node: Node) -> str:
+    text = node.written
+    if not node.is_scalar or node.value is None or not re.fullmatch(_PLACE, text):
+        raise UsageError(f"{node.shown()} is not the name of a system", f"it takes {ACCEPTED_SYSTEM}")
     return text
 
 

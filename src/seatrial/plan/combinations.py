@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import Value
-from seatrial.model.study import LABEL, Axis, Study, StudyBenchmark, is_of_environment
+from seatrial.model.study import OF_SIDES, Axis, Study, StudyBenchmark, is_of_environment
 from seatrial.plan.axis_values import concerns
 
 MOST_COMBINATIONS = 100_000
@@ -66,11 +66,11 @@ def _together(study: Study, axis: Axis, own: Sequence[Axis]) -> list[Axis]:
 
 
 def _defaults(study: Study, entry: StudyBenchmark, benchmark: Benchmark) -> dict[str, Value | None]:
-    """The defaults of the axes for an included set, without the label and the environment, which have none."""
+    """The defaults of the axes for an included set, without those that have none: label, system, environment."""
     return {
         axis.name: benchmark.parameter(axis.name).default
         for axis in study.axes
-        if concerns(axis.name, benchmark) and axis.name != LABEL and not is_of_environment(axis.name)
+        if concerns(axis.name, benchmark) and axis.name not in OF_SIDES and not is_of_environment(axis.name)
     }
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
+from seatrial.model import container as containers
 from seatrial.model import mpi_settings
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
@@ -34,9 +36,13 @@ COLLECTIVE_ALGORITHM = ENVIRONMENT_PREFIX + mpi_settings.COLLECTIVE_ALGORITHM
 TRANSPORT = ENVIRONMENT_PREFIX + mpi_settings.TRANSPORT
 BINDING = ENVIRONMENT_PREFIX + mpi_settings.BINDING
 SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING, CLUSTER_LINK)
-OF_RANKS = (MPI, *SETTINGS)
+CONTAINER = ENVIRONMENT_PREFIX + containers.CONTAINER
+CONTAINER_RUNTIME = ENVIRONMENT_PREFIX + containers.CONTAINER_RUNTIME
+CONTAINER_MPI = ENVIRONMENT_PREFIX + containers.CONTAINER_MPI
+OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI)
+OF_RANKS = (MPI, *SETTINGS, CONTAINER_MPI)
 """Axes that affect only programs with MPI ranks."""
-NAMED = (*OF_BUILDS, *OF_RANKS)
+NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME)
 """All axes of the environment except environment variables."""
 
 VARIABLE = r"[A-Z_][A-Z0-9_]{0,127}|[A-Z][A-Z0-9]{0,31}_[A-Za-z0-9_]{1,127}"
@@ -86,14 +92,25 @@ ACCEPTED_ALGORITHM = (
 ACCEPTED_TRANSPORT = f"one of {', '.join(TRANSPORTS)}"
 ACCEPTED_BINDING = f"{BINDINGS[0]} (each rank on its own CPUs, the default) or {BINDINGS[1]} (placed by the kernel)"
 ACCEPTED_LINK = "the rate of each node's link on a `seatrial cluster`, such as 10gbit or 500mbit"
+ACCEPTED_IMAGE = (
+    f"{containers.NO_CONTAINER}, or an image: the path of a folder, of a squashfs or SIF file or of an OCI archive, or "
+    "the name of an image that the runtime has stored"
+)
+ACCEPTED_PLACEMENT = (
+    "outside (the launcher is outside, each rank in its own container), joined (the same with one container for all "
+    "ranks of a node) or inside (launcher and ranks in one container)"
+)
 ACCEPTED = {
     MPI: ACCEPTED_MPI,
     COLLECTIVE_ALGORITHM: ACCEPTED_ALGORITHM,
     TRANSPORT: ACCEPTED_TRANSPORT,
     BINDING: ACCEPTED_BINDING,
     CLUSTER_LINK: ACCEPTED_LINK,
+    CONTAINER: ACCEPTED_IMAGE,
+    CONTAINER_RUNTIME: f"one of {', '.join(containers.RUNTIMES)}",
+    CONTAINER_MPI: ACCEPTED_PLACEMENT,
 }
-"""What the axes of programs with MPI ranks accept, for messages and schema descriptions."""
+"""What these axes accept, for messages and schema descriptions."""
 
 
 def check_environment_axis(name: str) -> None:
@@ -127,6 +144,8 @@ def environment_value(name: str, node: Node) -> Value | None:
         return _compiler(node)
     if name == FLAGS:
         return _flags(node)
+    if name in OF_CONTAINERS:
+        return _of_containers(name, node)
     if name in OF_RANKS:
         return _of_ranks(name, node)
     if node.value is None:
@@ -167,6 +186,8 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
     if not chosen:
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
+    image, runtime, placement = (chosen.pop(name, None) for name in OF_CONTAINERS)
+    is_contained = image not in (None, containers.NO_CONTAINER)
     settings = {name.removeprefix(ENVIRONMENT_PREFIX): str(chosen.pop(name)) for name in SETTINGS if name in chosen}
     if mpi_settings.COLLECTIVE_ALGORITHM in settings:
         settings[mpi_settings.COLLECTIVE_ALGORITHM] = _with_operations(
@@ -181,6 +202,9 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         tuple(sorted(variables.items())),
         None if mpi is None else str(mpi),
         tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
+        str(image) if is_contained else None,
+        str(runtime) if is_contained and runtime is not None else None,
+        str(placement) if is_contained and placement is not None else None,
     )
 
 
@@ -209,6 +233,23 @@ def _flags(node: Node) -> str:
         if not _FLAG.fullmatch(flag):
             raise UsageError(f"the flag {flag!r} is not accepted", f"it takes {ACCEPTED_FLAGS}")
     return " ".join(flags)
+
+
+def _of_containers(name: str, node: Node) -> str:
+    """An image as an absolute path or a name, a runtime or a placement. What there is is looked up on the machine."""
+    text = node.written if node.is_scalar and node.value is not None else ""
+    words = {CONTAINER_RUNTIME: containers.RUNTIMES, CONTAINER_MPI: containers.PLACEMENTS}.get(name)
+    if words is not None:
+        if text not in words:
+            known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)
+            raise UsageError(
+                f"{node.shown()} is not accepted",
+                known.todo if known.nearest and name == CONTAINER_RUNTIME else f"it takes {ACCEPTED[name]}",
+            )
+        return text
+    if not text or not text.isprintable() or len(text) > _LONGEST_VALUE or text.startswith("-") or ":" in text[:1]:
+        raise UsageError(f"{node.shown()} is not an image", f"it takes {ACCEPTED_IMAGE}")
+    return str(Path(text).expanduser().absolute()) if text.startswith(("/", ".", "~")) else text
 
 
 def _of_ranks(name: str, node: Node) -> str:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """One job: what it measures, on how many nodes, and its script. `expected_s` is its time with few repeats,
-    `limit_s` its time limit, both in seconds."""
+    """One job: where it goes (`NAME:PARTITION`), what it measures, on how many nodes, and its script. `expected_s` is
+    its time with few repeats, `limit_s` its time limit, both in seconds."""
 
+    system: str
     benchmarks: tuple[str, ...]
     nodes: int
     expected_s: float
@@ -25,8 +26,9 @@ class PlannedJob:
 
 @dataclass(frozen=True, slots=True)
 class PlannedJobs:
-    """All jobs of a command, and where they would go (`NAME:PARTITION`). `machine_is_of_nodes`: the plan is for a
-    machine that an earlier job found there; else for the one that the plan was made on."""
+    """All jobs of a command, and where they would go (`NAME:PARTITION`, several joined by commas).
+    `machine_is_of_nodes`: the plan is for machines that earlier jobs found there; else for the one that the plan was
+    made on."""
 
     system: str
     jobs: tuple[PlannedJob, ...]

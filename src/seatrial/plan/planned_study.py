@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome
-from seatrial.model.study import Study
+from seatrial.model.study import SYSTEM, Study
 from seatrial.plan.points import Point
 from seatrial.plan.study_points import SameSides, compared_points
 from seatrial.stats import sequential, stopping
@@ -65,7 +66,9 @@ class PlannedStudy:
     def first_look(self) -> int:
         """Repeats of an experiment before the first test whether they are enough: at least what an interval needs, at
         most what the study allows."""
-        first = stopping.LOOKS[0] if self.study.compare is None else sequential.LOOKS[0]
+        compare = self.study.compare
+        is_interleaved = compare is not None and compare.along != SYSTEM
+        first = sequential.LOOKS[0] if is_interleaved else stopping.LOOKS[0]
         return max(MINIMUM_REPEATS, min(first, self.study.repeat.maximum))
 
     @cached_property
@@ -111,3 +114,15 @@ class PlannedStudy:
         """Whether an experiment is at the baseline value of the comparison."""
         compare = self.study.compare
         return compare is not None and experiment.point.given.get(compare.along) == compare.baseline
+
+
+def joined_plans(study: Study, parts: Sequence[PlannedStudy]) -> PlannedStudy:
+    """The plan of a study from those of its parts, each on its own system."""
+    return PlannedStudy(
+        study,
+        tuple(point for part in parts for point in part.points),
+        tuple(experiment for part in parts for experiment in part.experiments),
+        sum(part.combinations for part in parts),
+        linked=tuple(dict.fromkeys(linked for part in parts for linked in part.linked)),
+        build_s=sum(part.build_s for part in parts),
+    )

@@ -10,23 +10,21 @@ from pathlib import Path
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.job_options import BATCH_SYSTEMS, JobOptions
 from seatrial.model.mpi import MpiFamily
-from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.model.site import POLL_S, SCRATCH, Partition, Site, SiteEnvironment, System
 from seatrial.model.units import parse_seconds
 from seatrial.plan.environment_axes import COMPILER, FLAGS, environment_value
 from seatrial.plan.model_faults import Accepted, validated
 from seatrial.plan.study_yaml import MAX_BYTES, Document, Node, error_at, read_yaml
 from seatrial.plan.study_yaml import Path as Place
+from seatrial.plan.variables import variables_at
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 _SCRATCH = re.compile(r"/[A-Za-z0-9_./+-]*")
 _LAUNCHER = re.compile(r"(?:~/|/)?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}")
 NO_PYTHON = "none"
 """The value of `python:` for nodes without Python."""
 _ONLY_COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:#[^\n]*)?")
-_LONGEST_VALUE = 4096
 _SHORTEST_POLL_S = 1.0
 _IN_NO_SCRIPT = re.compile(r"[\s'\"`\\$]")
 
@@ -109,7 +107,7 @@ def _environments(document: Document) -> Iterator[SiteEnvironment]:
             None if _is_absent(launcher) else _launcher(document, (*place, "launcher")),
             None if _is_absent(compiler) else _of_axis(document, (*place, "compiler"), COMPILER),
             () if _is_absent(flags) else tuple(_of_axis(document, (*place, "flags"), FLAGS).split()),
-            tuple(_variables(document, (*place, "variables"))),
+            tuple(variables_at(document, (*place, "variables"))),
         )
 
 
@@ -171,22 +169,6 @@ def _of_axis(document: Document, place: Place, axis: str) -> str:
         return str(environment_value(axis, document.node(place) or document.root))
     except UsageError as error:
         raise document.refuse(place, error.message, error.todo) from None
-
-
-def _variables(document: Document, place: Place) -> Iterator[tuple[str, str]]:
-    mapping = document.node(place)
-    for name, node in (mapping.entries if mapping is not None else {}).items():
-        line = mapping.key_lines[name] if mapping is not None else None
-        if not _VARIABLE.fullmatch(name):
-            raise document.refuse(place, f"{name[:60]!r} is not a valid variable name", "write it in upper case", line)
-        if sounds_like_a_secret(name):
-            todo = "set it outside the site file"
-            raise document.refuse(
-                place, f"{name} suggests a secret, and variables appear in records and on pages", todo, line
-            )
-        if not node.written.isprintable() or len(node.written) > _LONGEST_VALUE:
-            raise document.refuse((*place, name), f"{node.shown()} is not a valid value of a variable", "it takes text")
-        yield name, node.written
 
 
 def _partitions(document: Document, place: Place, known: Iterable[str]) -> Iterator[Partition]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seatrial.benchmarks import registry
 from seatrial.errors import UsageError, did_you_mean, nearest_names
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.parameter import Value
-from seatrial.model.study import Axis, RepeatPolicy, Study, StudyBenchmark
+from seatrial.model.study import SYSTEM, Axis, RepeatPolicy, Study, StudyBenchmark
 from seatrial.model.units import parse_seconds
 from seatrial.plan.axis_values import (
     alike,
@@ -54,12 +54,13 @@ def read_study(data: bytes, file: str) -> Study:
         axes=tuple(axes),
         zips=zips,
         exclude=_excluded(document, benchmarks, axes),
-        include=_included(document, benchmarks),
+        include=_included(document, benchmarks, axes),
         compare=read_compare(context, model),
         scaling=read_scaling(context, model),
         best_of=read_best_of(context, model),
         repeat=_repeat(document, model),
-        probes=_probes(document, model),
+        probes=_without_repetition(document, "probes", model.probes),
+        references=_without_repetition(document, "references", model.references),
     )
     _refuse_without_combinations(document, study)
     return study
@@ -305,7 +306,9 @@ def _values_of(document: Document, name: str) -> str:
     return f"its values: {', '.join(shown[:20])}{', ...' if len(shown) > 20 else ''}"
 
 
-def _included(document: Document, benchmarks: Sequence[Benchmark]) -> tuple[dict[str, Value | None], ...]:
+def _included(
+    document: Document, benchmarks: Sequence[Benchmark], axes: Sequence[Axis]
+) -> tuple[dict[str, Value | None], ...]:
     partial = []
     for position, node in enumerate(_items(document, "include")):
         point: dict[str, Value | None] = {}
@@ -324,8 +327,22 @@ def _included(document: Document, benchmarks: Sequence[Benchmark]) -> tuple[dict
         if not any(all(concerns(name, b) for name in point if name != BENCHMARK) for b in chosen):
             names = " and ".join(name for name in point if name != BENCHMARK)
             raise document.refuse(("include", position), f"no benchmark of the study has {names}", "split the entry")
+        _refuse_without_system(document, position, point, axes)
         partial.append(point)
     return tuple(partial)
+
+
+def _refuse_without_system(
+    document: Document, position: int, point: Mapping[str, Value | None], axes: Sequence[Axis]
+) -> None:
+    """Raise UsageError unless an entry of `include` is measured on a system of the axis, where there is this axis."""
+    systems = next((axis.values for axis in axes if axis.name == SYSTEM), ())
+    if point.get(SYSTEM) in systems or (not systems and SYSTEM not in point):
+        return
+    if not systems:
+        raise document.refuse(("include", position, SYSTEM), "system is not an axis of this study", "make it one")
+    todo = f"add system: one of {', '.join(map(str, systems))}"
+    raise document.refuse(("include", position), "the entry does not say on which system of the axis it is", todo)
 
 
 def _benchmark_named(document: Document, path: Path, node: Node, benchmarks: Sequence[Benchmark]) -> str:
@@ -349,12 +366,13 @@ def _repeat(document: Document, model: StudyModel) -> RepeatPolicy:
     return RepeatPolicy(precision, budget_s, model.repeat.max)
 
 
-def _probes(document: Document, model: StudyModel) -> tuple[str, ...]:
-    probes = tuple(model.probes or ())
-    for position, probe in enumerate(probes):
-        if probe in probes[:position]:
-            raise document.refuse(("probes", position), f"{probe} is listed twice", "keep one of them")
-    return probes
+def _without_repetition(document: Document, key: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """The entries of a list. Raises UsageError if one is there twice."""
+    entries = tuple(given or ())
+    for position, entry in enumerate(entries):
+        if entry in entries[:position]:
+            raise document.refuse((key, position), f"{entry} is listed twice", "keep one of them")
+    return entries
 
 
 def _refuse_without_combinations(document: Document, study: Study) -> None:

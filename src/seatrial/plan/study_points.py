@@ -10,7 +10,7 @@ from seatrial.errors import UsageError
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Value
 from seatrial.model.scaling import workers_of
-from seatrial.model.study import LABEL, Study, is_of_environment
+from seatrial.model.study import OF_SIDES, SYSTEM, Study, is_of_environment
 from seatrial.plan.axis_values import alike
 from seatrial.plan.combinations import Given, combinations
 from seatrial.plan.environment_axes import choice_of
@@ -88,7 +88,10 @@ def refuse_no_scaling(study: Study, points: Sequence[Point]) -> None:
 
 
 def refuse_nothing_to_compare(study: Study, points: Sequence[Point]) -> None:
-    """Raise UsageError if a study has a comparison but no two points to compare."""
+    """Raise UsageError if a study has a comparison but no two points to compare. The part of a study on one system has
+    the other side elsewhere."""
+    if study.compare is not None and study.compare.along == SYSTEM and len(study.systems) == 1:
+        return
     if study.compare is not None and not compared_points(study, points):
         raise UsageError(
             f"study {study.name}: no two experiments differ only in {study.compare.along}, so nothing can be compared",
@@ -153,14 +156,13 @@ def compared_points(study: Study, points: Sequence[Point]) -> tuple[tuple[Point,
 
 
 def _is_parameter(name: str) -> bool:
-    return name != LABEL and not is_of_environment(name)
+    return name not in OF_SIDES and not is_of_environment(name)
 
 
 def _labelled(point: Point, given: Given) -> Point:
-    """A resolved point with its label and the environment that it selects."""
-    parameters = point.parameters
-    if (label := given.get(LABEL)) is not None:
-        parameters = {**parameters, LABEL: label}
+    """A resolved point with its label and system, and the environment that it selects."""
+    sides = {name: value for name in OF_SIDES if (value := given.get(name)) is not None}
+    parameters = {**point.parameters, **sides} if sides else point.parameters
     return replace(
         point, parameters=parameters, environment=choice_of(given, point.benchmark, point.parameters), given=given
     )

@@ -17,8 +17,8 @@ from seatrial.model.declaration import PREFIX
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
 from seatrial.model.role import Role
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, MOST_REPEATS
-from seatrial.plan.axis_values import can_be_studied
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, MOST_REPEATS, SYSTEM
+from seatrial.plan.axis_values import ACCEPTED_SYSTEM, can_be_studied
 from seatrial.plan.environment_axes import ACCEPTED as ACCEPTED_OF_RANKS
 from seatrial.plan.environment_axes import (
     ACCEPTED_COMPILER,
@@ -34,6 +34,7 @@ from seatrial.plan.environment_axes import (
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 MOST_PARTIAL_SETS = 1000
+MOST_REFERENCES = 100
 
 ACCEPTED = {
     "": "a mapping: study, question, benchmarks, then axes, compare and so on",
@@ -59,6 +60,7 @@ ACCEPTED = {
     "compare.along": "the name of an axis",
     "compare.baseline": "a value of that axis (default: its first value)",
     "compare.margin": "a share between 0 and 1, such as 2%",
+    "compare.equivalence": "in place of margin, for the verdict `equivalent`: a share between 0 and 1, such as 2%",
     "compare.figures": "a list of figures, such as [triad]; empty: all",
     "compare.figures.*": "the name of a figure",
     "scaling": "a mapping such as {kind: strong, along: threads}",
@@ -74,6 +76,9 @@ ACCEPTED = {
     "repeat.max": f"an integer from {MINIMUM_REPEATS} to {MOST_REPEATS}: the most repeats of one experiment",
     "probes": "a list of probes: mpi, io, power",
     "probes.*": "mpi, io or power",
+    "references": f"a list of published values to show beside the results, at most {MOST_REFERENCES}; `seatrial list "
+    "--references` has their ids",
+    "references.*": "the id of a published value, such as s7.triad",
 }
 """Key of a study file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
@@ -115,6 +120,9 @@ class CompareModel(_Closed):
     margin: Annotated[
         _Share, Field(description=ACCEPTED["compare.margin"], json_schema_extra={**_SHARE_SCHEMA, "default": "2%"})
     ] = "2%"
+    equivalence: Annotated[
+        _Share | None, Field(description=ACCEPTED["compare.equivalence"], json_schema_extra=_SHARE_SCHEMA)
+    ] = None
     figures: Annotated[list[_Name], _described("compare.figures")] = []
 
 
@@ -162,6 +170,9 @@ class StudyModel(_Closed):
     best_of: Annotated[BestOfModel | None, _described("best_of")] = None
     repeat: Annotated[RepeatModel | None, _described("repeat")] = None
     probes: Annotated[list[Literal["mpi", "io", "power"]] | None, _described("probes")] = None
+    references: Annotated[
+        Annotated[list[_Name], Field(max_length=MOST_REFERENCES)] | None, _described("references")
+    ] = None
 
 
 def study_schema() -> dict[str, Any]:
@@ -193,7 +204,8 @@ def study_schema() -> dict[str, Any]:
         "a parameter of a benchmark that a file declares", {"type": ["string", "number", "boolean"]}
     )
     schema["allOf"] = [_only_known_axes(axes)]
-    places["probes"]["anyOf"][0]["uniqueItems"] = True
+    for name in ("probes", "references"):
+        places[name]["anyOf"][0]["uniqueItems"] = True
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "seatrial study, version 1"}
     return head | schema
 
@@ -257,6 +269,7 @@ def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
     return {
         "properties": {
             LABEL: _axis("changes nothing: the same program under several names", scalar),
+            SYSTEM: _axis(f"where the points are measured: {ACCEPTED_SYSTEM}", text),
             COMPILER: _axis(ACCEPTED_COMPILER, text),
             FLAGS: _axis(ACCEPTED_FLAGS, text),
             **{name: _axis(ACCEPTED_OF_RANKS[name], _OF_RANKS.get(name, text)) for name in OF_RANKS},

@@ -16,7 +16,7 @@ from seatrial.plan.axis_values import alike, axis_value, concerns, parameters_na
 from seatrial.plan.study_yaml import Document, Path
 
 if TYPE_CHECKING:
-    from seatrial.plan.study_schema import StudyModel
+    from seatrial.plan.study_schema import CompareModel, StudyModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,21 @@ def read_compare(context: Context, model: StudyModel) -> Compare | None:
         context.figure(("compare", "figures", position), name, concerned)
         for position, name in enumerate(model.compare.figures)
     ]
-    return Compare(
-        axis.name,
-        baseline,
-        share(document, ("compare", "margin"), model.compare.margin),
-        tuple(dict.fromkeys(figures)),
-    )
+    margin, asks_equivalence = _margin(document, model.compare)
+    return Compare(axis.name, baseline, margin, tuple(dict.fromkeys(figures)), asks_equivalence)
+
+
+def _margin(document: Document, model: CompareModel) -> tuple[float, bool]:
+    """The margin, and whether it is one of equivalence. A study has one: a difference beyond the margin, but within the
+    equivalence, would be both."""
+    margin = share(document, ("compare", "margin"), model.margin)
+    if model.equivalence is None:
+        return margin, False
+    path: Path = ("compare", "equivalence")
+    equivalence = share(document, path, model.equivalence)
+    if document.node(("compare", "margin")) is not None and margin != equivalence:
+        raise document.refuse(path, "equivalence is given beside another margin", "leave out `margin`: this one counts")
+    return equivalence, True
 
 
 def read_scaling(context: Context, model: StudyModel) -> Scaling | None:

@@ -192,6 +192,7 @@ def _device(device: Device, link: Link | None) -> tuple[str, str, bool]:
         f"memory is NUMA node {facts.integer('gpu_numa')}" if "gpu_numa" in facts else None,
         facts.text("state"),
         f"driver {facts.text('driver')}" if "driver" in facts else None,
+        facts.text("attachment"),
         f"PCI {device.pci}" if device.pci else None,
         f"[{ids}]" if ids else None,
         rate_text,

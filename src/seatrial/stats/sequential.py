@@ -8,6 +8,10 @@ the intervals hold for all of them at once.
 
 The points of a curve (the sizes of one benchmark) share their blocks, so they are judged together.
 
+Equivalence is two one-sided tests, each of the whole error of a look or end: the interval of twice that error, which is
+the 90 % interval where the error is 5 %. A ratio on the edge of the margin or beyond is called equivalent only if the
+end of the interval on its side misses it, so the shares add up to 5 % as for a difference.
+
 Everything is computed from the blocks alone: the engine that decides whether to stop and a later reader get the same
 result.
 """
@@ -53,7 +57,8 @@ class Replay:
     end before division by the family. `p_outside` is the p-value of "the ratio is within the margin", adjusted for the
     looks: at most ALPHA / family exactly if the verdict is that the sides differ; None below six blocks.
     `stopped_at_look` is the look that decided, None for the end. `statistic` is what the blocks were tested with.
-    `half_steps` is how much wider both intervals are for rounded values, as a logarithm, on each side.
+    `half_steps` is how much wider both intervals are for rounded values, as a logarithm, on each side. `narrow` are
+    both intervals with twice the error, if equivalence is asked for.
     """
 
     plain: RatioInterval
@@ -65,6 +70,7 @@ class Replay:
     stopped_at_look: int | None
     statistic: Statistic
     half_steps: float = 0.0
+    narrow: tuple[RatioInterval, RatioInterval] | None = None
 
     @classmethod
     def of(cls, test: BlockTest, margin: float, alpha: float) -> Replay:
@@ -126,9 +132,10 @@ def replay_curve(
     *,
     is_finished: bool = True,
     steps: Sequence[Steps] = (),
+    equivalence: bool = False,
 ) -> list[Replay]:
     """The results at all points of a curve, whose blocks are the same. As `replay`; `family` counts all points, and
-    `steps` has the half steps of the blocks of each.
+    `steps` has the half steps of the blocks of each. `equivalence`: the margin is one of equivalence.
 
     The simultaneous interval of a point is the intersection of its own with the range of the whole curve, each with
     half of the error. With too few blocks for intervals of so many points, it is the range alone: six blocks suffice
@@ -142,30 +149,40 @@ def replay_curve(
         if look > blocks or len(found) == len(points):
             break
         tests = _tests([pairs[:look] for pairs in points], steps)
-        for place, interval in enumerate(simultaneous(tests, LOOK_ALPHA, family)):
-            low, high = interval or (None, None)
-            if place not in found and verdict(low, high, margin, higher_is_better) is not Verdict.AMBIGUOUS:
-                found[place] = _result(tests[place], interval, margin, higher_is_better, LOOK_ALPHA, look)
+        for place, both in enumerate(both_intervals(tests, LOOK_ALPHA, family, equivalence=equivalence)):
+            low, high = both[0] or (None, None)
+            if place not in found and verdict(low, high, margin, higher_is_better, both[1]) is not Verdict.AMBIGUOUS:
+                found[place] = _result(tests[place], both, margin, higher_is_better, LOOK_ALPHA, look, equivalence)
     if len(found) < len(points):
         tests, alpha = _tests(points, steps), end_alpha(ends)
         # An unfinished comparison has no simultaneous interval: one that is computed whenever somebody looks would be
         # wrong too often.
-        intervals = simultaneous(tests, alpha, family) if is_finished else [None] * len(tests)
-        for place, interval in enumerate(intervals):
+        intervals = (
+            both_intervals(tests, alpha, family, equivalence=equivalence)
+            if is_finished
+            else [(None, None)] * len(tests)
+        )
+        for place, both in enumerate(intervals):
             if place not in found:
-                result = _result(tests[place], interval, margin, higher_is_better, alpha, None)
+                result = _result(tests[place], both, margin, higher_is_better, alpha, None, equivalence)
                 found[place] = result if is_finished else replace(result, p_outside=None)
     return [found[place] for place in range(len(points))]
 
 
 def are_decided_now(
-    points: Sequence[Pairs], margin: float, higher_is_better: bool, family: int, steps: Sequence[Steps] = ()
+    points: Sequence[Pairs],
+    margin: float,
+    higher_is_better: bool,
+    family: int,
+    steps: Sequence[Steps] = (),
+    *,
+    equivalence: bool = False,
 ) -> bool:
     """Whether the points of a curve need no more blocks: a planned look is due, and it or an earlier one is conclusive
     for each. Comparisons that share blocks stop when this is true for all of them."""
     if not all(len(pairs) in LOOKS for pairs in points):
         return False
-    found = replay_curve(points, margin, higher_is_better, family, steps=steps)
+    found = replay_curve(points, margin, higher_is_better, family, steps=steps, equivalence=equivalence)
     return all(result.stopped_at_look is not None for result in found)
 
 
@@ -183,21 +200,43 @@ def _tests(points: Sequence[Pairs], steps: Sequence[Steps]) -> list[BlockTest]:
 
 def _result(
     test: BlockTest,
-    interval: tuple[float, float] | None,
+    both: Both,
     margin: float,
     higher_is_better: bool,
     alpha: float,
     look: int | None,
+    equivalence: bool,
 ) -> Replay:
-    """The result of these blocks at one look or end, of error `alpha`, with its simultaneous interval."""
-    low, high = interval or (None, None)
+    """The result of these blocks at one look or end, of error `alpha`, with its simultaneous intervals."""
+    low, high = both[0] or (None, None)
     result = Replay.of(test, margin, alpha)
     return replace(
         result,
         family=RatioInterval(result.plain.ratio, low, high),
-        verdict=verdict(low, high, margin, higher_is_better),
+        verdict=verdict(low, high, margin, higher_is_better, both[1]),
         stopped_at_look=look,
+        narrow=narrow_intervals(test, both[1]) if equivalence else None,
     )
+
+
+Both = tuple[tuple[float, float] | None, tuple[float, float] | None]
+"""A simultaneous interval, and the one with twice the error; None: too few blocks, or not asked for."""
+
+
+def both_intervals(tests: Sequence[BlockTest], alpha: float, family: int, *, equivalence: bool) -> list[Both]:
+    """The simultaneous interval of each point of a curve; with `equivalence`, also the one with twice the error, if
+    there is the other."""
+    wide = simultaneous(tests, alpha, family)
+    if not equivalence:
+        return [(interval, None) for interval in wide]
+    narrow = simultaneous(tests, 2.0 * alpha, family)
+    return [(one, other if one is not None else None) for one, other in zip(wide, narrow, strict=True)]
+
+
+def narrow_intervals(test: BlockTest, ends: tuple[float, float] | None) -> tuple[RatioInterval, RatioInterval]:
+    """The 90 % interval of one comparison alone, and the simultaneous one with these ends."""
+    plain = test.ratio(2.0 * ALPHA)
+    return plain, RatioInterval(plain.ratio, *(ends or (None, None)))
 
 
 def simultaneous(tests: Sequence[BlockTest], alpha: float, family: int) -> list[tuple[float, float] | None]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from cli.in_process import seatrial_here
@@ -312,6 +312,65 @@ def test_a_job_is_cancelled_and_the_same_command_would_submit_another(cluster: U
     assert refused.returncode == 2 and "node-hours" in refused.stderr
 
 
+def test_a_job_gets_the_nodes_of_each_placement(cluster: Up, tmp_path: Path) -> None:
+    """Also where no rank is on the node that starts them: Open MPI once started those of n3 on n1."""
+    done = cluster.on(
+        *(sys.executable, "-m", "seatrial", "run", "mpi.latency", "--results", str(tmp_path / "results")),
+        *("--set", "nodes=2", "--set", "ranks=2", "--set", "size_B=8", "--set", "environment.mpi=openmpi"),
+        *("--set", "node_placement=across-switches,n3+n4", "--budget", "2s", "--format", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    found = {one["parameters"]["node_placement"]: one["hosts"] for one in json.loads(done.stdout)["experiments"]}
+    assert found == {"across-switches": ["n1", "n3"], "n3+n4": ["n3", "n4"]}
+    (script,) = (tmp_path / "results").glob("jobs/2*/script")
+    assert "#SBATCH --nodelist=n3,n4,n1" in script.read_text()
+
+
+_TWO_PARTITIONS = """systems:
+  here: {batch: slurm, poll: 1s, partitions: {left: , right: }}
+"""
+_ALONG_SYSTEM = """study: processors
+question: q
+benchmarks: {cpu.peak: {cores: one, precision: fp64}}
+axes: {system: ["here:left", "here:right"]}
+compare: {along: system, baseline: "here:right"}
+repeat: {budget: 6s}
+"""
+
+
+def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(cluster: Up, tmp_path: Path) -> None:
+    """Two partitions of like nodes: one experiment by all that identifies it but the system."""
+    (tmp_path / "site.yaml").write_text(_TWO_PARTITIONS)
+    (tmp_path / "s.yaml").write_text(_ALONG_SYSTEM)
+    results = tmp_path / "results"
+    command = (sys.executable, "-m", "seatrial", "run", str(tmp_path / "s.yaml"))
+    command += ("--site", str(tmp_path / "site.yaml"), "--results", str(results))
+    partitions = {"left": "n3", "right": "n4"}
+    for name, node in partitions.items():
+        assert cluster.on("scontrol", "create", f"PartitionName={name}", f"Nodes={node}").returncode == 0
+    try:
+        detached = cluster.on(*command, "--detach", "--format", "json")
+        assert detached.returncode == 0, detached.stderr
+        assert json.loads(detached.stdout)["system"] == "here:left, here:right"
+        done = cluster.on(*command, "--format", "json")
+    finally:
+        for name in partitions:
+            cluster.on("scontrol", "delete", f"PartitionName={name}")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    check(document, "results-1")
+    assert len(list(results.glob("jobs/2*"))) == 2, "the second command waits for the jobs of the first"
+    assert len(document["study"]["comparisons"]) == 1
+    sides = [(one["baseline"], one["candidate"]) for one in document["study"]["differences"] if one["intended"]]
+    assert ("here:right", "here:left") in sides
+    contents = read_contents(ResultsFolder.existing(results))
+    found = {
+        contents.experiments[key].parameters["system"]: {record.seen["host"] for record in records}
+        for key, records in contents.records.items()
+    }
+    assert found == {"here:left": {"n3"}, "here:right": {"n4"}}, "never pooled"
+
+
 _NO_PYTHON = """systems:
   here:
     batch: slurm
@@ -336,15 +395,31 @@ def strange_node(cluster: Up, *hidden: Path) -> Iterator[None]:
             assert cluster.on("umount", path, node="n3").returncode == 0
 
 
+def _until(lines: IO[str], word: str) -> Iterator[str]:
+    """Lines up to the first with a word."""
+    for line in lines:
+        yield line
+        if word in line:
+            return
+
+
 def test_nodes_without_python_and_shared_files_are_measured_by_native_programs(cluster: Up, tmp_path: Path) -> None:
     (tmp_path / "site.yaml").write_text(_NO_PYTHON)
     results = tmp_path / "results"
     measure = (sys.executable, "-m", "seatrial", *_MEASURE, "1s")
     command = (*measure, "--site", str(tmp_path / "site.yaml"), "--system", "here", "--results", str(results))
     with strange_node(cluster, tmp_path, own_cache().path):
+        words = ("exec", "--node", "1", "--", *command)
+        with cluster.place.started(*words, stderr=subprocess.PIPE) as interrupted:
+            assert interrupted.stderr is not None
+            assert "submitted job" in "".join(_until(interrupted.stderr, "submitted job"))
+            interrupted.send_signal(signal.SIGINT)
+            said = interrupted.stderr.read()
+            assert interrupted.wait(30) == 128 + signal.SIGINT and "the jobs go on; the same command waits" in said
         done = cluster.on(*command, "--format", "json")
     assert done.returncode == 0, done.stderr
     (job,) = results.glob("jobs/2*")
+    assert "already submitted by the same command" in done.stderr, "Ctrl-C ended no job"
     assert not Path("/tmp", f"seatrial-{job.name}").exists(), "the job's folder on the node is removed"
     found = json.loads(done.stdout)
     check(found, "results-1")

@@ -149,7 +149,7 @@ def _stretch(curve: Curve, places: Sequence[int], why: Undecided | None = None) 
         is_last=places[-1] == len(curve.points) - 1,
         where=curve.where,
         ratios=_range(one.ratio for one in points),
-        ci95_family=_hull([one.ci95_family for one in points]),
+        ci95_family=_hull([one.simultaneous for one in points]),
         why=why,
         made=(min(len(one.baseline.values) for one in points), min(len(one.candidate.values) for one in points)),
         needed=max(known, default=None) if why is not None else None,

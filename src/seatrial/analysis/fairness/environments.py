@@ -8,6 +8,9 @@ from typing import Any
 
 from seatrial.analysis.fairness.noticed import Kind, Noticed, contrast
 from seatrial.analysis.fairness.side import SideFacts
+from seatrial.benchmarks import registry
+from seatrial.model.experiment import Experiment
+from seatrial.model.outcome import State
 from seatrial.model.parameter import Value
 from seatrial.model.spelling import plain, written
 
@@ -16,6 +19,7 @@ _NAMES = frozenset({"name"})
 """Keys that repeat the rest of a document."""
 _KEY_DIGITS = 12
 _DEEPEST = 6
+_REFUSED = frozenset({State.SKIPPED, State.UNSUPPORTED})
 
 
 def environment_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
@@ -44,11 +48,16 @@ def environment_differences(baseline: SideFacts, candidate: SideFacts) -> Iterat
 
 
 def parameter_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
-    """Parameters that differ between experiments that are compared with each other."""
+    """Parameters that differ between experiments that are compared with each other.
+
+    Experiments that could not run here keep words such as "all" where others have numbers: no difference.
+    """
     known_values: list[dict[str, list[Value]]] = [{}, {}]
     for side, values in zip((baseline, candidate), known_values, strict=True):
         for experiment in side.experiments.values():
             for name, value in experiment.parameters.items():
+                if _was_not_resolved(side, experiment, name):
+                    continue
                 if value not in (known := values.setdefault(name, [])):
                     known.append(value)
     for name in dict.fromkeys((*known_values[0], *known_values[1])):
@@ -56,8 +65,23 @@ def parameter_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator
             ", ".join(sorted(spelled(name, value) for value in values[name])) if name in values else None
             for values in known_values
         ]
-        if shown[0] != shown[1]:
+        if shown[0] != shown[1] and not any(_was_dropped(side, name) for side in (baseline, candidate)):
             yield contrast(Kind.PARAMETER, name, *shown)
+
+
+def _was_not_resolved(side: SideFacts, experiment: Experiment, name: str) -> bool:
+    """Whether a parameter of an experiment that was refused is still at its default."""
+    records = side.records.get(experiment.id, ())
+    benchmark = registry().get(experiment.benchmark)
+    if benchmark is None or not records or not all(record.outcome.state in _REFUSED for record in records):
+        return False
+    return any(p.name == name and p.default == experiment.parameters[name] for p in benchmark.parameters)
+
+
+def _was_dropped(side: SideFacts, name: str) -> bool:
+    """Whether all experiments of a side left a parameter unresolved."""
+    found = [experiment for experiment in side.experiments.values() if name in experiment.parameters]
+    return bool(found) and all(_was_not_resolved(side, experiment, name) for experiment in found)
 
 
 def spelled(name: str, value: Value) -> str:

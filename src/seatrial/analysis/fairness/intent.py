@@ -15,18 +15,22 @@ from seatrial.analysis.fairness.side import Group, SideFacts, derived_parameters
 from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
 from seatrial.model.benchmark import Benchmark, Skip
+from seatrial.model.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME
 from seatrial.model.experiment import Experiment
+from seatrial.model.layout import NODES, RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.mpi_settings import BINDING, SETTINGS
 from seatrial.model.parameter import Params, Value
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, is_of_environment
+from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_environment
 
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
+_CONTAINERS = tuple(ENVIRONMENT_PREFIX + name for name in (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI))
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
 """Libraries that come with a compiler, or that flags such as -fopenmp and -stdlib add."""
 _LOADER = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD"})
 _CHOOSE_A_PROGRAM = _LOADER | {"PATH"}
+_OF_PARTITIONS = frozenset({"SLURM_JOB_PARTITION"})
 _NOTES_OF_FLAGS = frozenset({"vector_bits", "fma"})
 _THREAD_VARIABLES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_")
 _PAGE_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_")
@@ -35,6 +39,9 @@ _OF_THE_SYSTEM = re.compile(
     r"(ld-|lib(c|m|dl|rt|pthread|util|resolv|blas|cblas|lapack|openblas[0-9a-z_-]*|mkl_\w+)\.so)"
 )
 """Libraries that do not come with an MPI library: a change of these is a separate difference."""
+_MODULE_OF_MPI = re.compile(r"mca_\w+\.so")
+"""Open MPI's modules: which transports it loads depends on the number of ranks and on where they are."""
+_LAYOUT = frozenset({RANKS, NODES, "ranks_per_node", "node_placement", "placement"})
 _NOTES_OF_MPI = ("mpi_", "control_variables", "ranks_with_other_settings", "launcher", "transport")
 
 
@@ -66,6 +73,8 @@ def _is_axis(item: Noticed, axis: str) -> bool:
     if not is_of_environment(axis):
         return False
     bare = axis.removeprefix(ENVIRONMENT_PREFIX)
+    if item.kind is Kind.ENVIRONMENT and axis in _CONTAINERS:
+        return item.name.startswith("container ")
     if item.kind is Kind.ENVIRONMENT:
         wanted = "added flags" if axis == _FLAGS else f"settings {bare}".replace("_", " ") if bare in SETTINGS else bare
         return item.name == wanted or item.name.startswith(f"{wanted} ")
@@ -73,6 +82,8 @@ def _is_axis(item: Noticed, axis: str) -> bool:
 
 
 def _follows(item: Noticed, group: Group, axis: str) -> bool:
+    if axis == SYSTEM:
+        return _follows_system(item)
     if is_of_environment(axis):
         if axis in (_COMPILER, _FLAGS):
             return _follows_building(item, axis)
@@ -80,8 +91,28 @@ def _follows(item: Noticed, group: Group, axis: str) -> bool:
             return _follows_mpi(item, group)
         if axis.removeprefix(ENVIRONMENT_PREFIX) in SETTINGS:
             return _follows_setting(item, group, axis)
+        if axis in _CONTAINERS:
+            return item.kind in (*_LIBRARIES, Kind.AFFINITY) or _is_loaders(item)
         return _follows_variable(item, axis.removeprefix(ENVIRONMENT_PREFIX), group)
     return _follows_parameter(item, group, axis)
+
+
+def _follows_system(item: Noticed) -> bool:
+    """Whether it follows from another partition: its name, its nodes, and the build for their CPU. What else differs
+    between the machines is what may explain the ratio, and so is shown."""
+    match item.kind:
+        case Kind.VARIABLE:
+            return item.name in _OF_PARTITIONS
+        case Kind.ENVIRONMENT:
+            return item.name.startswith("target")
+        case Kind.PROGRAM:
+            return item.name == BUILD
+        case _:
+            return item.kind is Kind.HOST
+
+
+def _is_loaders(item: Noticed) -> bool:
+    return item.kind is Kind.NOTE and item.name.startswith(_NOTES_OF_MPI)
 
 
 def _follows_building(item: Noticed, axis: str) -> bool:
@@ -166,6 +197,8 @@ def _follows_parameter(item: Noticed, group: Group, axis: str) -> bool:
             return known and _follows_from_axis(benchmark, item.name, group, axis)
         case Kind.AFFINITY:
             return _follows_from_axis(benchmark, None, group, axis)
+        case Kind.LIBRARY if axis in _LAYOUT and _MODULE_OF_MPI.match(item.name):
+            return item.baseline is None or item.candidate is None  # another version of it is a separate difference
         case Kind.PROGRAM | Kind.INPUT | Kind.LIBRARY:
             return benchmark.program.is_chosen_by(axis)
         case Kind.NOTE:

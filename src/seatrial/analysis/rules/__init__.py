@@ -22,7 +22,14 @@ from seatrial.analysis.link_rates import with_link_rates
 from seatrial.analysis.rules.adapters import adapter_far, adapter_without_gpu
 from seatrial.analysis.rules.blas import blas_kernels_older
 from seatrial.analysis.rules.case import Case, Rule, Seen
-from seatrial.analysis.rules.container import cpu_quota, few_cpus_allowed, hypervisor, memory_limit
+from seatrial.analysis.rules.container import (
+    container,
+    cpu_quota,
+    few_cpus_allowed,
+    hypervisor,
+    memory_limit,
+    topology_hidden,
+)
 from seatrial.analysis.rules.contradictions import paths_contradict_nodes
 from seatrial.analysis.rules.copies import copies_slow_each_other
 from seatrial.analysis.rules.cpu import boost_off, smt_on, unmitigated
@@ -125,6 +132,8 @@ RULES: tuple[Rule, ...] = (
     cpu_quota,
     memory_limit,
     few_cpus_allowed,
+    topology_hidden,
+    container,
     hypervisor,
 )
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.analysis.rules.case import Case, cite_best
+from seatrial.analysis.rules.words import listed
+from seatrial.machine.attachment import ATTACHMENT
 from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import DeviceKind
-from seatrial.model.spelling import count, show, surrounding
+from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.spelling import count, show, show_percent, surrounding
+
+_MOST_L3_PER_CORE_B = 64 << 20
+"""More L3 cache for a core than any server has: AMD's EPYC 9184X has 48 MiB."""
+
+_STEAL_IS_NOTED = 0.001
 
 _LIMIT_IS_LESS = 0.94
 """A memory limit above this share of the memory is no limit: the kernel reserves up to 5 %."""
@@ -73,18 +80,102 @@ def few_cpus_allowed(case: Case) -> Iterator[Finding]:
     )
 
 
+def container(case: Case) -> Iterator[Finding]:
+    """Fires if this process runs in a container."""
+    names = [sign.kind for sign in case.machine.platform.container]
+    if not names:
+        return
+    kinds = " inside ".join("one of an unknown kind" if name == "other" else name for name in reversed(names))
+    yield Finding(
+        rule="container",
+        severity=Severity.INFO,
+        devices=(),
+        observation=f"These programs run in a container ({kinds}).",
+        diagnosis="They use the libraries of its image, its limits, and what it lets through of the devices and the "
+        "network. Ranks in user namespaces of their own cannot copy directly from each other's memory.",
+        remedy="Compare with the machine outside only where libraries and MPI transport are known on both sides",
+        evidence="; ".join(f"{sign.kind}: {sign.evidence}" for sign in case.machine.platform.container),
+    )
+
+
 def hypervisor(case: Case) -> Iterator[Finding]:
     """Fires if the machine is virtual."""
-    name = surrounding(case.machine.facts, "hypervisor")
+    machine = case.machine
+    names = list(dict.fromkeys(sign.kind for sign in machine.platform.virtualization))
+    name = ", ".join(names) or surrounding(machine.facts, "hypervisor")
     if name is None:
         return
+    host = ["It can take memory back (balloon). "] if "balloon" in machine.facts else []
+    steal = machine.facts.number("steal_share")
+    if steal is not None and steal >= _STEAL_IS_NOTED:
+        host.append(f"Since the system started, {show_percent(steal)} of the CPU time went to others (steal). ")
     yield Finding(
         rule="virtual-machine",
         severity=Severity.INFO,
-        devices=(),
-        observation=f"This is a virtual machine ({name}).",
+        devices=tuple(device.id for device in machine.devices if ATTACHMENT in device.facts),
+        observation=f"This is a virtual machine ({name}).{_devices_of_guest(machine)}",
         diagnosis="The host decides which cores its CPUs run on and share with other guests, so figures vary with "
-        "their load. Memory modules, sensors and often the true clock, caches and PCIe tree are hidden.",
+        f"their load. {''.join(host)}"
+        "Memory modules, sensors and often the true clock, caches and PCIe tree are hidden.",
         remedy="Compare only ratios within one run; for the limits of the hardware, run `seatrial` on the host",
-        evidence=cite_best(case.machine.facts, "hypervisor"),
+        evidence="; ".join(
+            text
+            for text in (
+                cite_best(machine.facts, "hypervisor")
+                or "; ".join(f"{sign.kind}: {sign.evidence}" for sign in machine.platform.virtualization),
+                cite_best(machine.facts, "balloon"),
+                cite_best(machine.facts, "steal_share"),
+            )
+            if text
+        ),
+    )
+
+
+def _devices_of_guest(machine: Machine) -> str:
+    """How its devices reach it: " Paravirtual: nic-eth0 and block-vda."; "" if none is known."""
+    by_word: dict[str, list[str]] = {}
+    for device in machine.devices:
+        word = device.facts.text(ATTACHMENT)
+        if word is not None:
+            by_word.setdefault(word, []).append(device.id)
+    return "".join(f" {word.capitalize()}: {listed(ids)}." for word, ids in by_word.items())
+
+
+def topology_hidden(case: Case) -> Iterator[Finding]:
+    """Fires if a virtual machine shows processors that no real machine has: its topology is not that of the host."""
+    machine = case.machine
+    if surrounding(machine.facts, "hypervisor") is None and not machine.platform.virtualization:
+        return
+    cores, packages = machine.of_kind(DeviceKind.CORE), machine.of_kind(DeviceKind.PACKAGE)
+    caches = [cache for cache in machine.of_kind(DeviceKind.CACHE) if cache.facts.integer("level") == 3]
+    signs = []
+    if len(packages) > 1 and len(packages) == len(cores):
+        signs.append(f"each of its {len(cores)} cores is a package of its own")
+    if cores and not machine.of_kind(DeviceKind.CACHE):
+        signs.append("no caches are shown")
+    if len(cores) > 1 and len(caches) >= len(cores):
+        signs.append("each core has an L3 cache of its own")
+    size = max((cache.facts.number("size") or 0.0 for cache in caches), default=0.0)
+    if cores and size * len(caches) / len(cores) > _MOST_L3_PER_CORE_B:
+        text = (
+            f"an L3 cache of {show(size, 'B', binary=True)} for {count(len(cores), 'core')} is shared with other guests"
+        )
+        signs.append(text)
+    if not signs:
+        return
+    yield Finding(
+        rule="topology-hidden",
+        severity=Severity.INFO,
+        devices=tuple(part.id for part in (*packages, *caches)),
+        observation=f"The topology of this virtual machine hides that of its host: {listed(signs)}.",
+        diagnosis="Which of its CPUs share a core, a cache or a memory controller is not known, so binding ranks and "
+        "threads by this topology may place them badly, and sizes chosen by its caches may be wrong.",
+        remedy="Measure what shares what (`seatrial run`: the times between CPUs), or have the host pin the virtual "
+        "CPUs and show their topology (QEMU: `-smp sockets=S,cores=C,threads=T` and `-cpu host,host-cache-info=on`)",
+        evidence="; ".join(
+            [
+                f"{count(len(packages), 'package')}, {count(len(cores), 'core')}, {count(len(caches), 'L3 cache')}",
+                *([cite_best(caches[0].facts, "size")] if caches else []),
+            ]
+        ),
     )

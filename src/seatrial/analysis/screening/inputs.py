@@ -43,13 +43,17 @@ def screen_input(
     benchmarks = registry()
     switch_of = dict(switch_of or {})
     for contents in folders:
+        of_machine: dict[str, Mapping[str, FactValue]] = {}  # like nodes are one
         for result in results_without_limits(contents):
             records = contents.records[result.id]
+            key = result.experiment.machine
+            document = contents.machines.get(key)
+            if document is not None and key not in of_machine:
+                of_machine[key] = facts_of_node(document)
             for record in records:
                 host = record.seen.get("host")
-                document = contents.machines.get(result.experiment.machine)
                 if host and document is not None and len(_hosts(record)) == 1:
-                    facts.setdefault(str(host), facts_of_node(document))
+                    facts.setdefault(str(host), of_machine[key])
             several = [record for record in in_time(records) if len(set(_hosts(record))) > 1]
             if not several:
                 figures.add(result, records)

@@ -14,7 +14,9 @@ A whole crash should lose at most a tenth of its energy to hourglass forces; the
 few elements' length leave the contact, lose up to 15 %.
 
 The flop of an element are counted by running its code with numbers that count; the bytes are those of two passes over
-the arrays, one over the elements and one over the nodes (impact.cpp).
+the arrays, one over the elements and one over the nodes (impact.cpp). The limit is the lower of what memory and
+arithmetic allow, both as measured on the same machine (S. Williams, A. Waterman, D. Patterson, "Roofline", Commun. ACM
+52, 2009).
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ _SLOW_CORE_RATE = 3e6
 """Element updates per second of one core."""
 _SETUP_RATE = 3e5
 """Elements per second that every rank makes and cuts."""
+
+_DAY_S = 86_400.0
 
 FLOP_OF_AN_ELEMENT = 816
 _NODES_PER_ELEMENT = 1.5
@@ -85,16 +89,34 @@ def _updates(sample: Sample) -> float:
     return sample.work["updates"] / sample.elapsed_s
 
 
-def _ceiling(params: Params) -> Ceiling | None:
-    """The lower roof of a problem beyond the caches is that of memory: 1.3 flop per byte are less than any current
-    CPU has for each byte of its bandwidth."""
+def _roofs(params: Params) -> tuple[Ceiling, ...]:
+    """The memory roof, and the arithmetic one, as if all flop were FMAs: of as many single cores as there are threads,
+    and of all cores at their common clock."""
     bytes_ = _bytes_of_an_element(params)
-    return Ceiling(
-        roles=(Role.MEMORY_BANDWIDTH,),
-        parameters={"nontemporal": True, "threads": cpus_of(params)},
-        factor=1 / bytes_,
-        derivation=f"best triad of {{benchmark}} on as many threads / {bytes_:g} B per element and step",
-        ignored=("node", "memory", "huge_pages", "array_B", "kernel"),
+    nodes, cpus = whole(params["nodes"]), cpus_of(params)
+    flop = f"{FLOP_OF_AN_ELEMENT} flop per element and step"
+    each = "" if nodes == 1 else f" x {nodes} nodes"
+    arithmetic = {"precision": str(params["precision"])}
+    return (
+        Ceiling(
+            roles=(Role.MEMORY_BANDWIDTH,),
+            parameters={"nontemporal": True, "threads": cpus // nodes},
+            factor=nodes / bytes_,
+            derivation=f"best triad of {{benchmark}} on as many threads{each} / {bytes_:g} B per element and step",
+            ignored=("node", "memory", "huge_pages", "array_B", "kernel"),
+        ),
+        Ceiling(
+            roles=(Role.FMA_RATE,),
+            parameters={**arithmetic, "cores": "one"},
+            factor=cpus / FLOP_OF_AN_ELEMENT,
+            derivation=f"best FMA rate of one core ({{benchmark}}) x {cpus} CPUs / {flop}",
+        ),
+        Ceiling(
+            roles=(Role.FMA_RATE,),
+            parameters={**arithmetic, "cores": "all"},
+            factor=nodes / FLOP_OF_AN_ELEMENT,
+            derivation=f"best FMA rate of all cores ({{benchmark}}){each} / {flop}",
+        ),
     )
 
 
@@ -196,7 +218,7 @@ BENCHMARK = Benchmark(
             better=Better.HIGHER,
             value=_updates,
             work="elements x time steps, without writing",
-            ceiling=_ceiling,
+            ceiling=_roofs,
             intensity=_intensity,
         ),
         time_step("steps", "one time step of all elements"),
@@ -207,6 +229,7 @@ BENCHMARK = Benchmark(
             better=Better.LOWER,
             value=lambda sample: sample.elapsed_s,
             work="all time steps with what rank 0 writes, without making the mesh",
+            customary=lambda params, value: f"{_DAY_S / value:.4g} jobs/day",
         ),
     ),
     checks=(

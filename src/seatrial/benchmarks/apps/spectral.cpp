@@ -19,6 +19,7 @@
 #include "failure.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/mpi.hpp"
+#include "mpi/own_cpus.hpp"
 #include "mpi/program.hpp"
 #include "mpi/rounds.hpp"
 #include "mpi/waiting.hpp"
@@ -28,6 +29,7 @@
 #include "spectral/own_lines.hpp"
 #include "spectral/turbulence.hpp"
 #include "spectral/vortex.hpp"
+#include "team.hpp"
 
 namespace {
 
@@ -41,6 +43,7 @@ struct Settings {
   bool fp64;
   std::size_t rows;
   std::size_t steps;
+  std::size_t threads;
   std::optional<std::string> library;
   std::string why;
 };
@@ -53,6 +56,7 @@ Settings prepare(Arguments& arguments) {
       .fp64 = arguments.choice("--precision", "fp64", {"fp64", "fp32"}) == "fp64",
       .rows = arguments.number<std::size_t>("--rows", 1, 1, mpi::CommonArguments::max_ranks),
       .steps = arguments.number<std::size_t>("--steps", 1, 1, 1u << 20),
+      .threads = arguments.number<std::size_t>("--threads", 1, 1, 1u << 16),
       .library = {},
       .why = std::string(arguments.find("--fft-why").value_or(""))};
   if (const auto library = arguments.find("--fft")) {
@@ -66,9 +70,12 @@ Settings prepare(Arguments& arguments) {
   return settings;
 }
 
-// The rate of a triad in the memory that a step uses, on all ranks at once, in bytes per second.
+// The rate of a triad in the memory that a step uses, on all ranks and threads at once, in bytes
+// per second.
 template <class Real>
-double triad_Bps(std::span<std::byte> memory) {
+double triad_Bps(const spectral::Product<Real>& product) {
+  const auto memory = product.buffer();
+  const std::size_t threads = product.threads();
   const std::size_t n = memory.size() / sizeof(Real) / 3;
   auto* a = reinterpret_cast<Real*>(memory.data());
   const Real* b = a + n;
@@ -78,10 +85,13 @@ double triad_Bps(std::span<std::byte> memory) {
   for (int i = 0; i < 10; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
     fastest = std::min(fastest, timed([&] {
-                                  const Real factor = static_cast<Real>(0.5);
-                                  SEATRIAL_INDEPENDENT
-                                  for (std::size_t j = 0; j < n; ++j)
-                                    a[j] = b[j] + factor * c[j];
+                                  product.on_all([&](std::size_t t) {
+                                    const Real factor = static_cast<Real>(0.5);
+                                    const std::size_t end = n * (t + 1) / threads;
+                                    SEATRIAL_INDEPENDENT
+                                    for (std::size_t j = n * t / threads; j < end; ++j)
+                                      a[j] = b[j] + factor * c[j];
+                                  });
                                 }).elapsed_s());
   }
   return static_cast<double>(3 * n * sizeof(Real)) / fastest;
@@ -97,8 +107,8 @@ template <class Real>
 class Simulation {
 public:
   Simulation(mpi::Program& program, const Settings& settings, const spectral::RankGrid& ranks,
-             const spectral::MakeLines<Real>& make)
-      : program_(program), settings_(settings), flow_(settings.box, ranks, make) {}
+             const spectral::MakeLines<Real>& make, Team* team)
+      : program_(program), settings_(settings), flow_(settings.box, ranks, make, team) {}
 
   void measure() {
     program_.at("the vortices");
@@ -120,8 +130,9 @@ public:
     const double last_imbalance = imbalance(physics);
     const auto late = flow_.budget();
     const double alone_s = exchange_alone_s();
-    const double memory_Bps = slowest(triad_Bps<Real>(flow_.product.buffer()));
+    const double memory_Bps = slowest(triad_Bps<Real>(flow_.product));
     report(measured, early, alone_s, memory_Bps);
+    program_.check("threads", static_cast<double>(flow_.product.threads()));
     program_.check("vortex_error", vortices);
     program_.check("divergence", worse(early.divergence, late.divergence));
     program_.check("energy_imbalance", worse(first_imbalance, last_imbalance));
@@ -169,13 +180,13 @@ private:
   }
 
   [[nodiscard]] Round round() {
-    flow_.product.spent = {};
+    flow_.product.forget();
     mpi::sleeping_barrier();
     const auto start = Clock::now();
     for (std::size_t i = 0; i < settings_.steps; ++i)
       flow_.step();
     const double mine_s = seconds(Clock::now() - start);
-    const auto& spent = flow_.product.spent;
+    const auto spent = flow_.product.spent();
     const auto all = mpi::gather({mine_s, spent.transforms_s, spent.exchanges_s});
     Round round{};
     for (std::size_t i = 0; i < all.size(); i += 3) {
@@ -243,7 +254,11 @@ void measure_precision(mpi::Program& program, const Settings& settings) {
   if (settings.rows > box.kept_x() || columns > box.kept())
     throw Failure(Exit::usage, "--rows: the grid has too few wave numbers for so many ranks");
   const spectral::RankGrid grid(settings.rows, columns);
-  mpi::require_memory(static_cast<std::uint64_t>(spectral::Product<Real>::bytes(box, grid)));
+  mpi::require_memory(
+      static_cast<std::uint64_t>(spectral::Product<Real>::bytes(box, grid, settings.threads)));
+  std::optional<Team> team;
+  if (settings.threads > 1)
+    team.emplace(mpi::own_cpus(program.rank, settings.threads));
   std::optional<spectral::Fftw<Real>> library;
   if (settings.library)
     library.emplace(*settings.library);
@@ -260,7 +275,7 @@ void measure_precision(mpi::Program& program, const Settings& settings) {
   }
   if (!settings.why.empty())
     program.note("fft_why", settings.why);
-  Simulation<Real>(program, settings, grid, make).measure();
+  Simulation<Real>(program, settings, grid, make, team ? &*team : nullptr).measure();
 }
 
 void measure(mpi::Program& program, const Settings& settings) {

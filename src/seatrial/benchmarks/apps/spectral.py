@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from math import isqrt, log2
 from pathlib import Path
 
-from seatrial.benchmarks.bounds import between
+from seatrial.benchmarks.apps.layout import cpus_of, placement, resolved
+from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
@@ -75,7 +76,10 @@ def _prepare(machine: Machine, params: Params) -> Params:
     n = whole(params["n"])
     if not _only_small_factors(n):
         raise Skip(f"n={n} has factors other than 2, 3 and 5")
-    params = resolved_ranks(machine, params)
+    threads = whole(params["threads"])
+    if threads > 1 and params["oversubscribe"]:
+        raise Skip("oversubscribe=true: several threads of a rank need a CPU each (threads=1)")
+    params = resolved(machine, params) if threads > 1 else resolved_ranks(machine, params)
     ranks = whole(params["ranks"])
     rows = _rows(params) if params["rows"] == "auto" else whole(params["rows"])
     if params["decomposition"] == "slab" and rows != 1:
@@ -95,13 +99,14 @@ def _arguments(params: Params) -> list[str]:
     return [
         *("--slice", str(_SLICE_S), "--n", str(params["n"]), "--precision", str(params["precision"])),
         *("--dealiasing", str(params["dealiasing"]), "--rows", str(params["rows"]), "--steps", str(params["steps"])),
+        *("--threads", str(params["threads"])),
     ]
 
 
 def _estimate_s(params: Params) -> float:
     n = whole(params["n"])
     flop = _TRANSFORMS * 2.5 * n**3 * 3 * log2(n)
-    step_s = flop / (_SLOW_RANK_FLOPS * whole(params["ranks"]))
+    step_s = flop / (_SLOW_RANK_FLOPS * cpus_of(params))
     return 1.0 + _UNTIMED_STEPS * step_s + max(_SLICE_S, _LEAST_ROUNDS * whole(params["steps"]) * step_s)
 
 
@@ -124,6 +129,10 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
 
 def _limit_of_exchanges(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     return Limit(samples[0].extra["alone_s"], "s", "the same exchanges without anything else", Basis.MEASURED)
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    return rank_cpus(machine, params) if params["threads"] == 1 else placement(machine, params)
 
 
 def _has_exchanges(params: Params) -> bool:
@@ -182,6 +191,9 @@ BENCHMARK = Benchmark(
         RANKS_PER_NODE,
         NODE_PLACEMENT,
         OVERSUBSCRIBE,
+        Parameter(
+            "threads", ParameterKind.INTEGER, 1, "threads per rank, which share its transforms and copies", minimum=1
+        ),
     ),
     figures=(
         Figure(
@@ -225,6 +237,7 @@ BENCHMARK = Benchmark(
         ),
     ),
     checks=(
+        Check("threads", "threads per rank", exactly("threads")),
         Check(
             "vortex_error",
             "largest deviation from four decaying Taylor-Green vortices in a wind, over their size",
@@ -237,7 +250,7 @@ BENCHMARK = Benchmark(
             between(0.0, _WORST_IMBALANCE),
         ),
     ),
-    placement=rank_cpus,
+    placement=_placement,
     prepare=_prepare,
     ranks="mpi",
     estimate_s=_estimate_s,

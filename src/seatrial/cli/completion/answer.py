@@ -77,12 +77,12 @@ def _arguments(name: str, current: str, table: Table) -> Iterator[Word]:
         yield from benchmarks
     if name == "list":
         yield from ((benchmark.partition(".")[0], "an area") for benchmark, _ in benchmarks)
-    if name in ("run", "build", "plan"):
+    if name in ("run", "build", "plan", "container"):
         yield from _files(current)
     if name == "import":
         yield from ((f"{kind}=", "results of another tool") for kind in table["imports"])
     if name == "init":
-        yield from ((kind, "") for kind in ("study", "site", "benchmark"))
+        yield from ((kind, "") for kind in ("study", "site", "benchmark", "image"))
     if name == "completion":
         yield from ((shell, "") for shell in ("bash", "zsh", "fish"))
     if name in ("compare", "report", "export", "query", "history", "results"):
@@ -95,6 +95,8 @@ def _values(option: str, words: Sequence[str], options: Table, table: Table) -> 
         yield from _settings(words, table)
     elif option == "--from":
         yield from ((f"{kind}=", "output of another tool") for kind in table["dumps"])
+    elif option == "--also-as":
+        yield from ((f"{kind}=", "a recipe of the image") for kind in table["recipes"])
     elif option == "--results":
         yield from _folders(words[-1])
     elif option == "--system":

@@ -11,13 +11,21 @@ from seatrial.benchmarks import registry
 from seatrial.cli.main import app
 from seatrial.cli.sources import KINDS
 from seatrial.imports.readers import readers
+from seatrial.model.container import PLACEMENTS, RUNTIMES
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
-from seatrial.plan.environment_axes import BINDING, MPI, NAMED, TRANSPORT
+from seatrial.plan.environment_axes import BINDING, CONTAINER_MPI, CONTAINER_RUNTIME, MPI, NAMED, TRANSPORT
+from seatrial.report.export.image_recipes import RECIPES
 
 _CHOICES = re.compile(r"<([a-z-]+(?:\|[a-z-]+)+)>")
-_VALUES = {MPI: [family.value for family in MpiFamily], TRANSPORT: list(TRANSPORTS), BINDING: list(BINDINGS)}
+_VALUES = {
+    MPI: [family.value for family in MpiFamily],
+    TRANSPORT: list(TRANSPORTS),
+    BINDING: list(BINDINGS),
+    CONTAINER_RUNTIME: list(RUNTIMES),
+    CONTAINER_MPI: list(PLACEMENTS),
+}
 
 
 def made_table() -> dict[str, Any]:
@@ -43,6 +51,7 @@ def made_table() -> dict[str, Any]:
         "environment": {axis: {"help": "", "values": _VALUES.get(axis, [])} for axis in NAMED},
         "imports": sorted(readers()),
         "dumps": sorted(KINDS),
+        "recipes": sorted(RECIPES),
     }
 
 

@@ -7,15 +7,21 @@ from typing import Any
 
 from seatrial.engine.kinds.declared import DeclaredCommandKind, DeclaredRanksKind
 from seatrial.engine.kinds.external import ExternalKind
+from seatrial.engine.kinds.given_input import GivenInputKind
 from seatrial.engine.kinds.imported import ImportedKind
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.kinds.native import NativeKind
+from seatrial.engine.kinds.python_script import PythonScriptKind
 from seatrial.model.benchmark import DeclaredCommand, DeclaredRanks, External, ImportedOnly, Native
+from seatrial.model.given_input import GivenInput
 from seatrial.model.program import Program
+from seatrial.model.python_script import PythonScript
 
 KINDS: Mapping[type[Program], type[Kind[Any]]] = {
     Native: NativeKind,
     External: ExternalKind,
+    GivenInput: GivenInputKind,
+    PythonScript: PythonScriptKind,
     DeclaredCommand: DeclaredCommandKind,
     DeclaredRanks: DeclaredRanksKind,
     ImportedOnly: ImportedKind,

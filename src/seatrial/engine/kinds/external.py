@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,18 +21,22 @@ from seatrial.environments.installed import Installed, NotInstalledError, find_i
 from seatrial.environments.mpi import choose_mpi, mpi_of
 from seatrial.environments.mpi_settings import setting_variables
 from seatrial.environments.variables import variables_with
-from seatrial.errors import BuildError, UsageError
+from seatrial.errors import BuildError, ProtocolError, UsageError
 from seatrial.launch.local import run
 from seatrial.model.benchmark import External, InputExchange
+from seatrial.model.declaration import WALL
 from seatrial.model.experiment import content_key
 from seatrial.model.layout import RANKS
 from seatrial.model.mpi import Mpi
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Params, whole
 from seatrial.model.protocol import Hello, ProgramRecord
+from seatrial.model.sample import Sample
 from seatrial.plan.points import Point
 
 _LOOK_EVERY_S = 0.01
+_MOST_FILES = 64
+_LARGEST_FILE_B = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +59,34 @@ class ExternalProgram(Runnable):
         application reaches their mark."""
         params = ready.point.parameters
         for name, content in self.declared.inputs(params).items():
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (directory / name).write_bytes(content)
         variables = variables_with(ready.variables)
         for arguments in self.declared.preparation(params):
-            completed = run([str(self.path), *arguments], variables, directory, limit_s, runs_in=directory)
+            command = self._preparing(arguments)
+            completed = run(command, variables, directory, limit_s, runs_in=directory)
             if completed.timed_out or completed.returncode != 0:
+                with suppress(ProtocolError):
+                    said = self.declared.parse(completed.evidence.encode())
+                    if said.skip and said.need:
+                        raise NotPreparedError(said.skip, completed.evidence, said.need)
                 how = f"did not finish within {limit_s:.0f} s" if completed.timed_out else completed.died_of
-                raise NotPreparedError(f"{self.path.name} {' '.join(arguments)} {how}", completed.evidence)
+                words = " ".join((Path(command[0]).name, *command[1:]))
+                raise NotPreparedError(f"{words} {how}", completed.evidence)
         with ExitStack() as stack:
             if self.declared.input_exchange is not None:
                 stop = threading.Event()
-                words = (self.declared.input_exchange, params, directory, stop)
-                watcher = threading.Thread(target=_exchange, args=words, daemon=True)
+                exchange = (self.declared.input_exchange, params, directory, stop)
+                watcher = threading.Thread(target=_exchange, args=exchange, daemon=True)
                 watcher.start()
                 stack.callback(watcher.join)
                 stack.callback(stop.set)
             yield
+
+    def _preparing(self, words: Sequence[str]) -> list[str]:
+        """A command of the preparation: that of a companion, or of the program itself."""
+        companion = self.installed.companions.get(words[0]) if words else None
+        return [str(self.path), *words] if companion is None else [str(companion), *words[1:]]
 
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
         """The arguments of its declaration."""
@@ -85,11 +102,38 @@ class ExternalProgram(Runnable):
     def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
         """The parsed output, with the placement that the placing helpers reported."""
         record = self.declared.parse(data)
+        if record.ended and record.skip is None:
+            if self.declared.files:
+                record = self.declared.complete(record, _contents(directory, self.declared.files))
+            if self.declared.is_timed:  # it ends when its time is known
+                record = replace(record, samples=(*record.samples, Sample(WALL, 0, math.nan)), ended=False)
         name, key, host = self.declared.name, self.installed.key, platform.node()
         if ready.mpi is None:
-            return replace(record, hello=Hello(name, key, host, cpus=tuple((cpu,) for cpu in ready.point.cpus)))
+            cpus = ready.point.cpus  # a single rank has all of them
+            of_all = (cpus,) if ready.point.benchmark.ranks == "mpi" else tuple((cpu,) for cpu in cpus)
+            return replace(record, hello=Hello(name, key, host, cpus=of_all))
         hello, started = placed(directory, name, key, host)
         return replace(record, hello=hello, notes={**record.notes, **started})
+
+    def timed(self, record: ProgramRecord, wall_s: float) -> ProgramRecord:
+        """The same record, with the time of the whole run, launcher included, if the declaration wants it."""
+        if not self.declared.is_timed or not any(sample.series == WALL for sample in record.samples):
+            return record
+        others = (sample for sample in record.samples if sample.series != WALL)
+        return replace(record, samples=(*others, Sample(WALL, 0, wall_s)), ended=True)
+
+
+def _contents(directory: Path, patterns: Sequence[str]) -> dict[str, bytes]:
+    """The files of these patterns, by their paths in the folder. Raises ProtocolError for too many or too large ones,
+    OSError."""
+    contents: dict[str, bytes] = {}
+    for path in sorted({path for pattern in patterns for path in directory.glob(pattern) if path.is_file()}):
+        if len(contents) == _MOST_FILES or path.stat().st_size > _LARGEST_FILE_B:
+            raise ProtocolError(
+                f"more than {_MOST_FILES} files of {', '.join(patterns)}, or one above {_LARGEST_FILE_B} bytes"
+            )
+        contents[path.relative_to(directory).as_posix()] = path.read_bytes()
+    return contents
 
 
 def _exchange(asked: InputExchange, params: Params, directory: Path, stop: threading.Event) -> None:
@@ -160,7 +204,8 @@ class ExternalKind(Kind[External]):
         if mpi is not None:
             described["mpi"] = mpi.document()
         identity = {"program": found.key, **described, **({"probes": ["mpi"]} if point.is_profiled else {})}
-        ours = chosen.variables(point.parameters)
+        of_defaults = {name: value for name, value in chosen.defaults.items() if name not in variables}
+        ours = {**of_defaults, **chosen.variables(point.parameters)}
         if deviating := {n: variables[n] for n in chosen.sensitive_to if n in variables and n not in ours}:
             identity["bent_by"] = deviating
         key = content_key(identity) if len(identity) > 1 else found.key

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from seatrial.engine.blas_libraries import BlasLibraries
+from seatrial.engine.containers import Containers, contained_environment
 from seatrial.engine.devices import Devices, with_devices
 from seatrial.engine.environments import absent_environment, isa_of
 from seatrial.engine.fft_libraries import FftLibraries
@@ -73,7 +74,9 @@ class NativeProgram(Runnable):
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
         """The record's folder, the placement, and the arguments from its parameters."""
         if ready.mpi is None:
-            where = ["--cpus", ",".join(map(str, ready.point.cpus)), "--parent", str(os.getpid())]
+            # A runtime may put processes of its own, or other process numbers, between this process and the program.
+            parent = [] if ready.container is not None else ["--parent", str(os.getpid())]
+            where = ["--cpus", ",".join(map(str, ready.point.cpus)), *parent]
         else:
             where = ["--ranks", str(whole(ready.point.parameters[RANKS]))]
         own = self.declared.arguments(ready.point.parameters)
@@ -133,6 +136,7 @@ class NativeKind(Kind[Native]):
     _blas: BlasLibraries = field(default_factory=BlasLibraries)
     _fft: FftLibraries = field(default_factory=FftLibraries)
     _commands: Commands = field(default_factory=Commands)
+    _containers: Containers = field(default_factory=Containers)
 
     @staticmethod
     def missing(program: Native, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -155,25 +159,32 @@ class NativeKind(Kind[Native]):
         environment = self.environments.of(point.environment, with_mpi=point.benchmark.ranks == "mpi")
         if isinstance(environment, BuildError):
             return self.refused(point, environment, absent_environment(point.environment))
-        described = environment.key, environment.document()
+        described: tuple[str, Mapping[str, Any] | None] = environment.key, environment.document()
         key = ""
         try:
             key = program_key(environment, program.source)
             if point.refusal is not None:
                 return self.refused(point, point.refusal, described, key)
             built = self._built(environment, program, key, point)
+            container = None
+            if point.environment.container is not None:
+                container, hello = self._containers.of(point, environment, built)
+                built = replace(built, hello=hello)
+                described = contained_environment(environment.document(), container)
             point, runnable, key = self._identified(point, program, built)
             self.make_helpers(point, environment.mpi)
         except BuildError as problem:
+            if point.environment.container is not None:
+                described = absent_environment(point.environment)
             return self.refused(point, problem, described, key)
         # A study's own variables come last and override the others.
         changes = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
         experiment = self.experiment(point, described[0], key)
-        return Ready(point, experiment, runnable, described[1], environment.mpi, changes)
+        return Ready(point, experiment, runnable, described[1] or {}, environment.mpi, changes, container)
 
     def _built(self, environment: Environment, program: Native, key: str, point: Point) -> Built:
         """Its build; a plan only builds programs that must report what they load."""
-        if not self.builds and program.library is None:
+        if not self.builds and program.library is None and point.environment.container is None:
             return Built(Path(), key, (), Hello(point.benchmark.name, key, ""), 0.0, from_cache=False)
         announce = partial(self.listener.building, point)
         return self._builds.get((key, program.source), lambda: build(environment, program.source, announce))
@@ -210,6 +221,8 @@ class NativeKind(Kind[Native]):
     def _started(self, point: Point, program: Native, variables: Mapping[str, str]) -> dict[str, Any]:
         """The identity of the programs that it starts and of the files that these read; {} if there are none."""
         identity: dict[str, Any] = {}
+        if point.environment.container is not None:
+            return identity  # they are in the image, whose digest identifies them
         if program.commands is not None:
             for name in program.commands(point.parameters):
                 hashes = self._commands.of(name, point.environment, variables)

@@ -12,6 +12,7 @@ from seatrial.machine.sysfs.cpus import survey_cpus
 from seatrial.machine.sysfs.edac import survey_edac
 from seatrial.machine.sysfs.frequency import add_frequency_settings
 from seatrial.machine.sysfs.gpu import survey_gpu_drivers
+from seatrial.machine.sysfs.guest import add_guest
 from seatrial.machine.sysfs.idle import add_idle_states
 from seatrial.machine.sysfs.memory import add_memory
 from seatrial.machine.sysfs.network import survey_network
@@ -37,6 +38,8 @@ def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:
     platform = add_platform(
         files, book, environment, virtual_cpu=any(record.is_virtual for record in x86) if x86 else None
     )
+    if "hypervisor" in book.facts() or platform.virtualization:
+        add_guest(files, book)
     add_settings(files, book)
     add_memory(files, parts, book, unread)
     add_frequency_settings(files, parts, book)

@@ -72,9 +72,15 @@ def _function(files: FileTree, address: str, parent: str | None) -> PciPart:
     class_word = (files.word(f"{folder}/class") or "").removeprefix("0x")
     class_id = class_word[:4] if re.fullmatch(r"[0-9a-f]{6}", class_word) else "ffff"  # ffff: unassigned class
     book.say("class_id", class_id, f"{folder}/class")
-    for name, file in (("vendor_id", "vendor"), ("device_id", "device"), ("subsystem_id", "subsystem_device")):
+    for name, file in (
+        ("vendor_id", "vendor"),
+        ("device_id", "device"),
+        ("subsystem_id", "subsystem_device"),
+        ("subsystem_vendor_id", "subsystem_vendor"),
+    ):
         word = (files.word(f"{folder}/{file}") or "").removeprefix("0x")
         book.say(name, word, f"{folder}/{file}")
+    _add_functions(files, folder, book)
     driver = files.real(f"{folder}/driver")
     book.say("driver", driver.rsplit("/", 1)[-1] if driver else None, f"{folder}/driver")
     numa = files.integer(f"{folder}/numa_node")
@@ -106,6 +112,14 @@ def _add_config(files: FileTree, path: str, is_bridge: bool, book: FactBook) -> 
     book.say("pcie_relaxed_ordering", settings.relaxed_ordering, path)
     book.say("acs", settings.acs, path)
     book.say("acs_redirects", settings.acs_redirects if is_bridge else None, path)
+
+
+def _add_functions(files: FileTree, folder: str, book: FactBook) -> None:
+    """Add what SR-IOV made of it: the function that it is a virtual function of, or how many of those it has."""
+    physical = files.real(f"{folder}/physfn")
+    name = physical.rsplit("/", 1)[-1] if physical else ""
+    book.say("physical_function", name if FUNCTION.match(name) else None, f"{folder}/physfn")
+    book.say("virtual_functions", files.integer(f"{folder}/sriov_numvfs") or None, f"{folder}/sriov_numvfs")
 
 
 def _add_iommu(files: FileTree, folder: str, book: FactBook) -> None:

@@ -8,15 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "affinity.hpp"
-#include "failure.hpp"
 #include "impact/bisection.hpp"
 #include "impact/domain.hpp"
 #include "impact/exchange.hpp"
 #include "mpi/mpi.hpp"
+#include "mpi/own_cpus.hpp"
 #include "team.hpp"
 
 namespace seatrial::impact {
@@ -51,7 +49,7 @@ public:
     const Sharing sharing(crash.mesh, part_of);
     const auto masses = lumped(crash);
     if (threads > 1)
-      team_.emplace(own_cpus(rank, threads));
+      team_.emplace(mpi::own_cpus(rank, threads));
     each([&](std::size_t t) {
       domains_[t] = std::make_unique<Domain<Real>>(crash.mesh, part_of, sharing, masses, part(t),
                                                    crash.material, crash.speed);
@@ -163,24 +161,6 @@ private:
 
   [[nodiscard]] std::uint32_t part(std::size_t t) const noexcept {
     return static_cast<std::uint32_t>(static_cast<std::size_t>(rank_) * domains_.size() + t);
-  }
-
-  // The CPUs of this rank's threads; ranks that are not bound take different ones. Collective.
-  [[nodiscard]] static std::vector<int> own_cpus(int rank, std::size_t threads) {
-    MPI_Comm host = MPI_COMM_NULL;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
-    int place = 0;
-    MPI_Comm_rank(host, &place);
-    MPI_Comm_free(&host);
-    const auto cpus = bound_cpus();
-    if (cpus.size() < threads)
-      throw Failure(Exit::usage, std::to_string(threads) + " threads on " +
-                                     std::to_string(cpus.size()) + " CPUs of rank " +
-                                     std::to_string(rank));
-    std::vector<int> own;
-    for (std::size_t t = 0; t < threads; ++t)
-      own.push_back(cpus[(static_cast<std::size_t>(place) * threads + t) % cpus.size()]);
-    return own;
   }
 
   template <class Body>

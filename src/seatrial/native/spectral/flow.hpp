@@ -41,11 +41,12 @@ class Flow {
 public:
   using Number = Complex<Real>;
 
-  Flow(const Box& box, const RankGrid& ranks, const MakeLines<Real>& make)
-      : product(box, ranks, make), modes_(product.modes),
+  Flow(const Box& box, const RankGrid& ranks, const MakeLines<Real>& make, Team* team)
+      : product(box, ranks, make, team), modes_(product.modes),
         now_(3 * modes_.count() * sizeof(Number) + 64, true),
         next_(3 * modes_.count() * sizeof(Number) + 64, true),
-        shifted_(box.shifts ? 3 * modes_.nz * modes_.nx * sizeof(Number) : 64, true) {}
+        shifted_(box.shifts ? product.threads() * 3 * modes_.nz * modes_.nx * sizeof(Number) : 64,
+                 true) {}
 
   void set(const Physics& physics) {
     physics_ = physics;
@@ -145,10 +146,10 @@ private:
   void stage() {
     const double factor = force();
     product.apply(
-        [&](std::size_t y, std::size_t field, Number* plane) {
+        [&](std::size_t thread, std::size_t y, std::size_t field, Number* plane) {
           if (field == 0 && modes_.box.shifts)
-            shift_plane(y);
-          fill(y, field, plane);
+            shift_plane(thread, y);
+          fill(thread, y, field, plane);
         },
         [&](std::size_t y, const Number* planes) { advance<is_first>(y, planes, factor); });
   }
@@ -180,27 +181,27 @@ private:
   }
 
   // The velocity of one ky on the shifted grid.
-  void shift_plane(std::size_t y) {
+  void shift_plane(std::size_t thread, std::size_t y) {
     for (std::size_t axis = 0; axis < 3; ++axis)
       for (std::size_t z = 0; z < modes_.nz; ++z) {
         const Wave first = modes_.wave(0, y, z);
         const Number outer = phase(1, first.y) * phase(2, first.z);
         const Number* from = velocity(axis) + modes_.line(y, z);
-        Number* to = shifted(axis) + z * modes_.nx;
+        Number* to = shifted(thread, axis) + z * modes_.nx;
         for (std::size_t x = 0; x < modes_.nx; ++x)
           to[x] = from[x] * (outer * phase(0, first.x + static_cast<int>(x)));
       }
   }
-  [[nodiscard]] Number* shifted(std::size_t axis) const {
-    return reinterpret_cast<Number*>(shifted_.data()) + axis * modes_.nz * modes_.nx;
+  [[nodiscard]] Number* shifted(std::size_t thread, std::size_t axis) const {
+    return reinterpret_cast<Number*>(shifted_.data()) + (thread * 3 + axis) * modes_.nz * modes_.nx;
   }
 
   // Fields 0 to 2: the velocity; 3 to 5: the vorticity, i k x u.
-  void fill(std::size_t y, std::size_t field, Number* plane) const {
+  void fill(std::size_t thread, std::size_t y, std::size_t field, Number* plane) const {
     const std::size_t axis = field % 3, b = (axis + 1) % 3, c = (axis + 2) % 3;
     for (std::size_t z = 0; z < modes_.nz; ++z) {
       const auto of = [&](std::size_t which) {
-        return modes_.box.shifts ? shifted(which) + z * modes_.nx
+        return modes_.box.shifts ? shifted(thread, which) + z * modes_.nx
                                  : velocity(which) + modes_.line(y, z);
       };
       Number* to = plane + modes_.box.place(z) * product.lead();
@@ -291,7 +292,7 @@ private:
   const Modes& modes_;
   Pages now_;
   Pages next_;    // after the first stage: the part of the result that is known
-  Pages shifted_; // the velocity of one ky
+  Pages shifted_; // the velocity of one ky, for each thread
   Physics physics_{};
   std::vector<Real> decay_; // exp(-nu k^2 dt), by k
   std::array<std::vector<Number>, 3> phase_;

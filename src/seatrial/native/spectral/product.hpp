@@ -19,6 +19,7 @@
 #include "spectral/independent.hpp"
 #include "spectral/lines.hpp"
 #include "spectral/modes.hpp"
+#include "team.hpp"
 
 namespace seatrial::spectral {
 
@@ -39,8 +40,9 @@ public:
   static constexpr std::size_t inputs = 6;  // velocity and vorticity
   static constexpr std::size_t outputs = 3; // their product
 
-  Product(const Box& box, const RankGrid& ranks, const MakeLines<Real>& make)
-      : modes(box, ranks), ranks_(ranks),
+  // `team`: the threads of this rank; nullptr: only the calling one.
+  Product(const Box& box, const RankGrid& ranks, const MakeLines<Real>& make, Team* team)
+      : modes(box, ranks), ranks_(ranks), team_(team),
         n_(box.n), over_z_{box.n, ranks.columns}, over_y_{box.n, ranks.rows},
         nz_(over_z_.count(ranks.column)), ny_(over_y_.count(ranks.row)),
         lead_(round_up(modes.nx, lead_multiple<Real>)),
@@ -48,24 +50,27 @@ public:
         line_(ranks.columns > 1 ? modes.nx : lead_),
         along_z_(ranks.over_columns(), sent_along_z(), received_along_z(), inputs),
         along_y_(ranks.over_rows(), sent_along_y(), received_along_y(), inputs),
-        planes_(inputs * n_ * std::max(lead_, kept_lead_) * sizeof(Number), true),
-        block_(inputs * n_ * block_lines * sizeof(Number), true),
-        zeros_(kept_lead_ * sizeof(Number), false), unused_(kept_lead_ * sizeof(Number), false),
+        zeros_(kept_lead_ * sizeof(Number), false),
         waves_(along_z_.sent_elements() * sizeof(Number) + 64, true),
         layers_((along_z_.is_needed() ? along_z_.received_elements() : 0) * sizeof(Number) + 64,
                 true),
         pencils_((along_y_.is_needed() ? along_y_.sent_elements() : 0) * sizeof(Number) + 64, true),
         lines_((along_y_.is_needed() ? along_y_.received_elements() : 0) * sizeof(Number) + 64,
                true) {
-    for (const int sign : {+1, -1}) {
-      const std::size_t i = sign < 0;
-      columns_[i] = make({.n = n_, .batch = modes.nx, .lead = lead_, .sign = sign});
-      rows_[i] = make({.n = n_, .batch = block_lines, .lead = block_lines, .sign = sign});
+    for (std::size_t t = 0; t < threads(); ++t) {
+      auto& worker = workers_.emplace_back(
+          std::make_unique<Worker>(inputs * plane_size(), inputs * n_ * block_lines, kept_lead_));
+      worker->thread = t;
+      for (const int sign : {+1, -1}) {
+        const std::size_t i = sign < 0;
+        worker->columns[i] = make({.n = n_, .batch = modes.nx, .lead = lead_, .sign = sign});
+        worker->rows[i] = make({.n = n_, .batch = block_lines, .lead = block_lines, .sign = sign});
+      }
     }
   }
 
   // Bytes that a rank allocates, before anything is allocated.
-  [[nodiscard]] static double bytes(const Box& box, const RankGrid& ranks) {
+  [[nodiscard]] static double bytes(const Box& box, const RankGrid& ranks, std::size_t threads) {
     const auto of = [](std::size_t total, std::size_t parts) {
       return (total + parts - 1) / parts;
     };
@@ -75,26 +80,30 @@ public:
     const double received = nx * static_cast<double>(of(box.n, ranks.columns)) * n;
     const double exchanged =
         (ranks.columns > 1 ? sent + received : sent) + (ranks.rows > 1 ? 2 * received : 0);
-    const double planes = n * (static_cast<double>(box.kept_x()) + 2 * block_lines);
+    const double planes =
+        static_cast<double>(threads) * n * (static_cast<double>(box.kept_x()) + 2 * block_lines);
     const double state =
         2 * 3 * nx * static_cast<double>(of(box.kept(), ranks.columns) * box.kept());
     return (inputs * (exchanged + planes) + state) * sizeof(Number);
   }
 
-  // `fill(y, field, plane)` writes the field of the local ky to the rows of `plane`: row
+  // `fill(thread, y, field, plane)` writes the field of the local ky to the rows of `plane`: row
   // `box.place(z)` for each kept kz, `lead()` apart. `use(y, planes)` gets the three products,
-  // times 2 n^3, in planes of the same form, `plane_size()` apart.
+  // times 2 n^3, in planes of the same form, `plane_size()` apart. Both are called by all threads,
+  // each for its own y.
   template <class Fill, class Use>
   void apply(Fill fill, Use use) {
-    for (std::size_t y = 0; y < modes.ny; ++y)
+    shared(modes.ny, [&](Worker& worker, std::size_t y) {
       for (std::size_t field = 0; field < inputs; ++field) {
-        Number* const where = along_z_.is_needed() ? plane(0) : waves() + sent_line(0, field, y, 0);
+        Number* const where =
+            along_z_.is_needed() ? plane(worker, 0) : waves() + sent_line(0, field, y, 0);
         clear_dropped(where, lead_);
-        fill(y, field, where);
-        transform(*columns_[0], where);
+        fill(worker.thread, y, field, where);
+        transform(worker, *worker.columns[0], where);
         if (along_z_.is_needed())
-          scatter_z(y, field);
+          scatter_z(worker, y, field);
       }
+    });
     exchange([&] {
       if (along_z_.is_needed())
         along_z_.there(waves(), layers(), inputs);
@@ -102,24 +111,24 @@ public:
     if (along_y_.is_needed())
       multiply_pencils();
     else
-      for (std::size_t z = 0; z < nz_; ++z) {
+      shared(nz_, [&](Worker& worker, std::size_t z) {
         for (std::size_t field = 0; field < inputs; ++field)
-          gather_layer(z, field);
-        multiply(plane(0), kept_lead_);
+          gather_layer(worker, z, field);
+        multiply(worker);
         for (std::size_t field = 0; field < outputs; ++field)
-          scatter_layer(z, field);
-      }
+          scatter_layer(worker, z, field);
+      });
     exchange([&] {
       if (along_z_.is_needed())
         along_z_.back(layers(), waves(), outputs);
     });
-    for (std::size_t y = 0; y < modes.ny; ++y) {
+    shared(modes.ny, [&](Worker& worker, std::size_t y) {
       for (std::size_t field = 0; field < outputs; ++field) {
-        gather_z(y, field);
-        transform(*columns_[1], plane(field));
+        gather_z(worker, y, field);
+        transform(worker, *worker.columns[1], plane(worker, field));
       }
-      use(y, plane(0));
-    }
+      use(y, plane(worker, 0));
+    });
   }
 
   // Only the exchanges of one application, with whatever the buffers contain.
@@ -153,12 +162,62 @@ public:
     return {waves_.data(), along_z_.sent_elements() * sizeof(Number)};
   }
 
+  // Where the time went since forget(); that of transforms is the mean over the threads.
+  [[nodiscard]] Spent spent() const noexcept {
+    double transforms_s = 0;
+    for (const auto& worker : workers_)
+      transforms_s += worker->transforms_s;
+    return {.transforms_s = transforms_s / static_cast<double>(threads()),
+            .exchanges_s = exchanges_s_};
+  }
+  void forget() noexcept {
+    exchanges_s_ = 0;
+    for (auto& worker : workers_)
+      worker->transforms_s = 0;
+  }
+
+  [[nodiscard]] std::size_t threads() const noexcept {
+    return team_ == nullptr ? 1 : team_->size();
+  }
+
+  // Calls body(thread) on each thread.
+  template <class Body>
+  void on_all(Body body) const {
+    if (team_ == nullptr)
+      body(std::size_t{0});
+    else
+      team_->run(body);
+  }
+
   const Modes modes;
-  Spent spent;
 
 private:
   static constexpr std::size_t block_lines =
       16; // pairs of lines along x that are transformed together
+
+  // What a thread works on.
+  struct alignas(128) Worker {
+    Worker(std::size_t plane_numbers, std::size_t block_numbers, std::size_t line)
+        : planes(plane_numbers * sizeof(Number), true), block(block_numbers * sizeof(Number), true),
+          unused(line * sizeof(Number), false) {}
+    Pages planes;
+    Pages block;
+    Pages unused;                            // a line that nobody reads
+    std::unique_ptr<Lines<Real>> columns[2]; // along z and y
+    std::unique_ptr<Lines<Real>> rows[2];    // along x
+    std::size_t thread = 0;
+    double transforms_s = 0;
+  };
+
+  // Calls body(worker, index) for each index below `count`; neighbours belong to one thread.
+  template <class Body>
+  void shared(std::size_t count, Body body) {
+    on_all([&](std::size_t t) {
+      auto& worker = *workers_[t];
+      for (std::size_t at = count * t / threads(); at < count * (t + 1) / threads(); ++at)
+        body(worker, at);
+    });
+  }
 
   // Of one field, to each rank: along z [ky][z][kx] of that rank's z; along y [z][y][kx].
   [[nodiscard]] std::vector<std::size_t> sent_along_z() const {
@@ -189,11 +248,11 @@ private:
   [[nodiscard]] static Number* numbers(const Pages& pages) noexcept {
     return reinterpret_cast<Number*>(pages.data());
   }
-  [[nodiscard]] Number* plane(std::size_t field) const {
-    return numbers(planes_) + field * plane_size();
+  [[nodiscard]] Number* plane(const Worker& worker, std::size_t field) const {
+    return numbers(worker.planes) + field * plane_size();
   }
-  [[nodiscard]] Number* block(std::size_t field) const {
-    return numbers(block_) + field * n_ * block_lines;
+  [[nodiscard]] Number* block(const Worker& worker, std::size_t field) const {
+    return numbers(worker.block) + field * n_ * block_lines;
   }
   [[nodiscard]] Number* waves() const { return numbers(waves_); }
   // Without an exchange, the same data in the same order.
@@ -201,15 +260,15 @@ private:
   [[nodiscard]] Number* pencils() const { return numbers(pencils_); }
   [[nodiscard]] Number* lines() const { return numbers(lines_); }
 
-  void transform(const Lines<Real>& lines, Number* plane) {
+  static void transform(Worker& worker, const Lines<Real>& lines, Number* plane) {
     const auto start = Clock::now();
     lines.transform(plane);
-    spent.transforms_s += seconds(Clock::now() - start);
+    worker.transforms_s += seconds(Clock::now() - start);
   }
 
   template <class Action>
   void exchange(Action action) {
-    spent.exchanges_s += timed(action).elapsed_s();
+    exchanges_s_ += timed(action).elapsed_s();
   }
 
   // The rows of wave numbers that are not kept.
@@ -228,8 +287,8 @@ private:
     return along_z_.received_at(rank) + ((field * modes.over_y.count(rank) + y) * nz_ + z) * line_;
   }
 
-  void scatter_z(std::size_t y, std::size_t field) const {
-    const Number* row = plane(0);
+  void scatter_z(const Worker& worker, std::size_t y, std::size_t field) const {
+    const Number* row = plane(worker, 0);
     for (std::size_t c = 0; c < ranks_.columns; ++c) {
       Number* to = waves() + sent_line(c, field, y, 0);
       for (std::size_t z = 0; z < over_z_.count(c); ++z, row += lead_, to += line_)
@@ -237,8 +296,8 @@ private:
     }
   }
 
-  void gather_z(std::size_t y, std::size_t field) const {
-    Number* row = plane(field);
+  void gather_z(const Worker& worker, std::size_t y, std::size_t field) const {
+    Number* row = plane(worker, field);
     for (std::size_t c = 0; c < ranks_.columns; ++c) {
       const Number* from = waves() + sent_line(c, field, y, 0);
       for (std::size_t z = 0; z < over_z_.count(c); ++z, row += lead_, from += line_)
@@ -248,37 +307,38 @@ private:
 
   // Visits (line in the layers, row of the plane) of each kept ky.
   template <class Visit>
-  void each_y(std::size_t z, std::size_t field, Visit visit) const {
+  void each_y(const Worker& worker, std::size_t z, std::size_t field, Visit visit) const {
     for (std::size_t c = 0, index = 0; c < ranks_.columns; ++c)
       for (std::size_t y = 0; y < modes.over_y.count(c); ++y, ++index)
         visit(layers() + received_line(c, field, y, z),
-              plane(field) + modes.box.place(index) * lead_);
+              plane(worker, field) + modes.box.place(index) * lead_);
   }
 
   // A layer of constant z, transformed along y. Its lines are far apart: those to come are fetched
   // meanwhile.
-  void gather_layer(std::size_t z, std::size_t field) {
+  void gather_layer(Worker& worker, std::size_t z, std::size_t field) {
     constexpr std::size_t ahead = 8, cache_line = 64;
     const std::size_t apart = nz_ * line_;
-    each_y(z, field, [&](const Number* line, Number* row) {
+    each_y(worker, z, field, [&](const Number* line, Number* row) {
       const char* next = reinterpret_cast<const char*>(line + ahead * apart);
       for (std::size_t at = 0; at < modes.nx * sizeof(Number); at += cache_line)
         __builtin_prefetch(next + at);
       std::copy_n(line, modes.nx, row);
     });
-    clear_dropped(plane(field), lead_);
-    transform(*columns_[0], plane(field));
+    clear_dropped(plane(worker, field), lead_);
+    transform(worker, *worker.columns[0], plane(worker, field));
   }
 
-  void scatter_layer(std::size_t z, std::size_t field) {
-    transform(*columns_[1], plane(field));
-    each_y(z, field, [&](Number* line, const Number* row) { std::copy_n(row, modes.nx, line); });
+  void scatter_layer(Worker& worker, std::size_t z, std::size_t field) {
+    transform(worker, *worker.columns[1], plane(worker, field));
+    each_y(worker, z, field,
+           [&](Number* line, const Number* row) { std::copy_n(row, modes.nx, line); });
   }
 
   // Visits (line in the pencils, row of the plane) of each y: those that this rank has along kx.
   template <class Visit>
-  void each_pencil(std::size_t z, std::size_t field, Visit visit) const {
-    const Number* const first = plane(field);
+  void each_pencil(const Worker& worker, std::size_t z, std::size_t field, Visit visit) const {
+    const Number* const first = plane(worker, field);
     for (std::size_t r = 0, row = 0; r < ranks_.rows; ++r) {
       Number* line =
           pencils() + along_y_.sent_at(r) + (field * nz_ + z) * over_y_.count(r) * modes.nx;
@@ -289,57 +349,61 @@ private:
 
   // Visits (piece of a line, piece of a row, elements) of each y of this rank.
   template <class Visit>
-  void each_piece(std::size_t z, std::size_t field, Visit visit) const {
+  void each_piece(const Worker& worker, std::size_t z, std::size_t field, Visit visit) const {
     for (std::size_t r = 0; r < ranks_.rows; ++r) {
       const std::size_t count = modes.over_x.count(r);
       Number* piece = lines() + along_y_.received_at(r) + (field * nz_ + z) * ny_ * count;
-      Number* row = plane(field) + modes.over_x.begin(r);
+      Number* row = plane(worker, field) + modes.over_x.begin(r);
       for (std::size_t y = 0; y < ny_; ++y, piece += count, row += kept_lead_)
         visit(piece, row, count);
     }
   }
 
   void multiply_pencils() {
-    for (std::size_t z = 0; z < nz_; ++z)
+    shared(nz_, [&](Worker& worker, std::size_t z) {
       for (std::size_t field = 0; field < inputs; ++field) {
-        gather_layer(z, field);
-        each_pencil(z, field,
+        gather_layer(worker, z, field);
+        each_pencil(worker, z, field,
                     [&](Number* line, const Number* row) { std::copy_n(row, modes.nx, line); });
       }
+    });
     exchange([&] { along_y_.there(pencils(), lines(), inputs); });
-    for (std::size_t z = 0; z < nz_; ++z) {
+    shared(nz_, [&](Worker& worker, std::size_t z) {
       for (std::size_t field = 0; field < inputs; ++field)
-        each_piece(z, field, [](const Number* piece, Number* row, std::size_t count) {
+        each_piece(worker, z, field, [](const Number* piece, Number* row, std::size_t count) {
           std::copy_n(piece, count, row);
         });
-      multiply(plane(0), kept_lead_);
+      multiply(worker);
       for (std::size_t field = 0; field < outputs; ++field)
-        each_piece(z, field, [](Number* piece, const Number* row, std::size_t count) {
+        each_piece(worker, z, field, [](Number* piece, const Number* row, std::size_t count) {
           std::copy_n(row, count, piece);
         });
-    }
+    });
     exchange([&] { along_y_.back(lines(), pencils(), outputs); });
-    for (std::size_t z = 0; z < nz_; ++z)
+    shared(nz_, [&](Worker& worker, std::size_t z) {
       for (std::size_t field = 0; field < outputs; ++field) {
-        each_pencil(z, field,
+        each_pencil(worker, z, field,
                     [&](const Number* line, Number* row) { std::copy_n(line, modes.nx, row); });
-        scatter_layer(z, field);
+        scatter_layer(worker, z, field);
       }
+    });
   }
 
   // Along x, a real line has half of the spectrum; two lines make a complex one: the upper half of
   // the rows is transformed as the imaginary part of the lower half.
-  void multiply(Number* first, std::size_t lead) {
+  void multiply(Worker& worker) {
+    Number* const first = plane(worker, 0);
+    const std::size_t lead = kept_lead_;
     const std::size_t half = (ny_ + 1) / 2;
     for (std::size_t begin = 0; begin < half; begin += block_lines) {
       for (std::size_t field = 0; field < inputs; ++field) {
-        pack(first + field * plane_size(), lead, begin, half, block(field));
-        transform(*rows_[0], block(field));
+        pack(first + field * plane_size(), lead, begin, half, block(worker, field));
+        transform(worker, *worker.rows[0], block(worker, field));
       }
-      cross();
+      cross(worker);
       for (std::size_t field = 0; field < outputs; ++field) {
-        transform(*rows_[1], block(field));
-        unpack(block(field), first + field * plane_size(), lead, begin, half);
+        transform(worker, *worker.rows[1], block(worker, field));
+        unpack(worker, block(worker, field), first + field * plane_size(), lead, begin, half);
       }
     }
   }
@@ -390,14 +454,14 @@ private:
   }
 
   // Without the factor 1/2.
-  void unpack(const Number* block, Number* plane, std::size_t lead, std::size_t begin,
-              std::size_t half) const {
+  void unpack(const Worker& worker, const Number* block, Number* plane, std::size_t lead,
+              std::size_t begin, std::size_t half) const {
     const std::size_t kept = modes.box.kept_x();
     for (std::size_t i = 0; i < block_lines; i += together) {
       auto to = pairs(plane, lead, begin + i, half);
       for (std::size_t j = 0; j < together; ++j) {
-        to.first[j] = to.first[j] != nullptr ? to.first[j] : numbers(unused_);
-        to.second[j] = to.second[j] != nullptr ? to.second[j] : numbers(unused_);
+        to.first[j] = to.first[j] != nullptr ? to.first[j] : numbers(worker.unused);
+        to.second[j] = to.second[j] != nullptr ? to.second[j] : numbers(worker.unused);
       }
       const Number* up = block + i;
       const Number* down = block + n_ * block_lines + i;
@@ -418,8 +482,8 @@ private:
   }
 
   // velocity x vorticity, point by point, in place of the velocity.
-  void cross() const {
-    Real* const u = &block(0)->re;
+  void cross(const Worker& worker) const {
+    Real* const u = &block(worker, 0)->re;
     const std::size_t apart = 2 * n_ * block_lines;
     Real* const v = u + apart;
     Real* const w = v + apart;
@@ -438,6 +502,7 @@ private:
   }
 
   const RankGrid& ranks_;
+  Team* team_;
   std::size_t n_;
   Partition over_z_;
   Partition over_y_;
@@ -448,16 +513,13 @@ private:
   std::size_t line_;      // of kx, in the exchange along z; padded if there is none
   Exchange<Real> along_z_;
   Exchange<Real> along_y_;
-  Pages planes_;
-  Pages block_;
-  Pages zeros_;                             // a line
-  Pages unused_;                            // a line that nobody reads
-  Pages waves_;                             // [ky][z][kx] in blocks by rank
-  Pages layers_;                            // after the exchange
-  Pages pencils_;                           // [z][y][kx] in blocks by rank
-  Pages lines_;                             // after the exchange
-  std::unique_ptr<Lines<Real>> columns_[2]; // along z and y
-  std::unique_ptr<Lines<Real>> rows_[2];    // along x
+  Pages zeros_;                                  // a line
+  Pages waves_;                                  // [ky][z][kx] in blocks by rank
+  Pages layers_;                                 // after the exchange
+  Pages pencils_;                                // [z][y][kx] in blocks by rank
+  Pages lines_;                                  // after the exchange
+  std::vector<std::unique_ptr<Worker>> workers_; // one for each thread
+  double exchanges_s_ = 0;
 };
 
 } // namespace seatrial::spectral

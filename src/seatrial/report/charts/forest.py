@@ -20,6 +20,7 @@ from seatrial.report.studies.effect import (
     TIMES,
     Effect,
     Interval,
+    asks_equivalence,
     effect_of,
     effect_words,
     interval_words,
@@ -51,6 +52,7 @@ _SHAPES = {
     Verdict.FASTER: ("triangle-right", "var(--series-3)"),
     Verdict.SLOWER: ("triangle-left", "var(--alarm)"),
     Verdict.SAME: ("square", "var(--series-1)"),
+    Verdict.EQUIVALENT: ("square", "var(--series-1)"),
     Verdict.AMBIGUOUS: ("circle", "var(--muted)"),
 }
 
@@ -66,12 +68,12 @@ class _Row:
     @property
     def plain(self) -> Interval | None:
         """The interval of the ratio alone, if it can be drawn."""
-        return None if self.effect.plain is None else self.comparison.ci95
+        return None if self.effect.plain is None else self.comparison.plain
 
     @property
     def family(self) -> Interval | None:
         """The simultaneous interval of the ratio, if it can be drawn."""
-        return None if self.effect.family is None else self.comparison.ci95_family
+        return None if self.effect.family is None else self.comparison.simultaneous
 
 
 def forest(comparisons: Sequence[Comparison], subjects: Sequence[str], ident: str) -> list[Chart]:
@@ -112,6 +114,7 @@ def part_of(rows: Sequence[_Row]) -> list[tuple[str, Comparison]]:
 
 def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "All comparisons") -> Table:
     """The numbers as the model has them: medians, ratio of the raw figure, both intervals, verdict, p, repeats."""
+    is_asked = asks_equivalence(one for _, one in named)
     columns = [
         Column("Figure"),
         Column("Baseline", numeric=True),
@@ -119,15 +122,16 @@ def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "Al
         Column("Ratio", numeric=True),
         Column("95 % interval", numeric=True),
         Column("95 % simultaneous", numeric=True),
+        *([Column("90 % simultaneous", numeric=True)] if is_asked else []),
         Column("Verdict"),
         Column("Effect"),
         Column("p", numeric=True),
         Column("Repeats", numeric=True),
     ]
-    return Table(caption, columns, [_cells(subject, comparison) for subject, comparison in named])
+    return Table(caption, columns, [_cells(subject, comparison, is_asked) for subject, comparison in named])
 
 
-def _cells(subject: str, one: Comparison) -> list[Cell]:
+def _cells(subject: str, one: Comparison, is_asked: bool) -> list[Cell]:
     baseline, candidate = show_alike((one.baseline.median, one.candidate.median), one.unit, 4)
     return [
         Cell(f"{subject}\N{NO-BREAK SPACE}{arrow(one.better)}"),
@@ -136,6 +140,7 @@ def _cells(subject: str, one: Comparison) -> list[Cell]:
         Cell(ratio_words(one.ratio, one.ci95), one.ratio if math.isfinite(one.ratio) else None),
         Cell(interval_words(one.ci95)),
         Cell(interval_words(one.ci95_family)),
+        *([Cell(interval_words(one.ci90_family))] if is_asked else []),
         Cell(word_of(one), tone=f"verdict-{one.verdict.value}"),
         Cell(effect_words(one)),
         Cell(NO_VALUE if one.p_family is None else _p(one.p_family), one.p_family),
@@ -169,14 +174,23 @@ def _caption(rows: Sequence[_Row], total: int) -> str:
         "Each point is the ratio of the two sides. The thin line is the 95 % interval of that comparison alone; the "
         "thick line is the simultaneous interval over its family and all looks, which decides the verdict. The shaded "
         f"band is the margin ({' or '.join(map(margin_words, margins))}). Triangles point to faster and slower, "
-        "squares are the same, circles are undecided."
+        f"squares are {_squares(rows)}, circles are undecided."
     )
+    if asks_equivalence(row.comparison for row in rows):
+        text += " The lines of equivalent sides are 90 % intervals, those of two one-sided tests."
     bare = [row for row in rows if row.effect.plain is None and row.effect.family is None]
     if bare:
         text += f" {count(len(bare), 'point')} without a line {'has' if len(bare) == 1 else 'have'} no interval."
     if len(rows) < total:
         text += f" {len(rows)} of {total} comparisons are shown; the table has all."
     return text
+
+
+def _squares(rows: Sequence[_Row]) -> str:
+    verdicts = {row.comparison.verdict for row in rows}
+    if not asks_equivalence(row.comparison for row in rows):
+        return "the same"
+    return "the same or equivalent" if Verdict.SAME in verdicts else "equivalent"
 
 
 def _domain(rows: Sequence[_Row]) -> tuple[float, float]:

@@ -22,7 +22,7 @@ SIDES = ("baseline", "candidate")
 COLOURS = ("var(--series-2)", "var(--series-1)")
 SHAPES = ("circle", "diamond")
 _TITLE_CHARACTERS = 58
-_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME)
+_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME, Verdict.EQUIVALENT)
 
 
 @dataclass(frozen=True, slots=True)

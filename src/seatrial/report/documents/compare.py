@@ -53,6 +53,10 @@ def _reference_side(one: Comparison) -> str | None:
     return "baseline" if one.baseline.is_reference else "candidate" if one.candidate.is_reference else None
 
 
+def _equivalence(one: Comparison) -> float | None:
+    return one.margin if one.asks_equivalence else None
+
+
 @shape(Comparison)
 class DesignJson(TypedDict):
     """How the repeats of a comparison were measured."""
@@ -91,6 +95,20 @@ class ComparisonJson(TypedDict):
     ci95_family: Annotated[Interval, "95 % interval that holds for all comparisons of the family and all looks"]
     verdict: Verdict
     margin: Annotated[float, Keywords(exclusiveMinimum=0)]
+    equivalence: NotRequired[
+        Annotated[
+            float | None,
+            Keywords(exclusiveMinimum=0),
+            From(_equivalence),
+            "the margin, where the study asks for equivalence; null: it does not",
+        ]
+    ]
+    ci90: NotRequired[Annotated[Interval, "as `ci95` with twice the error; null: no equivalence is asked for"]]
+    ci90_family: NotRequired[
+        Annotated[
+            Interval, "as `ci95_family` with twice the error: two one-sided tests; gives the verdict `equivalent`"
+        ]
+    ]
     n_repeats: Count
     p_family: Probability
     family: Annotated[int, Keywords(minimum=1)]

@@ -28,7 +28,9 @@ class JobsJson(TypedDict):
     """The jobs of a command."""
 
     schema: Literal["seatrial.jobs/1"]
-    system: Annotated[str, "where they were submitted to: NAME:PARTITION"]
+    system: Annotated[
+        str, "where they were submitted to: NAME:PARTITION, of a study with the axis `system` all, joined by commas"
+    ]
     jobs: list[SubmittedJson]
 
 

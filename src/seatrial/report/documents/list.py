@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.environments.blas import Blas
+from seatrial.launch.containers.trial import Trial
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, area_of
 from seatrial.model.json_shape import GIVEN, OPEN, From, Text, filled, shape, when
 from seatrial.model.mpi import Mpi, MpiFamily
@@ -22,7 +23,8 @@ class Tools:
     """The tools to build programs with, the default of each kind first.
 
     `runtimes` are MPI libraries without mpi.h, each with what it needs. `missing`: name of an environment of the site
-    file -> why it cannot be used. `blas` are the libraries for `cpu.gemm`.
+    file -> why it cannot be used. `blas` are the libraries for `cpu.gemm`, `containers` the
+    container runtimes.
     """
 
     compilers: Sequence[str] = ()
@@ -31,6 +33,7 @@ class Tools:
     environments: Sequence[SiteEnvironment] = ()
     missing: Mapping[str, str] | None = None
     blas: Sequence[Blas] = ()
+    containers: Sequence[Trial] = ()
 
 
 _NEED_IS_NULL = {"need": {"type": "null"}}
@@ -74,6 +77,19 @@ class BlasJson(TypedDict):
     ]
     found: Annotated[str, "Where it was found"]
     remark: Annotated[str, "What is known of its speed on this CPU"]
+
+
+@shape(Trial)
+class ContainerRuntimeJson(TypedDict):
+    """A container runtime."""
+
+    name: Annotated[Text, "The value of environment.container_runtime that selects it"]
+    title: str
+    state: Annotated[
+        Literal["ready", "unverified", "fails", "absent"],
+        "ready: it started a program here; unverified: it is installed, but our tests only check its commands",
+    ]
+    need: Annotated[str | None, From(lambda trial: trial.need or None), "Why it starts no program, in its own words"]
 
 
 @shape(SiteEnvironment)
@@ -139,6 +155,7 @@ class BenchmarkJson(TypedDict):
     state: Annotated[Literal["ready", "unsupported", "unverified"], GIVEN]
     need: Annotated[str | None, GIVEN]
     area: NotRequired[Annotated[str, From(lambda benchmark: area_of(benchmark.name))]]
+    evidence: NotRequired[Annotated[str, "what the adapter of an application was checked with, if it was never run"]]
     ranks: NotRequired[Annotated[Literal["one", "mpi"], "mpi: it runs as MPI ranks"]]
     parameters: NotRequired[list[ParameterJson]]
     figures: NotRequired[list[ListedFigureJson]]
@@ -154,6 +171,7 @@ class ListJson(TypedDict):
     mpis: NotRequired[Annotated[list[MpiJson], "those that programs can be built with first"]]
     environments: NotRequired[list[EnvironmentJson]]
     blas: NotRequired[list[BlasJson]]
+    containers: NotRequired[Annotated[list[ContainerRuntimeJson], "the runtimes that are known, installed or not"]]
     benchmarks: list[BenchmarkJson]
     references: NotRequired[Annotated[list[ReferenceJson], "only with --references"]]
 
@@ -173,6 +191,7 @@ def list_document(benchmarks: Iterable[Benchmark], tools: Tools, missing: Mappin
         ],
         environments=list(_environments(tools)),
         blas=[filled(BlasJson, blas) for blas in tools.blas],
+        containers=[filled(ContainerRuntimeJson, trial) for trial in tools.containers],
         benchmarks=[_benchmark(benchmark, missing.get(benchmark.name)) for benchmark in benchmarks],
     )
 

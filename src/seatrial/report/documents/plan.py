@@ -42,6 +42,9 @@ class ChosenJson(TypedDict):
     flags: list[str]
     mpi: Annotated[str | None, "null: the first one found"]
     settings: Annotated[dict[str, str], From("mpi_settings"), "of the MPI library, such as collective_algorithm"]
+    container: Annotated[str | None, "the image that programs run in; null: none"]
+    container_runtime: Annotated[str | None, "null: the first one that starts the image"]
+    container_mpi: Annotated[str | None, "where the launcher of ranks is; null: where ranks can meet"]
     variables: Annotated[dict[str, str | None], "null: unset"]
 
 
@@ -84,6 +87,7 @@ class PlannedJson(TypedDict):
 class JobJson(TypedDict):
     """One job of a batch system."""
 
+    system: Annotated[str, "where it is submitted to: NAME:PARTITION"]
     benchmarks: list[str]
     nodes: Annotated[int, Keywords(minimum=1)]
     expected_s: Annotated[NonNegative, "its time with few repeats"]
@@ -171,7 +175,13 @@ class PlanJson(TypedDict):
     best_of: NotRequired[Annotated[SweepJson | None, From("study.best_of")]]
     probes: NotRequired[Annotated[list[Literal["mpi", "io", "power"]], From("study.probes")]]
 
-    system: NotRequired[Annotated[str, GIVEN, "where its jobs are submitted to: NAME:PARTITION"]]
+    system: NotRequired[
+        Annotated[
+            str,
+            GIVEN,
+            "where its jobs are submitted to: NAME:PARTITION; of a study with the axis `system` all, joined by commas",
+        ]
+    ]
     jobs: NotRequired[Annotated[list[JobJson], GIVEN]]
     node_hours: NotRequired[Annotated[NonNegative, GIVEN, "the time limits of all jobs, times their nodes"]]
 

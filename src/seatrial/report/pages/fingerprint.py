@@ -45,6 +45,8 @@ _MACHINE_FACTS = (
     ("C library", "libc"),
     ("Hypervisor", "hypervisor"),
     ("Container", "container"),
+    ("Memory balloon", "balloon"),
+    ("CPU time given to other guests", "steal_share"),
     ("Privileges", "privileges"),
     ("SMT active", "smt_active"),
     ("Boost", "boost"),

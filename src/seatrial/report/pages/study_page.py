@@ -14,6 +14,7 @@ from seatrial.report.studies.article import Article, Head, alarm, article, no_re
 from seatrial.report.studies.experiments import experiment_sections
 from seatrial.report.studies.needed_words import needed_words
 from seatrial.report.studies.outcomes import outcome_counts
+from seatrial.report.studies.published import published_sections
 from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
 from seatrial.report.units import count, show, written
 
@@ -36,12 +37,14 @@ def study_article(
     `is_alone`: nothing else is on the page, so its name is the main heading.
     """
     ident = f"s{number}"
-    sections = [
+    results = [
         *comparison_sections(result.compared, ident, record),
         *scaling_sections(result.scaling, ident),
         *best_of_sections(result.best_of),
         *experiment_sections(result.results, record),
     ]
+    place = next((at for at, section in enumerate(results, start=1) if section.name == "verdicts"), 1)
+    sections = [*results[:place], *published_sections(result.study), *results[place:]]
     answer = answer_of_study(result)
     head = Head(
         "Study",

@@ -10,6 +10,7 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 
+from seatrial.model.image_facts import ImageFactsJson
 from seatrial.model.json_shape import SHAPES, Keywords, fields
 from seatrial.model.machine_document import MachineJson
 from seatrial.report.documents.check import CheckJson
@@ -19,6 +20,7 @@ from seatrial.report.documents.fabric import FabricJson
 from seatrial.report.documents.folders import FoldersJson
 from seatrial.report.documents.guest import GuestJson
 from seatrial.report.documents.history import HistoryJson
+from seatrial.report.documents.image import ImageJson
 from seatrial.report.documents.jobs import JobsJson
 from seatrial.report.documents.list import ListJson
 from seatrial.report.documents.plan import PlanJson
@@ -35,6 +37,8 @@ DOCUMENTS: dict[str, type] = {
     "fabric-1": FabricJson,
     "folders-1": FoldersJson,
     "history-1": HistoryJson,
+    "image-1": ImageJson,
+    "image-facts-1": ImageFactsJson,
     "jobs-1": JobsJson,
     "list-1": ListJson,
     "machine-1": MachineJson,
@@ -50,7 +54,7 @@ DOCUMENTS: dict[str, type] = {
 def schema(name: str) -> dict[str, Any]:
     """The schema of that name, such as "results-1"."""
     document = DOCUMENTS[name]
-    title = f"seatrial.{name.replace('-', '/')}"
+    title = f"seatrial.{'/'.join(name.rsplit('-', 1))}"
     parts: dict[type, dict[str, Any]] = {document: {}}
     whole = _object(document, parts)
     named = {_name(part): made for part, made in parts.items() if part is not document}

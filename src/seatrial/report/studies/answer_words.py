@@ -17,9 +17,17 @@ from seatrial.model.study import ENVIRONMENT_PREFIX
 from seatrial.model.varying import distinguishing
 from seatrial.report.studies.best_of_words import best_of_headline
 from seatrial.report.studies.breakdown_words import breakdown_sentence
-from seatrial.report.studies.effect import UNDECIDED, change_words, margin_words, range_words, signed_words
+from seatrial.report.studies.effect import (
+    UNDECIDED,
+    alike_words,
+    change_words,
+    margin_words,
+    range_words,
+    signed_words,
+)
 from seatrial.report.studies.scaling_words import efficiency_range
 from seatrial.report.units import bare_name, count, label, setting_number, show, show_percent, workers_text, written
+from seatrial.stats.sessions import LEAST_SESSIONS
 
 _MOST_CLAUSES = 4
 _MOST_NAMED = 3
@@ -119,9 +127,9 @@ def _by_winner(decided: Sequence[Stretch], answer: Answer) -> list[str]:
     winners: dict[tuple[str, str], list[str]] = {}
     same: list[str] = []
     for one in decided:
-        if one.verdict is Verdict.SAME:
+        if one.verdict in (Verdict.SAME, Verdict.EQUIVALENT):
             sides = f"{_candidate(one)} and {_baseline(one)} are " if several_sides or len(decided) == 1 else ""
-            text = f"{sides}the same within {margin_words(one.margin)}: {_what(one, named)}"
+            text = f"{sides}{alike_words(one.verdict, one.margin)}: {_what(one, named)}"
             same.append(f"{text} {_change(one)}" if one.comparisons == 1 else text)
             continue
         winner, loser = _candidate(one), _baseline(one)
@@ -226,7 +234,8 @@ def _undecided_words(one: Stretch, answer: Answer) -> str:
         case Undecided.WIDE if one.needed is not None:
             return f"{text}: about {one.needed} repeats needed, {min(one.made)} made"
         case Undecided.APART:
-            return f"{text}: measured apart; one study with a `compare` section measures both side by side"
+            needed = f"both side by side in one study, or {LEAST_SESSIONS} sessions each"
+            return f"{text}: measured apart; a verdict needs {needed}"
         case Undecided.PUBLISHED:
             return f"{text}: a published value has no interval"
         case Undecided.UNFINISHED:

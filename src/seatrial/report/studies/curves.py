@@ -9,7 +9,7 @@ from seatrial.analysis.needed_repeats import is_apart
 from seatrial.model.comparison import Comparison, Verdict
 from seatrial.model.study_result import Compared
 from seatrial.model.varying import distinguishing
-from seatrial.report.studies.effect import effect_of, margin_words, range_words
+from seatrial.report.studies.effect import alike_words, effect_of, range_words
 from seatrial.report.studies.verdicts import ORDER, Statement, more_repeats, short, statements
 from seatrial.report.units import count, label
 
@@ -70,8 +70,8 @@ def _sentence(comparisons: Sequence[Comparison]) -> str:
     match first.verdict:
         case Verdict.FASTER | Verdict.SLOWER:
             return f"{candidate} is {changes} than {base}"
-        case Verdict.SAME:
-            return f"{candidate} and {base} are the same within {margin_words(first.margin)}: {changes}"
+        case Verdict.SAME | Verdict.EQUIVALENT:
+            return f"{candidate} and {base} are {alike_words(first.verdict, first.margin)}: {changes}"
     if all(is_apart(one) for one in comparisons):
         return f"no verdict on {candidate} against {base}: these sessions differ by {changes}"
     return f"{candidate} against {base}: {changes}"
@@ -83,7 +83,7 @@ def _changes(comparisons: Sequence[Comparison]) -> str:
     ratios = [one.ratio for one in comparisons if effect_of(one) is not None]
     if not ratios:
         return "no ratio"
-    intervals = [one.ci95_family for one in comparisons]
+    intervals = [one.simultaneous for one in comparisons]
     ends = [end for interval in intervals if interval is not None for end in interval]
     hull = (min(ends), max(ends)) if len(ends) == 2 * len(comparisons) else None
     has_direction = comparisons[0].verdict in (Verdict.FASTER, Verdict.SLOWER)

@@ -137,8 +137,15 @@ def _margin(comparisons: Sequence[Comparison]) -> DesignLine:
     alphas = sorted({one.design.alpha for one in comparisons})
     family = f"{families[0]}" if len(families) == 1 else f"{families[0]} to {families[-1]}"
     error = f"{alphas[0] * 100:.3g} %" if len(alphas) == 1 else f"{alphas[0] * 100:.3g} to {alphas[-1] * 100:.3g} %"
+    asked = [one.asks_equivalence for one in comparisons]
+    inside = [] if all(asked) else ["`same` if the interval is entirely inside it"]
+    if any(asked):
+        inside.append(
+            "`equivalent` if the 90 % interval is entirely inside it (two one-sided tests, each with the whole error "
+            "rate)"
+        )
     text = (
-        f"{' or '.join(map(margin_words, margins))}. A verdict is `same` if the interval is entirely inside it, "
+        f"{' or '.join(map(margin_words, margins))}. A verdict is {', '.join(inside)}, "
         "`faster` or `slower` if entirely outside, else undecided (`ambiguous` in JSON): the interval "
         "allows more than one verdict. "
     )

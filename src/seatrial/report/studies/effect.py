@@ -50,7 +50,7 @@ def effect_of(comparison: Comparison) -> Effect | None:
         return None
     better = comparison.better
     return Effect(
-        ratio, _oriented_interval(comparison.ci95, better), _oriented_interval(comparison.ci95_family, better)
+        ratio, _oriented_interval(comparison.plain, better), _oriented_interval(comparison.simultaneous, better)
     )
 
 
@@ -63,8 +63,8 @@ def effect_words(comparison: Comparison) -> str:
     """The effect with the interval behind the verdict: "16 % higher [14, 18]", "+0.3 % [-0.4, +0.9]"."""
     if not _is_positive(comparison.ratio):
         return "no ratio"
-    interval = _positive(comparison.ci95_family)
-    if comparison.verdict in (Verdict.SAME, Verdict.AMBIGUOUS):
+    interval = _positive(comparison.simultaneous)
+    if comparison.verdict in (Verdict.SAME, Verdict.EQUIVALENT, Verdict.AMBIGUOUS):
         return signed_words(comparison.ratio, interval, comparison.margin)
     return change_words(comparison.ratio, interval, comparison.margin)
 
@@ -159,6 +159,16 @@ def interval_words(interval: Interval | None) -> str:
         return "none"
     decimals = _decimals(interval, interval, least=3)
     return f"{interval[0]:.{decimals}f} to {interval[1]:.{decimals}f}"
+
+
+def asks_equivalence(comparisons: Iterable[Comparison]) -> bool:
+    """Whether any of them was tested for equivalence."""
+    return any(one.asks_equivalence for one in comparisons)
+
+
+def alike_words(verdict: Verdict, margin: float) -> str:
+    """That two sides do not differ by more than the margin: "the same within 2 %", "equivalent within 2 %"."""
+    return f"{'equivalent' if verdict is Verdict.EQUIVALENT else 'the same'} within {margin_words(margin)}"
 
 
 def margin_words(margin: float) -> str:

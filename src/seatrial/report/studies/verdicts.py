@@ -14,6 +14,7 @@ from seatrial.model.parameter import Value
 from seatrial.model.study_result import Compared
 from seatrial.model.varying import distinguishing, varying
 from seatrial.report.studies.effect import (
+    alike_words,
     effect_of,
     effect_words,
     is_speed,
@@ -32,7 +33,7 @@ FEWEST_REPEATS = 6
 
 _LONGEST_NAME = 60
 
-ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME)
+ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME, Verdict.EQUIVALENT)
 """The most important first."""
 
 
@@ -123,12 +124,12 @@ def verdict_sentence(comparison: Comparison) -> str:
     """The verdict with its interval, without a full stop: "B is 16 % higher [14, 18] than A"."""
     base, candidate = short(comparison.baseline.name), short(comparison.candidate.name)
     effect = effect_words(comparison)
-    margin = margin_words(comparison.margin)
     match comparison.verdict:
         case Verdict.FASTER | Verdict.SLOWER:
             return f"{candidate} is {effect} than {base}{_contradiction(comparison)}"
-        case Verdict.SAME:
-            return f"{candidate} and {base} are the same within {margin}: {effect}{_contradiction(comparison)}"
+        case Verdict.SAME | Verdict.EQUIVALENT:
+            alike = alike_words(comparison.verdict, comparison.margin)
+            return f"{candidate} and {base} are {alike}: {effect}{_contradiction(comparison)}"
     if is_apart(comparison):
         return f"no verdict on {candidate} against {base}: {_apart_words(comparison)}"
     if _is_open(comparison):
@@ -142,6 +143,11 @@ def more_repeats(comparison: Comparison) -> str:
         return ""
     if comparison.baseline.is_reference or comparison.candidate.is_reference:
         return "A published value has no interval: only the ratio is known, not a verdict."
+    if is_apart(comparison) and set(comparison.baseline.hosts) != set(comparison.candidate.hosts):
+        return (
+            "Two machines, measured apart: what changes on one of them cannot be told from their difference. For a "
+            f"verdict, measure each in {LEAST_SESSIONS} sessions, in alternation: --again adds one."
+        )
     if is_apart(comparison):
         return (
             "Measured apart: drift of the machine cannot be told from the change. For a verdict, run both sides in one "
@@ -156,9 +162,10 @@ def more_repeats(comparison: Comparison) -> str:
         return _to_an_interval(comparison, made, noun)
     needed = needed_repeats(comparison)
     if needed is None:
+        name = "equivalence" if comparison.asks_equivalence else "margin"
         return (
             f"The estimate is at the edge of the margin of {margin_words(comparison.margin)}: more repeats may never "
-            "decide. Consider whether a difference of this size matters, and set `margin` accordingly."
+            f"decide. Consider whether a difference of this size matters, and set `{name}` accordingly."
         )
     more = _rounded(needed - made)
     return (
@@ -244,7 +251,11 @@ def _reach(comparison: Comparison) -> str:
     low, high = margin_edges(comparison.margin)
     faster, slower = ("faster", "slower") if is_speed(comparison.unit) else ("better", "worse")
     may_be = [slower] if effect.family[0] < low else []
-    may_be += ["the same"] if effect.family[1] > low and effect.family[0] < high else []
+    may_be += (
+        ["equivalent" if comparison.asks_equivalence else "the same"]
+        if effect.family[1] > low and effect.family[0] < high
+        else []
+    )
     may_be += [faster] if effect.family[1] > high else []
     return f", consistent with {' or '.join(may_be)}" if len(may_be) > 1 else ""
 
@@ -260,7 +271,8 @@ def _contradiction(comparison: Comparison) -> str:
         Verdict.FASTER: family[0] > high,
         Verdict.SLOWER: family[1] < low,
         # The ends may be inverted, so an end on the edge may be beyond it by a rounding error.
-        Verdict.SAME: family[0] >= low * (1 - 1e-12) and family[1] <= high * (1 + 1e-12),
+        Verdict.SAME: (inside := family[0] >= low * (1 - 1e-12) and family[1] <= high * (1 + 1e-12)),
+        Verdict.EQUIVALENT: inside,
     }
     return "" if supported[comparison.verdict] else " (the interval contradicts this: do not trust it)"
 
@@ -296,7 +308,7 @@ def verdict_rows(compared: Compared) -> list[tuple[str, str, str]]:
     for one in compared.comparisons:
         settings = " ".join(label(name, value) for name, value in one.parameters.items())
         what = f"{one.benchmark} {one.figure} {settings}: {compared.candidate} against {compared.baseline}"
-        ends = one.ci95_family
+        ends = one.simultaneous
         interval = "no interval" if ends is None else f"interval {ends[0]:.4g} to {ends[1]:.4g}"
         rows.append((what, one.verdict.value, f"ratio {one.ratio:.4g}, {interval}, {count(one.n_repeats, 'repeat')}"))
     lost = (f"{compared.candidate} against {compared.baseline}", NOT_COMPARED)

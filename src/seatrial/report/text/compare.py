@@ -32,9 +32,10 @@ from seatrial.report.studies.breakdown_words import (
 from seatrial.report.studies.change_words import change_lines
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
-from seatrial.report.studies.effect import interval_words, ratio_words, word_of
+from seatrial.report.studies.effect import asks_equivalence, interval_words, ratio_words, word_of
 from seatrial.report.studies.outcomes import outcome_counts
 from seatrial.report.studies.outlier_words import OUTLIER_COLUMNS, outlier_headline, outlier_lines, outlier_row
+from seatrial.report.studies.published import published_lines
 from seatrial.report.studies.scaling_words import (
     crossing_words,
     efficiency_words,
@@ -89,6 +90,8 @@ def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
         blocks.append(results_text(result.results, style))  # the study compares nothing
     else:
         blocks.append(_without_figures(result, style))
+    published = published_lines(result.study)
+    blocks.append("\n".join(line for lead, text in published for line in _wrapped(style, _plain(text), lead)))
     blocks.append(_answer(answer_of_study(result), style))
     return "\n\n".join(block for block in blocks if block)
 
@@ -176,8 +179,10 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
     if not pairs:
         return ""
     blocks = ["\n".join(_statement(statement, style)) for statement in spoken(compared)]
-    rows = [["figure", "baseline", "candidate", "ratio", "95 % interval", "95 % simultaneous", "verdict", "repeats"]]
-    rows += [_row(comparison, subject, style) for comparison, subject in pairs]
+    is_asked = asks_equivalence(comparison for comparison, _ in pairs)
+    intervals = ["95 % interval", "95 % simultaneous", *(["90 % simultaneous"] if is_asked else [])]
+    rows = [["figure", "baseline", "candidate", "ratio", *intervals, "verdict", "repeats"]]
+    rows += [_row(comparison, subject, style, is_asked) for comparison, subject in pairs]
     return "\n".join([*blocks, "", style.table(rows, has_head=True)])
 
 
@@ -189,7 +194,7 @@ def _statement(one: Statement, style: Style) -> list[str]:
     return lines
 
 
-def _row(one: Comparison, subject: str, style: Style) -> list[str]:
+def _row(one: Comparison, subject: str, style: Style, is_asked: bool) -> list[str]:
     baseline, candidate = show_alike((one.baseline.median, one.candidate.median), one.unit, 4)
     return [
         f"{_plain(subject)} {arrow(one.better)}",
@@ -198,6 +203,7 @@ def _row(one: Comparison, subject: str, style: Style) -> list[str]:
         ratio_words(one.ratio, one.ci95),
         interval_words(one.ci95),
         interval_words(one.ci95_family),
+        *([interval_words(one.ci90_family)] if is_asked else []),
         style.paint(word_of(one), _TONES.get(one.verdict, "near")),
         str(one.n_repeats),
     ]

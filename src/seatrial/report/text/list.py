@@ -35,6 +35,7 @@ def tools_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
     lines += _mpis(document["mpis"], style)
     lines += _environments(document["environments"], style)
     lines += _blas(document["blas"], style)
+    lines += _containers(document.get("containers", ()), style)
     return "\n".join(lines)
 
 
@@ -70,7 +71,8 @@ def _unsupported(benchmarks: Sequence[Mapping[str, Any]], style: Style) -> Itera
     causes: dict[str, list[str]] = {}
     for benchmark in benchmarks:
         if benchmark["state"] == "unsupported":
-            causes.setdefault(benchmark["need"], []).append(benchmark["name"])
+            evidence = f" ({benchmark['evidence']})" if benchmark["evidence"] else ""
+            causes.setdefault(benchmark["need"], []).append(benchmark["name"] + evidence)
     if causes:
         yield style.paint("not available here", "heading")
     for need, names in causes.items():
@@ -82,6 +84,8 @@ def _details(benchmark: Mapping[str, Any], style: Style) -> Iterator[str]:
     state = style.paint(benchmark["state"], _TONES.get(benchmark["state"], "warning"))
     yield f"{style.paint(benchmark['name'], 'heading')}  [{state}]"
     yield from style.wrapped(benchmark["question"], "  ")
+    if benchmark["evidence"]:
+        yield from style.wrapped(benchmark["evidence"], "  ")
     if benchmark["need"]:
         yield from style.wrapped(f"needs {benchmark['need']}", "  ")
     if benchmark["ranks"] == "mpi":
@@ -144,6 +148,19 @@ def _environments(environments: Sequence[Mapping[str, Any]], style: Style) -> It
         )
         for environment in of_site
     )
+
+
+def _containers(runtimes: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
+    """A line for each runtime that is installed, with its state or why it does not start; the others in one line."""
+    installed = [one for one in runtimes if one["state"] != "absent"]
+    if installed:
+        yield "container runtimes (environment.container_runtime; the first that starts the image is the default):"
+        yield style.table(
+            (one["name"], one["title"], f"{one['state']}: {one['need']}" if one["need"] else one["state"])
+            for one in installed
+        )
+    if absent := [one["name"] for one in runtimes if one not in installed]:
+        yield from style.wrapped(f"container runtimes that are not installed: {', '.join(absent)}", then="  ")
 
 
 def _blas(libraries: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:

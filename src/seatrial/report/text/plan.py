@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.durations import duration
 from seatrial.model.parameter import Value
-from seatrial.model.study import Scaling
+from seatrial.model.study import SYSTEM, Scaling
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
 from seatrial.plan.planned_trial import PlannedTrial
 from seatrial.report.text.terminal import PLAIN, Style, clean
@@ -178,10 +178,12 @@ def _analysis(plan: PlannedStudy, style: Style) -> list[str]:
         comparisons = sum((len(group) - 1) * len(_figures(plan, group)) for group in plan.compared)
         others = [_value(along, v) for v in _axis_values(plan, along) if v != study.compare.baseline]
         if comparisons:
+            how = "on each system in a job of its own" if along == SYSTEM else "side by side in random order"
             text = (
-                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, margin "
+                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, "
+                f"{'equivalence' if study.compare.asks_equivalence else 'margin'} "
                 f"{show_percent(study.compare.margin)}: {count(comparisons, 'comparison')} in "
-                f"{count(len(plan.compared), 'group')}, each group measured side by side in random order."
+                f"{count(len(plan.compared), 'group')}, each group measured {how}."
             )
             lines += _wrapped(style, text)
             for name, figures in _figures_by_benchmark(plan).items():

@@ -12,13 +12,24 @@ _MOST_NAMES = 4
 
 def jobs_text(planned: PlannedJobs, style: Style = PLAIN, *, verbose: bool = False) -> str:
     """The jobs with their times and node-hours, and the script of the first; `verbose`: of each."""
-    rows = [["job", "benchmarks", "nodes", "expected", "time limit", "node-hours at most"]]
+    is_of_several = len({job.system for job in planned.jobs}) > 1
+    rows = [
+        [
+            "job",
+            *(["system"] if is_of_several else []),
+            "benchmarks",
+            "nodes",
+            "expected",
+            "time limit",
+            "node-hours at most",
+        ]
+    ]
     for number, job in enumerate(planned.jobs, start=1):
         names = ", ".join(job.benchmarks[:_MOST_NAMES])
         more = len(job.benchmarks) - _MOST_NAMES
         shown = f"{names} and {more} more" if more > 0 else names
         times = (duration(job.expected_s), duration(job.limit_s), f"{job.node_hours:.3g}")
-        rows.append([str(number), shown, str(job.nodes), *times])
+        rows.append([str(number), *([clean(job.system)] if is_of_several else []), shown, str(job.nodes), *times])
     title = f"{count(len(planned.jobs), 'job')} on {clean(planned.system)}, {planned.node_hours:.3g} node-hours at most"
     known = planned.machine_is_of_nodes
     machine = "the nodes, as an earlier job found them." if known else "this machine: the nodes are not known yet."

@@ -1,0 +1,224 @@
+"""apps.calculix: a bar that is struck at its end, by the explicit dynamics of CalculiX, a code of finite elements.
+
+The problem is made here: a steel bar of 2 m x 0.1 m x 0.1 m in m x m x 20 m hexahedra of 8 nodes (C3D8), free at both
+ends. A pressure of 1 MPa suddenly acts on one end, and a wave runs into the bar; the run ends when it has come three
+quarters of the way. The time increment is the stable one that CalculiX selects. Most of the time goes into the stresses
+of the elements, which threads share (POSIX threads, not bound to CPUs).
+
+Poisson's ratio is zero, so that the bar is one-dimensional exactly, and theory judges the result (K. F. Graff, Wave
+Motion in Elastic Solids, chapter 2): the wave runs at c = sqrt(E / rho), behind it all material moves at v = p / (rho
+c), and half of the work that the pressure has done is kinetic energy, half is strain energy. Mesh and increments smear
+the front, where a little of the energy is missing: 0.7 % with 40 elements along the bar, less with more.
+
+CalculiX prints its time for the whole run only, with reading the mesh; the increment has its share of that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from seatrial.benchmarks.apps.calculix_output import INCREMENTS, read_ccx, read_results, with_increments
+from seatrial.benchmarks.apps.layout import openmp_variables, refuse_too_many
+from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.placement import thread_count
+from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure
+from seatrial.model.declaration import WALL
+from seatrial.model.layout import THREADS
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.protocol import ProgramRecord
+
+_NAME = "bar"
+_LENGTH_M = 2.0
+_SIDE_M = 0.1
+_ALONG = 20
+"""Elements along the bar for each one across."""
+_YOUNG_PA = 210e9
+_DENSITY_KGPM3 = 7800.0
+_PRESSURE_PA = 1e6
+_SPEED_MPS = math.sqrt(_YOUNG_PA / _DENSITY_KGPM3)
+_BEHIND_MPS = _PRESSURE_PA / (_DENSITY_KGPM3 * _SPEED_MPS)
+_TIME_S = 0.75 * _LENGTH_M / _SPEED_MPS
+
+_S_PER_ELEMENT_AND_INCREMENT = 1.5e-5
+_INCREMENTS_PER_ELEMENT = 20
+_START_S = 1.0
+
+
+def _elements(params: Params) -> int:
+    return int(_ALONG * whole(params["across"]) ** 3)
+
+
+def _inputs(params: Params) -> dict[str, bytes]:
+    across = whole(params["across"])
+    along, width = _ALONG * across, _SIDE_M / across
+    row = across + 1
+
+    def node(i: int, j: int, k: int) -> int:
+        return 1 + (i * row + j) * row + k
+
+    nodes = (
+        f"{node(i, j, k)},{i * width:.9g},{j * width:.9g},{k * width:.9g}"
+        for i in range(along + 1)
+        for j in range(row)
+        for k in range(row)
+    )
+    corners = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))
+    places = ((i, j, k) for i in range(along) for j in range(across) for k in range(across))
+    elements = (
+        ",".join(map(str, (number, *(node(i + a, j + b, k + c) for a, b, c in corners))))
+        for number, (i, j, k) in enumerate(places, 1)
+    )
+    printed = "FREQUENCY=1000000000"  # at the end of the step only
+    lines = (
+        *("*NODE, NSET=ALL", *nodes),
+        *("*ELEMENT, TYPE=C3D8, ELSET=BAR", *elements),
+        *("*ELSET, ELSET=STRUCK, GENERATE", f"1,{across**2}"),
+        *("*NSET, NSET=END", "1", "*NSET, NSET=MIDDLE", f"{node(along // 2, 0, 0)}"),
+        *("*MATERIAL, NAME=STEEL", "*ELASTIC", f"{_YOUNG_PA:.6g},0", "*DENSITY", f"{_DENSITY_KGPM3:.6g}"),
+        "*SOLID SECTION, ELSET=BAR, MATERIAL=STEEL",
+        *("*AMPLITUDE, NAME=SUDDEN", "0,1,1,1"),
+        f"*STEP, INC={100 * _INCREMENTS_PER_ELEMENT * across}, NLGEOM=NO",
+        *("*DYNAMIC, EXPLICIT", f"{width / _SPEED_MPS:.9e},{_TIME_S:.9e}"),
+        *("*DLOAD, AMPLITUDE=SUDDEN", f"STRUCK, P6, {_PRESSURE_PA:.6g}"),
+        *(f"*NODE PRINT, NSET=END, {printed}", "U", f"*NODE PRINT, NSET=MIDDLE, {printed}", "U"),
+        *(f"*EL PRINT, ELSET=BAR, TOTALS=ONLY, {printed}", "ELSE,ELKE,EVOL"),
+        "*END STEP",
+    )
+    return {f"{_NAME}.inp": "".join(f"{line}\n" for line in lines).encode()}
+
+
+def _complete(record: ProgramRecord, files: Mapping[str, bytes]) -> ProgramRecord:
+    """The record with its increments and with the wave, from the printed results. Raises ProtocolError."""
+    if not files:
+        return record
+    results = read_results(next(iter(files.values())))
+    record = with_increments(record, results.time_s)
+    end = results.values.get(("displacements", "END"), ())
+    middle = results.values.get(("displacements", "MIDDLE"), ())
+    strain, kinetic, volume = (
+        results.values.get((f"total {what}", "BAR"), (math.nan,))[0]
+        for what in ("internal energy", "kinetic energy", "volume")
+    )
+    if len(end) != 4 or len(middle) != 4:
+        return record
+    work = _PRESSURE_PA * _SIDE_M**2 * end[1]
+    arrived_s = results.time_s - middle[1] / _BEHIND_MPS
+    checks = {
+        "end_time": results.time_s / _TIME_S,
+        "end_speed": end[1] / (_BEHIND_MPS * results.time_s),
+        "wave_speed": 0.5 * _LENGTH_M / arrived_s / _SPEED_MPS if arrived_s > 0 else None,
+        "energy": (strain + kinetic) / work if work > 0 else None,
+        "kinetic_share": kinetic / (strain + kinetic) if strain + kinetic > 0 else None,
+        "volume": volume / (_LENGTH_M * _SIDE_M**2),
+    }
+    return replace(record, checks={**record.checks, **checks})
+
+
+def _about_one(low: float, high: float) -> tuple[float, float]:
+    return (1.0 - low, 1.0 + high)
+
+
+def _arguments(params: Params, directory: Path) -> Sequence[str]:
+    return [_NAME]
+
+
+_SHARES = ("CCX_NPROC_RESULTS", "CCX_NPROC_STIFFNESS", "CCX_NPROC_EQUATION_SOLVER")
+
+
+def _variables(params: Params) -> Mapping[str, str | None]:
+    threads = str(whole(params[THREADS]))
+    return {**openmp_variables(params), **dict.fromkeys(_SHARES, threads), "NUMBER_OF_CPUS": None}
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    threads = thread_count(machine, params[THREADS])
+    refuse_too_many(machine, 1, 1, threads)
+    return {**params, THREADS: threads}
+
+
+def _unbound(machine: Machine, params: Params) -> tuple[int, ...]:
+    return ()
+
+
+def _estimate_s(params: Params) -> float:
+    increments = _INCREMENTS_PER_ELEMENT * whole(params["across"])
+    return _START_S + _S_PER_ELEMENT_AND_INCREMENT * _elements(params) * increments / whole(params[THREADS])
+
+
+_PROGRAM = External(
+    name="ccx",
+    install="install CalculiX 2.16 or later (Debian: package calculix-ccx; Spack: spack install calculix)",
+    output="stdout",
+    arguments=_arguments,
+    parse=read_ccx,
+    version=(),  # `ccx -v` prints it and fails
+    inputs=_inputs,
+    variables=_variables,
+    files=(f"{_NAME}.dat",),
+    complete=_complete,
+    is_timed=True,
+)
+
+BENCHMARK = Benchmark(
+    name="apps.calculix",
+    question="How fast does CalculiX follow a wave through a bar that is struck?",
+    program=_PROGRAM,
+    parameters=(
+        Parameter(
+            "across",
+            ParameterKind.INTEGER,
+            6,
+            "elements along each side of the section; the bar has 20 times their cube in all",
+            minimum=2,
+        ),
+        Parameter(
+            THREADS,
+            ParameterKind.INTEGER,
+            "all",
+            "threads of the stress calculation, not bound; all: one per core",
+            words=("all",),
+            minimum=1,
+        ),
+    ),
+    figures=(
+        Figure(
+            name="increment",
+            series=INCREMENTS,
+            unit="s",
+            better=Better.LOWER,
+            value=lambda sample: sample.elapsed_s / sample.work["increments"],
+            work="one time increment of all elements, with its share of reading the mesh",
+        ),
+        Figure(
+            name="wall",
+            series=WALL,
+            unit="s",
+            better=Better.LOWER,
+            value=lambda sample: sample.elapsed_s,
+            work="the whole run, by our own clock",
+        ),
+    ),
+    checks=(
+        Check(THREADS, "threads of the stress calculation, as CalculiX reports", exactly(THREADS)),
+        Check("elements", "elements, as CalculiX reports", exactly(_elements)),
+        Check("volume", "volume of all elements, over that of the bar", bound=lambda m, p: _about_one(1e-5, 1e-5)),
+        Check("end_time", "time at the end, over the planned one", bound=lambda m, p: _about_one(1e-5, 1e-5)),
+        Check(
+            "end_speed", "mean speed of the struck end, over that of theory", bound=lambda m, p: _about_one(2e-3, 2e-3)
+        ),
+        Check("wave_speed", "speed of the wave, over sqrt(E / rho)", bound=lambda m, p: _about_one(5e-3, 5e-3)),
+        Check(
+            "energy",
+            "kinetic and strain energy, over the work of the pressure",
+            bound=lambda m, p: _about_one(0.012, 2e-3),
+        ),
+        Check("kinetic_share", "kinetic energy, over all energy", bound=lambda m, p: (0.495, 0.505)),
+    ),
+    placement=_unbound,
+    prepare=_prepare,
+    estimate_s=_estimate_s,
+)

@@ -1,0 +1,76 @@
+"""Libraries of Python: a script of ours runs them, in the first interpreter that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from seatrial.engine.file_contents import files_among
+from seatrial.engine.kinds.external import ExternalKind
+from seatrial.engine.ready import Ready, Refused
+from seatrial.environments.build import Environment
+from seatrial.environments.installed import Installed
+from seatrial.environments.mpi import choose_mpi, lacking_mpi
+from seatrial.environments.python_modules import find_interpreter
+from seatrial.errors import BuildError
+from seatrial.model.benchmark import External
+from seatrial.model.layout import RANKS
+from seatrial.model.mpi import Mpi
+from seatrial.model.outcome import Outcome
+from seatrial.model.parameter import whole
+from seatrial.model.python_script import AUTO, PYTHON, PythonScript
+from seatrial.plan.points import Point
+
+
+@dataclass(slots=True)
+class PythonScriptKind(ExternalKind):
+    """The interpreter is found by what it can import."""
+
+    @staticmethod
+    def missing(program: External, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
+        """An interpreter with the library."""
+        try:
+            find_interpreter(_of(program).module, program.install)
+        except BuildError as problem:
+            return f"{program.name}: {problem.message}; {problem.todo}"
+        return None
+
+    def identify(self, point: Point, program: External) -> Ready | Refused:
+        """By the interpreter, the version of the library, the script and the files that it reads."""
+        found = super(PythonScriptKind, self).identify(point, program)
+        variable = _of(program).variable_of_mpi
+        if isinstance(found, Refused) or found.mpi is None or not variable:
+            return found
+        return replace(found, variables=(*found.variables, (variable, str(found.mpi.library))))
+
+    def _found_for(self, point: Point, program: External) -> tuple[External, Installed, dict[str, Any]]:
+        chosen = str(point.parameters[PYTHON])
+        installed = find_interpreter(_of(program).module, program.install, None if chosen == AUTO else chosen)
+        described: dict[str, Any] = {}
+        if point.refusal is None:
+            words = program.arguments(point.parameters, Path())
+            described["files"] = {Path(word).name: content for word, content in files_among(words).items()}
+        return program, installed, described
+
+    def _library_of(self, point: Point, found: Installed, variables: Mapping[str, str]) -> Mpi | None:
+        """The chosen library or the first one, which the script loads; none for a single rank, unless it is asked
+        for."""
+        if whole(point.parameters[RANKS]) == 1 and point.environment.mpi is None:
+            return None
+        with suppress(BuildError):
+            return choose_mpi(point.environment.mpi, variables)
+        return None
+
+    def _refusal(self, point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
+        if point.benchmark.ranks == "mpi" and mpi is None and whole(point.parameters[RANKS]) > 1:
+            return Outcome.unsupported("mpi", lacking_mpi() or "no MPI library was found")
+        return None
+
+
+def _of(program: External) -> PythonScript:
+    if not isinstance(program, PythonScript):
+        raise TypeError(f"{program.name} is not a script")
+    return program

@@ -1,0 +1,188 @@
+"""The files of an image as values, before anything is written: a tree in which nothing leads outside.
+
+Paths are relative to the image's root, without a leading slash (`usr/bin/env`). Symbolic links are values, too: they
+are followed inside the tree only, never on this machine.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import BinaryIO
+
+from seatrial.errors import ImageError, UsageError
+
+_MOST_LINKS = 40
+_SPECIAL = 0o6000
+"""The bits setuid and setgid."""
+
+
+class Kind(Enum):
+    """What an entry is."""
+
+    FOLDER = "folder"
+    FILE = "file"
+    LINK = "link"
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Content in memory."""
+
+    data: bytes
+
+    def open(self) -> BinaryIO:
+        """A stream of the content."""
+        return io.BytesIO(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Content in a file of this machine, from `offset` on."""
+
+    path: Path
+    offset: int = 0
+
+    def open(self) -> BinaryIO:
+        """A stream at the content's begin. Raises ImageError if there is no regular file now."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise ImageError(f"{self.path} cannot be read: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise ImageError(f"{self.path} is no regular file any more", "make the image again")
+        stream = os.fdopen(descriptor, "rb")
+        stream.seek(self.offset)
+        return stream
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One file, folder or symbolic link. Hard links are the same entry under several paths.
+
+    `mode` are permission bits; `attributes` are extended attributes, as pax headers name them.
+    """
+
+    kind: Kind
+    mode: int
+    mtime_s: int
+    uid: int = 0
+    gid: int = 0
+    size: int = 0
+    target: str = ""
+    content: Data | Part = Data(b"")
+    attributes: tuple[tuple[str, str], ...] = ()
+
+    def without_setuid(self) -> Entry:
+        """The same without setuid and setgid bits of a file; itself if it has none."""
+        return replace(self, mode=self.mode & ~_SPECIAL) if self.is_setuid else self
+
+    @property
+    def is_setuid(self) -> bool:
+        """Whether a program would run as somebody else. (On a folder the bit is about owners of new files.)"""
+        return self.kind is Kind.FILE and bool(self.mode & _SPECIAL)
+
+
+def folder(mtime_s: int, mode: int = 0o755) -> Entry:
+    """A folder of root's."""
+    return Entry(Kind.FOLDER, mode, mtime_s)
+
+
+def text_file(data: bytes, mtime_s: int, mode: int = 0o644) -> Entry:
+    """A file of root's."""
+    return Entry(Kind.FILE, mode, mtime_s, size=len(data), content=Data(data))
+
+
+class Tree:
+    """Path -> entry. Every entry is in a folder, never below a link."""
+
+    def __init__(self, mtime_s: int) -> None:
+        self.mtime_s = mtime_s
+        self._entries: dict[str, Entry] = {}
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, path: str) -> Entry | None:
+        """The entry at a path; links are not followed."""
+        return self._entries.get(path)
+
+    def sorted(self) -> Iterator[tuple[str, Entry]]:
+        """All entries, each folder before what is in it."""
+        for path in sorted(self._entries):
+            yield path, self._entries[path]
+
+    def add(self, path: str, entry: Entry) -> None:
+        """Add or replace an entry; missing folders above it are made. Raises UsageError if something above is not a
+        folder, or a folder would become something else."""
+        self._make_folders_above(path)
+        before = self._entries.get(path)
+        if before is not None and before.kind is Kind.FOLDER and entry.kind is not Kind.FOLDER:
+            self._refuse(path, "is a folder already", "choose another path")
+        if before is not None and before.kind is not Kind.FOLDER and entry.kind is Kind.FOLDER:
+            self._refuse(path, "is a file or link already", "choose another path")
+        self._entries[path] = entry
+
+    def remove(self, path: str) -> None:
+        """Remove an entry with all that is in it, if it is there."""
+        if (found := self._entries.pop(path, None)) is not None and found.kind is Kind.FOLDER:
+            self.empty(path)
+
+    def empty(self, path: str) -> None:
+        """Remove what is in a folder."""
+        inside = f"{path}/" if path else ""
+        for name in [name for name in self._entries if name.startswith(inside)]:
+            del self._entries[name]
+
+    def resolved(self, path: str) -> str:
+        """Where a path leads inside the tree when the links in it, but not a link at its end, are followed: as it is in
+        the container. Raises UsageError for links that lead to themselves."""
+        waiting = path.split("/")[::-1]
+        done: list[str] = []
+        links = 0
+        while waiting:
+            part = waiting.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                done = done[:-1]
+                continue
+            here = self._entries.get("/".join([*done, part]))
+            if here is None or here.kind is not Kind.LINK or not waiting:
+                done.append(part)
+                continue
+            links += 1
+            if links > _MOST_LINKS:
+                self._refuse(path, "leads through links that do not end", "choose another path")
+            if here.target.startswith("/"):
+                done = []
+            waiting += here.target.split("/")[::-1]
+        return "/".join(done)
+
+    def _make_folders_above(self, path: str) -> None:
+        parts = path.split("/")[:-1]
+        for depth in range(len(parts), 0, -1):
+            above = "/".join(parts[:depth])
+            found = self._entries.get(above)
+            if found is None:
+                continue
+            if found.kind is not Kind.FOLDER:
+                self._refuse(path, f"is below /{above}, which is no folder", "choose another path")
+            break
+        else:
+            depth = 0
+        for missing in range(depth + 1, len(parts) + 1):
+            self._entries["/".join(parts[:missing])] = folder(self.mtime_s)
+
+    @staticmethod
+    def _refuse(path: str, seen: str, todo: str) -> None:
+        raise UsageError(f"/{path} {seen} in the image", todo)

@@ -1,0 +1,1 @@
+"""Containers that programs run in: images, runtimes, and what goes wrong."""

@@ -1,0 +1,44 @@
+"""bubblewrap: a root put together from the folders of an image. As root without a user namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from seatrial.launch.containers.image import ImageKind
+from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
+
+_OF_THE_HOST = frozenset({"dev", "proc", "sys", "tmp", "run"})
+
+
+class Bubblewrap(Runtime):
+    """bubblewrap."""
+
+    name: ClassVar[str] = "bubblewrap"
+    title: ClassVar[str] = "bubblewrap"
+    command: ClassVar[str] = "bwrap"
+    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER})
+    package: ClassVar[str] = "the package bubblewrap"
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """Its root is a file system in memory with the image's folders in it, so that it can create mount points. UCX
+        needs /sys."""
+        words = [self.command, *_image(inside.image.path)]
+        words += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--ro-bind", "/sys", "/sys"]
+        words += ["--bind", str(SHARED), str(SHARED), "--tmpfs", "/run"]
+        for mount in inside.mounts:
+            words += ["--bind", str(mount.host), str(mount.inside)]
+        for name, value in inside.variables.items():
+            words += ["--setenv", name, value]
+        return [*words, "--"]
+
+
+def _image(top: Path) -> Iterator[str]:
+    for path in sorted(top.iterdir()):
+        if path.name in _OF_THE_HOST:
+            continue
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), f"/{path.name}")
+        else:
+            yield from ("--ro-bind", str(path), f"/{path.name}")

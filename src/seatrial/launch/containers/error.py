@@ -1,0 +1,12 @@
+"""The error of a container that cannot be used."""
+
+from __future__ import annotations
+
+from seatrial.errors import BuildError
+
+
+class ContainerError(BuildError):
+    """An image or a runtime cannot be used here, or ranks cannot work in it; `todo` is the remedy, `output` what the
+    runtime printed."""
+
+    need = "container"

@@ -1,0 +1,180 @@
+"""What goes wrong in containers, by what runtimes, loaders and MPI libraries print and by how far ranks came."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.launch.containers.error import ContainerError
+from seatrial.model.container import INSIDE, JOINED, OUTSIDE
+
+_LINES = 3
+_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A known fault: its name, the pattern of its message, the cause and the remedy."""
+
+    name: str
+    pattern: re.Pattern[str]
+    cause: str
+    remedy: str
+
+
+def _fault(name: str, pattern: str, cause: str, remedy: str) -> Fault:
+    return Fault(name, re.compile(pattern, re.IGNORECASE), cause, remedy)
+
+
+_FAULTS = (
+    _fault(
+        "old C library",
+        r"version [`']?(?:GLIBC|GLIBCXX|CXXABI)_[\w.]+'? not found",
+        "the libraries of the image are older than those that the program was built with",
+        "use an image with at least the host's C library, or add -static to environment.flags (programs without MPI)",
+    ),
+    _fault(
+        "newer instruction set",
+        r"CPU ISA level is lower than required|Illegal instruction|SIGILL|Fatal glibc error: CPU does not support",
+        "the image, or the program, was built for processors with more instructions than this one has",
+        "use an image for this processor, or build for it with environment.flags=-march=...",
+    ),
+    _fault(
+        "missing driver",
+        r"lib(?:cuda|nvidia-ml|amdhip64|ze_loader)\.so[\w.]*: cannot open shared object file",
+        "the driver's libraries of the host are not in the container (--nv misses those on a shared path)",
+        "mount the driver's folder, and name it in LD_LIBRARY_PATH",
+    ),
+    _fault(
+        "missing library",
+        r"error while loading shared libraries: \S+: cannot open shared object file",
+        "the image does not have a library that the program needs",
+        "install it in the image: the same MPI library and compiler's libraries as on the host",
+    ),
+    _fault(
+        "shared memory of UCX",
+        r"Shared memory error",
+        "UCX cannot attach the memory of ranks in other user namespaces",
+        f"set environment.container_mpi={JOINED}, or {INSIDE}, or UCX_TLS=sysv,self",
+    ),
+    _fault(
+        "descriptors of the launcher",
+        r"PMI_Get_appnum returned -1",
+        "the runtime does not pass on the descriptors by which MPICH's launcher reaches its ranks",
+        f"set environment.container_mpi={INSIDE}",
+    ),
+    _fault(
+        "launcher of another library",
+        r"plm_rsh_agent|ess_singleton|ess_init",
+        "the ranks of Open MPI found no launcher of their library, and could not start one alone",
+        f"set environment.mpi to the library of the image, or environment.container_mpi={INSIDE}",
+    ),
+    _fault(
+        "no such program",
+        r"can't execve|No such file or directory.*(?:exec|executable)|executable file .* not found|failed to find",
+        "the program does not exist in the image, or the loader that it asks for does not",
+        "give a path of the image; a program from outside needs the image's C library to be of the same kind",
+    ),
+    _fault(
+        "limits",
+        r"rlimit.*operation not permitted|setrlimit",
+        "the runtime sets limits that this user may not raise",
+        "run as another user, or lower the limits of the runtime's configuration",
+    ),
+    _fault(
+        "control groups",
+        r"cgroups? in hybrid mode not supported|cgroup.*(?:not supported|permission denied)",
+        "the runtime does not support the control groups of this host",
+        "choose another environment.container_runtime, or runc as podman's OCI runtime",
+    ),
+    _fault(
+        "no user namespaces",
+        r"(?:unshare|clone|user namespace|newuidmap|uid_map).*(?:operation not permitted|permission denied|not allowed"
+        r"|no space left)|kernel does not (?:support|allow).*user namespace",
+        "this user may not create user namespaces here",
+        "have user namespaces enabled (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, /etc/subuid)",
+    ),
+    _fault(
+        "root needed",
+        r"need to be root|must be (?:run as )?root|requires? root",
+        "the runtime works only for root",
+        "choose another environment.container_runtime",
+    ),
+)
+
+
+def fault_in(output: str) -> Fault | None:
+    """The first known fault that a text shows."""
+    return next((fault for fault in _FAULTS if fault.pattern.search(output)), None)
+
+
+def last_words(output: str) -> str:
+    """The end of what was printed, for a message."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return "; ".join(lines[-_LINES:])[-_SHOWN:] or "it printed nothing"
+
+
+def not_started(what: str, output: str) -> ContainerError:
+    """The error of a program that did not run in a container: the known fault, or the runtime's own words."""
+    fault = fault_in(output)
+    if fault is None:
+        return ContainerError(f"{what}: {last_words(output)}", "run the same command by hand", output=output)
+    line = next((line.strip() for line in output.splitlines() if fault.pattern.search(line)), "")
+    return ContainerError(f"{what} ({fault.name}): {fault.cause}: {line[:_SHOWN]}", fault.remedy, output=output)
+
+
+def ranks_fault(
+    notes: Sequence[Mapping[str, Any]],
+    ranks: int,
+    placement: str,
+    *,
+    timed_out: bool,
+    failed: bool,
+    output: str,
+) -> ContainerError | None:
+    """Why ranks cannot work together in containers; None if they can.
+
+    `notes` are those of every process that started (native/launch/ranks_inside.cpp): without `size` it did not return
+    from MPI_Init, without `message_arrived` a message of 4 MiB did not arrive.
+    """
+    where = f"ranks with their launcher {placement}"
+    sizes = [note["size"] for note in notes if "size" in note]
+    if sizes and any(size != ranks for size in sizes):
+        seen = f"{len(sizes)} times rank 0 of {sizes[0]}" if len(sizes) > 1 else f"{sizes[0]} ranks"
+        return ContainerError(
+            f"{where} do not find each other (size of the world): {ranks} were started, {seen} were seen; the "
+            "launcher belongs to another MPI library than the one that the ranks load",
+            f"set environment.mpi to the library of the image, or environment.container_mpi={INSIDE}",
+            output=output,
+        )
+    known = fault_in(output)
+    if not notes and (failed or timed_out):
+        return not_started(f"no rank started in the container, with the launcher {placement}", output)
+    stuck = [note for note in notes if "size" in note and not note.get("message_arrived")]
+    attach = next((note["cross_memory_error"] for note in notes if note.get("cross_memory_error")), 0)
+    if timed_out and stuck and attach:
+        return ContainerError(
+            f"{where} hang at a message of 4 MiB (no cross-memory attach): ranks cannot read each other's memory from "
+            f"user namespaces of their own (errno {attach}), which Open MPI does not handle",
+            f"set environment.container_mpi={JOINED} or {INSIDE}, or "
+            "environment.OMPI_MCA_btl_vader_single_copy_mechanism=none",
+            output=output,
+        )
+    if (failed or timed_out) and known is not None:
+        return not_started(f"{where} fail", output)
+    if timed_out:
+        did = "exchange a message of 4 MiB" if stuck else "return from MPI_Init"
+        return ContainerError(
+            f"{where} do not {did} in time: {last_words(output)}",
+            f"try another of environment.container_mpi={OUTSIDE}, {JOINED} or {INSIDE}",
+            output=output,
+        )
+    if failed or len(sizes) < ranks or (stuck and ranks > 1 and ranks % 2 == 0):
+        return ContainerError(
+            f"{where} fail: {len(sizes)} of {ranks} ranks started MPI: {last_words(output)}",
+            f"try another of environment.container_mpi={OUTSIDE}, {JOINED} or {INSIDE}",
+            output=output,
+        )
+    return None

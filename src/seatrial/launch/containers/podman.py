@@ -1,0 +1,45 @@
+"""podman, rootless and as root, with the network, processes, memory and limits of the host."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from seatrial.launch.containers.image import ImageKind
+from seatrial.launch.containers.runtime import SHARED, Inside, Runtime, is_root
+
+_UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
+
+_OWN_MOUNTS = ("unshare", "--mount", "--propagation", "slave")
+"""Root's podman mounts images where everybody sees them; so they end with its processes, whatever ends these."""
+
+
+class Podman(Runtime):
+    """podman."""
+
+    name: ClassVar[str] = "podman"
+    title: ClassVar[str] = "podman"
+    command: ClassVar[str] = "podman"
+    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER, ImageKind.ARCHIVE, ImageKind.NAME})
+    package: ClassVar[str] = "the packages podman, runc, uidmap, slirp4netns and fuse-overlayfs"
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """The command: crun, its default, does not start on hosts with cgroups v1 or hybrid, runc does. Limits that
+        root could not raise are given as they are."""
+        words = [*(_OWN_MOUNTS if is_root() else ()), self.command]
+        if not _UNIFIED.exists() and shutil.which("runc"):
+            words += ["--runtime", "runc", "--cgroup-manager=cgroupfs", "--storage-driver", "overlay"]
+        words += ["run", "--rm", "--network=host", "--ipc=host", "--pid=host", "--uts=host", "--log-driver=none"]
+        words += ["--security-opt", "label=disable", "--security-opt", "seccomp=unconfined", "--env-host"]
+        if is_root():
+            words += ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]
+        words += ["-v", f"{SHARED}:{SHARED}"]
+        for mount in inside.mounts:
+            words += ["-v", f"{mount.host}:{mount.inside}"]
+        for name, value in inside.variables.items():
+            words += ["-e", f"{name}={value}"]
+        image = inside.image
+        if image.kind is ImageKind.FOLDER:
+            return [*words, "--rootfs", f"{image.given}:O"]
+        return [*words, f"oci-archive:{image.given}" if image.kind is ImageKind.ARCHIVE else image.given]

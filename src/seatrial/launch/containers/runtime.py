@@ -1,0 +1,112 @@
+"""The interface of a container runtime: an argument prefix, facts, and a way for ranks to join.
+
+A runtime is one file with one class. Nothing above `launch` knows which one is used.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from seatrial.launch.containers.error import ContainerError
+from seatrial.launch.containers.image import Image, ImageKind
+
+SHARED = Path("/tmp")  # noqa: S108  launchers and ranks meet there, inside and outside
+"""The folder that is the same inside and outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder of the host, and where it is inside."""
+
+    host: Path
+    inside: Path
+
+    def mapped(self, text: str) -> str:
+        """`text` with the path inside, if it is the folder or begins with it."""
+        host = str(self.host)
+        return str(self.inside) + text[len(host) :] if text == host or text.startswith(f"{host}/") else text
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What one start needs: the image, what is mounted, the variables that are set only inside. `ranks` ranks of this
+    node join under the name `tag`; 0: nobody joins."""
+
+    image: Image
+    mounts: tuple[Mount, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    ranks: int = 0
+    tag: str = ""
+
+    def mapped(self, text: str) -> str:
+        """A word with host paths as they are inside."""
+        for mount in self.mounts:
+            if (changed := mount.mapped(text)) != text:
+                return changed
+        return text
+
+
+class Runtime(ABC):
+    """A container runtime."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    command: ClassVar[str]
+    kinds: ClassVar[frozenset[ImageKind]]
+    joins: ClassVar[bool] = False
+    """Whether the ranks of a node can share one container."""
+    ranks_outside: ClassVar[bool] = True
+    """Whether a launcher outside reaches the ranks: its variables and descriptors go inside."""
+    is_verified: ClassVar[bool] = True
+    """Whether it was ever run by its tests; the others are only tested on the commands that they build."""
+    package: ClassVar[str]
+    """How to get it."""
+
+    @abstractmethod
+    def prefix(self, inside: Inside) -> list[str]:
+        """The words before a program and its arguments."""
+
+    def variables(self) -> Mapping[str, str]:
+        """The variables that the runtime itself needs."""
+        return {}
+
+    def mounts(self, image: Image, folders: Sequence[Path]) -> tuple[Mount, ...]:
+        """Where these folders of the host are inside: at the same paths, unless a runtime cannot create these. Raises
+        ContainerError."""
+        return tuple(Mount(folder, folder) for folder in folders)
+
+    def path(self) -> str | None:
+        """The runtime's program; None if it is not installed."""
+        return shutil.which(self.command)
+
+    def version_words(self) -> list[str]:
+        """The arguments that print the version."""
+        return ["--version"]
+
+    def require(self, image: Image) -> None:
+        """Raise ContainerError unless it is installed and starts images of this kind."""
+        if self.path() is None:
+            raise ContainerError(f"{self.title} is not installed: no {self.command} on PATH", f"install {self.package}")
+        if image.kind not in self.kinds:
+            known = ", ".join(sorted(self.kinds))
+            raise ContainerError(
+                f"{self.title} does not start {image.given}, which is a {image.kind}; it starts: {known}",
+                "choose another environment.container_runtime, or convert the image",
+            )
+
+
+def host_name() -> str:
+    """The name of this node."""
+    return platform.node()
+
+
+def is_root() -> bool:
+    """Whether this user is root."""
+    return os.geteuid() == 0

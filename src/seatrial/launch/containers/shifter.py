@@ -1,0 +1,26 @@
+"""Shifter, which starts images that its gateway has prepared."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from seatrial.launch.containers.image import ImageKind
+from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
+
+
+class Shifter(Runtime):
+    """Shifter."""
+
+    name: ClassVar[str] = "shifter"
+    title: ClassVar[str] = "Shifter"
+    command: ClassVar[str] = "shifter"
+    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.NAME})
+    is_verified: ClassVar[bool] = False
+    package: ClassVar[str] = "Shifter (the site's administrators do)"
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """The command: shifter."""
+        words = [self.command, f"--image={inside.image.given}", f"--volume={SHARED}:{SHARED}"]
+        words += [f"--volume={mount.host}:{mount.inside}" for mount in inside.mounts]
+        words += [f"--env={name}={value}" for name, value in inside.variables.items()]
+        return [*words, "--"]

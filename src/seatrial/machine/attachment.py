@@ -1,0 +1,127 @@
+"""How a device reaches the system: emulated, paravirtual, a virtual function of SR-IOV, or passed through to a guest.
+
+Pure: from ids, drivers and names that other readers found. Ids and names are those of the PCI ID database
+(https://pci-ids.ucw.cz), the ids of QEMU's own devices those of its docs/specs/pci-ids.rst, those of virtio of the
+Virtual I/O Device specification 1.2, section 4.1.2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from seatrial.machine.survey import FactBook, merge_facts
+from seatrial.model.fact import Facts
+from seatrial.model.machine import Device, DeviceKind
+
+ATTACHMENT = "attachment"
+"""The fact of a device: one of the words below. On a machine that is not virtual, only virtual functions have it."""
+
+EMULATED, PARAVIRTUAL, VIRTUAL_FUNCTION, PASSED_THROUGH = (
+    "emulated",
+    "paravirtual",
+    "virtual function",
+    "passed through",
+)
+
+_KINDS = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK)
+
+_PARAVIRTUAL_IDS = {
+    "15ad:07b0": "VMware's vmxnet3",
+    "15ad:07c0": "VMware's pvscsi",
+    "1ae0:0042": "Google's gVNIC",
+    "5853:0001": "Xen's platform device",
+}
+_PARAVIRTUAL_DRIVERS = {
+    "virtio": "virtio",
+    "xen": "Xen",
+    "vif": "Xen",
+    "vbd": "Xen",
+    "hv_": "Hyper-V",
+    "netvsc": "Hyper-V",
+    "storvsc": "Hyper-V",
+    "vmxnet3": "VMware",
+    "vmw_pvscsi": "VMware",
+    "gve": "Google",
+}
+"""Beginning of a driver's name -> whose interface it is."""
+
+_EMULATED_IDS = {
+    "1013:00b8": "Cirrus Logic GD 5446",
+    "1022:2000": "AMD PCnet",
+    "10ec:8139": "RTL-8139",
+    "1234:1111": "QEMU's standard VGA",
+    "15ad:0405": "VMware's SVGA II",
+    "80ee:beef": "VirtualBox's graphics",
+    "80ee:cafe": "VirtualBox's guest service",
+    "1414:5353": "Hyper-V's VGA",
+    "1b36:0010": "QEMU's NVMe controller",
+}
+"""Devices that guests have only as a program: the chips are gone from servers, or never existed."""
+
+_QEMU = ("1af4", "1100")
+"""Subsystem of what QEMU emulates under the ids of a real chip."""
+
+_VIRTUAL_FUNCTIONS = {
+    "8086": ("10ca", "10ed", "1515", "1520", "154c", "1565", "15a8", "15c5", "1889"),
+    "15b3": ("1002", "1004", "1012", "1014", "1016", "1018", "101a", "101c", "101e", "a2d3"),
+}
+"""Vendor (Intel, NVIDIA's ConnectX) -> device ids that its virtual functions alone have."""
+
+
+def attachment_of(facts: Facts, names: Iterable[str], *, is_virtual: bool) -> tuple[str, str] | None:
+    """The attachment of a device and what shows it; None: a device of a real machine, or not known.
+
+    `facts` are those of its PCI function and drivers, `names` what tools call it.
+    """
+    vendor, device = ((facts.text(name) or "").lower() for name in ("vendor_id", "device_id"))
+    ids = f"{vendor}:{device}"
+    driver = facts.text("driver") or ""
+    if (parent := facts.best("physical_function")) is not None:
+        return VIRTUAL_FUNCTION, f"{parent.source} ({parent.value})"
+    if device in _VIRTUAL_FUNCTIONS.get(vendor, ()):
+        return VIRTUAL_FUNCTION, f"PCI id {ids}"
+    if (name := next((name for name in names if "virtual function" in name.lower()), None)) is not None:
+        return VIRTUAL_FUNCTION, f"its name ({name})"
+    if not is_virtual:
+        return None
+    if _is_virtio(vendor, device):
+        return PARAVIRTUAL, f"PCI id {ids} (virtio)"
+    if ids in _PARAVIRTUAL_IDS:
+        return PARAVIRTUAL, f"PCI id {ids} ({_PARAVIRTUAL_IDS[ids]})"
+    if (maker := next((m for begin, m in _PARAVIRTUAL_DRIVERS.items() if driver.startswith(begin)), None)) is not None:
+        return PARAVIRTUAL, f"driver {driver} ({maker})"
+    if (name := next((name for name in names if name.lower().startswith("virtio")), None)) is not None:
+        return PARAVIRTUAL, f"its name ({name})"
+    if ids in _EMULATED_IDS:
+        return EMULATED, f"PCI id {ids} ({_EMULATED_IDS[ids]})"
+    if (facts.text("subsystem_vendor_id"), facts.text("subsystem_id")) == _QEMU:
+        return EMULATED, "PCI subsystem 1af4:1100 (QEMU)"
+    if (name := next((name for name in names if "QEMU" in name), None)) is not None:
+        return EMULATED, f"its name ({name})"
+    if vendor and device:
+        return PASSED_THROUGH, f"PCI id {ids}, of real hardware"
+    return None
+
+
+def with_attachments(devices: Iterable[Device], *, is_virtual: bool) -> tuple[Device, ...]:
+    """The devices, those of I/O with the fact `attachment` where it is known."""
+    return tuple(_attached(device, is_virtual=is_virtual) for device in devices)
+
+
+def _attached(device: Device, *, is_virtual: bool) -> Device:
+    if device.kind not in _KINDS:
+        return device
+    facts = device.facts
+    names = [text for text in (facts.text("model_name"), facts.text("pci_name"), device.name) if text]
+    found = attachment_of(facts, names, is_virtual=is_virtual)
+    if found is None:
+        return device
+    book = FactBook()
+    book.say(ATTACHMENT, *found)
+    return replace(device, facts=merge_facts(facts, book.facts()))
+
+
+def _is_virtio(vendor: str, device: str) -> bool:
+    """Devices of virtio are 1000 to 107f of Red Hat's first vendor id; 1100 and 1110 are other devices of QEMU."""
+    return vendor == "1af4" and len(device) == 4 and "1000" <= device <= "107f"

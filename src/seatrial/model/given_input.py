@@ -1,0 +1,57 @@
+"""The declaration of an application whose input the user gives, and whose log a reader of `seatrial.imports` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from seatrial.model.benchmark import External
+
+OWN = "own"
+"""The case that is not a published one: an input of the user."""
+
+CASE, FOLDER, INPUT = "case", "inputs", "input"
+"""Parameters: the name of the case, the folder of its files, and the file that the program is started with."""
+
+NONE, AUTO = "none", "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class InputCase:
+    """One input of an application: its name, what it is, and where a user gets it ("" if it is made here).
+
+    `start` is the file that the program is started with ("" if it needs none). `files` must all be in the folder that
+    the user gives. `atoms` is the size that the log must state, None if it states none. `sha256`: file -> checksum, of
+    the files whose published content is known.
+    """
+
+    name: str
+    what: str
+    source: str
+    start: str = ""
+    files: tuple[str, ...] = ()
+    atoms: int | None = None
+    sha256: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_made_here(self) -> bool:
+        """Whether `External.inputs` makes all its files."""
+        return not self.source
+
+
+@dataclass(frozen=True, slots=True)
+class GivenInput(External):
+    """An application that runs on a copy of the folder in the parameter `inputs`. Files of that folder that could be
+    taken for its output are left out.
+
+    `reader` names the reader of its log; what it states of `stated` (parameter of the reader -> name of the check) is
+    in the first sample's `extra`. `parse` reads only what that reader does not: its record has no samples.
+    """
+
+    reader: str = field(kw_only=True)
+    cases: tuple[InputCase, ...] = field(kw_only=True)
+    stated: Mapping[str, str] = field(kw_only=True)
+
+    def case(self, name: object) -> InputCase | None:
+        """The case of that name; None for the user's own."""
+        return next((case for case in self.cases if case.name == name), None)

@@ -1,0 +1,268 @@
+"""Applications that cannot run here: a program that leaves a recorded output stands for each, at process level."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from engine.harness import run_one
+from imports.log_damage import log, needs_logs
+from made_up import made_up_machine
+
+from seatrial.benchmarks import benchmark_named, registry
+from seatrial.engine.ready import Ready, Refused
+from seatrial.errors import NoCompilerError
+from seatrial.interface.point import keep_point, prepare_point
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.given_input import GivenInput
+from seatrial.model.outcome import State
+from seatrial.model.reading import readings
+from seatrial.model.record import RepeatRecord
+from seatrial.store.folder import ResultsFolder
+
+UNVERIFIED = sorted(n for n, b in registry().items() if isinstance(b.program, GivenInput) and not b.verified)
+MACHINE = made_up_machine(cores=2, channels=2)
+OWN = {"case": "own", "input": "start.in"}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An application whose program leaves this log, which `edits` make that of a run with one rank; `until` cuts it
+    off before this text."""
+
+    name: str
+    log: str
+    arguments: str
+    figures: dict[str, float]
+    edits: tuple[tuple[str, str], ...] = ()
+    settings: dict[str, str] = field(default_factory=lambda: dict(OWN))
+    until: str = ""
+
+    def text(self) -> str:
+        text = log(self.log).decode("utf-8", "surrogateescape")
+        for before, after in self.edits:
+            assert before in text, before
+            text = text.replace(before, after)
+        return text[: text.index(self.until)] if self.until else text
+
+
+CP2K = Recorded(
+    "apps.cp2k",
+    "cp2k/cp2k7.1-H2O64-1node-128cores-2threads.txt",
+    "-i start.in",
+    {"time": 26.040},
+    (
+        ("number of message passing processes                            64", "number of message passing processes 1"),
+        ("threads for this process                                    2", "threads for this process 1"),
+    ),
+)
+RECORDED = [
+    Recorded("apps.namd", "namd/namd2-tiny.txt", "+p1 start.in", {"step": 0.012974, "time": 14.917022}),
+    CP2K,
+    Recorded(
+        *("apps.nwchem", "nwchem/nwchem-c240-128ranks.txt", "start.in", {"time": 745.1}),
+        edits=(("nproc           =      128", "nproc           =        1"),),
+    ),
+    Recorded(
+        *("apps.vasp", "vasp/vasp6.4.1-CdTe-1node.txt", "", {"time": 6139.715, "loop": 6120.8463}),
+        edits=(
+            ("running  128 mpi-ranks", "running    1 mpi-ranks"),
+            ("each k-point on   64 cores,    2", "on 1 core, 1"),
+        ),
+        settings={"case": "own"},
+    ),
+    Recorded(
+        *("apps.castep", "castep/castep-al3x3-16nodes-2048ranks.txt", "al3x3", {"time": 139.28}),
+        edits=(("over 2048 processes", "over 1 processes"),),
+        settings={"case": "al3x3"},
+    ),
+    Recorded(
+        *("apps.wrf", "wrf/wrf4.1.4-rsl-out-complete.txt", "", {"step": 0.3734585}),
+        edits=(("Ntasks in X            2 , ntasks in Y            4", "Ntasks in X 1 , ntasks in Y 1"),),
+        settings={"case": "own"},
+    ),
+    Recorded("apps.hoomd", "hoomd/hoomd2.x-hexagon-metadata.txt", "start.in", {"step": 0.12743803}),
+    Recorded(
+        *("apps.ls-dyna", "ls-dyna/r16-smp-d-one-cycle-messag.txt", "i=start.in ncpu=1", {"time": 2.068}),
+        edits=(("Number of CPU's    4", "Number of CPU's    1"), ("using  4 SMP", "using  1 SMP")),
+    ),
+    Recorded(
+        *("apps.fluent", "fluent/performance-timer-two-blocks.txt", "3ddp -g -t1 -i start.in", {"time": 41.665}),
+        edits=(("on 6 compute nodes", "on 1 compute nodes"), ("250.890 sec", "40.890 sec")),
+        until="  Performance Timer for 56",
+    ),
+    Recorded("apps.cfx", "cfx/cfx2025r1-final-iteration-and-tail.txt", "-def start.in", {"time": 416.12}),
+    Recorded(
+        "apps.abaqus", "abaqus/std2021-nlgeom-dat.txt", "job=run input=start.in cpus=1 interactive", {"time": 1.0}
+    ),
+    Recorded(
+        "apps.pmemd",
+        "amber/pmemd11-10000steps-complete.txt",
+        "-O -i mdin -o mdout -p prmtop -c inpcrd -r restrt -inf mdinfo",
+        {"ns_time": 1563.67},
+        (("AMBER/MPI version on    4 nodes", "AMBER/MPI version on    1 nodes"),),
+        {"case": "own"},
+    ),
+]
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Path:
+    """A folder with an input, and with the leftovers of an earlier run."""
+    folder = tmp_path / "given"
+    folder.mkdir()
+    for name in ("start.in", "al3x3.param", "al3x3.cell", "mdin", "prmtop", "inpcrd"):
+        (folder / name).write_text(f"the file {name}\n")
+    (folder / "tables").mkdir()
+    (folder / "tables" / "rain.dat").write_text("a table\n")
+    for name in ("OUTCAR", "rsl.out.0000", "old.castep", "old.out", "messag", "run.dat", "mdout", "metadata.json"):
+        (folder / name).write_text("of an earlier run\n")
+    return folder
+
+
+def stand_in(name: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, exit_status: int = 0) -> Path:
+    """A program of this name, first on PATH, that leaves `text` where the application leaves its output, writes to an
+    input file, and notes its arguments in the file that is returned."""
+    program = benchmark_named(name).program
+    assert isinstance(program, GivenInput)
+    output = "/dev/stdout" if program.output == "stdout" else program.output.replace("*", "made")
+    (folder / "bin").mkdir(exist_ok=True)
+    sample, noted = folder / "sample", folder / "noted"
+    sample.write_bytes(text.encode("utf-8", "surrogateescape"))
+    script = folder / "bin" / program.name
+    script.write_text(
+        "#!/bin/sh\n"
+        f'[ "$1" = --version ] && {{ echo {program.name} 1.0; exit; }}\n'
+        f'echo "$*" > {shlex.quote(str(noted))}\n'
+        f"ls >> {shlex.quote(str(noted))}\n"
+        "[ -f start.in ] && echo changed > start.in\n"
+        f"cat {shlex.quote(str(sample))} > {output}\n"
+        f"exit {exit_status}\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    return noted
+
+
+def prepared(name: str, results: ResultsFolder, **settings: str) -> Ready | Refused:
+    one = "processes" if benchmark_named(name).ranks == "one" else "ranks"
+    ready = prepare_point(name, MACHINE, {one: "1", **settings}, NoCompilerError("none"))
+    keep_point(ready, MACHINE, results)
+    return ready
+
+
+def measured(name: str, folder: Path, **settings: str) -> tuple[Benchmark, Ready, RepeatRecord]:
+    results = ResultsFolder.create(folder)
+    ready = prepared(name, results, **settings)
+    assert isinstance(ready, Ready), ready
+    return benchmark_named(name), ready, run_one(ready, MACHINE, results)
+
+
+def test_every_application_that_was_never_run_says_what_it_was_checked_with() -> None:
+    assert len(UNVERIFIED) >= 11
+    assert {benchmark_named(name).evidence for name in UNVERIFIED} == {
+        "format seen, run unverified",
+        "format from documentation, run unverified",
+    }
+    with_samples = {one.name for one in RECORDED}
+    seen = {name for name in UNVERIFIED if "seen" in benchmark_named(name).evidence}
+    assert seen <= with_samples
+
+
+@needs_logs
+@pytest.mark.real
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded.name)
+def test_a_run_is_read(recorded: Recorded, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = stand_in(recorded.name, recorded.text(), tmp_path, monkeypatch)
+    benchmark, ready, record = measured(recorded.name, tmp_path / "results", inputs=str(given), **recorded.settings)
+    assert record.outcome.is_ok, record.outcome
+    found = {r.figure.name: r.value for r in readings(benchmark, MACHINE, ready.point.parameters, record.samples)}
+    assert {name: found[name] for name in recorded.figures} == pytest.approx(recorded.figures, rel=1e-5)
+    arguments, *files = noted.read_text().splitlines()
+    assert arguments == recorded.arguments
+    assert {"start.in", "tables"} <= set(files)
+    program = benchmark.program
+    assert isinstance(program, GivenInput)
+    assert program.output == "stdout" or not [name for name in files if Path(name).match(program.output)], (
+        "what an earlier run left was copied"
+    )
+    assert (given / "start.in").read_text() == "the file start.in\n", "the user's file was written to"
+
+
+@needs_logs
+@pytest.mark.real
+def test_a_run_of_another_size_is_invalid(given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On 64 ranks where one was asked for; of another system than the published one."""
+    stand_in("apps.cp2k", replace(CP2K, edits=()).text(), tmp_path, monkeypatch)
+    _, _, record = measured("apps.cp2k", tmp_path / "ranks", inputs=str(given), **OWN)
+    assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("ranks: 64, must be 1")
+    (given / "apoa1.namd").write_text("a configuration\n")
+    for name in ("apoa1.psf", "apoa1.pdb"):
+        (given / name).write_text("atoms\n")
+    stand_in("apps.namd", RECORDED[0].text(), tmp_path, monkeypatch)
+    _, _, record = measured("apps.namd", tmp_path / "atoms", inputs=str(given), case="apoa1")
+    assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("atoms: 507, must be 92224")
+
+
+@needs_logs
+@pytest.mark.real
+@pytest.mark.parametrize("cut", [True, False], ids=["cut", "failed"])
+def test_a_run_that_did_not_end_has_no_figure(
+    cut: bool, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = CP2K.text()
+    stand_in("apps.cp2k", text[: len(text) // 2] if cut else text, tmp_path, monkeypatch, exit_status=0 if cut else 3)
+    _, _, record = measured("apps.cp2k", tmp_path / "results", inputs=str(given), **OWN)
+    assert record.outcome.state is State.FAILED
+    assert ("not ended" if cut else "3") in record.outcome.reason, record.outcome
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"case": "h2o-64"}, "set inputs to the folder with H2O-64.inp (from https://github.com/cp2k/cp2k"),
+        ({"case": "own", "inputs": "GIVEN"}, "set input to its name"),
+        ({"case": "h2o-64", "inputs": "GIVEN"}, "has no H2O-64.inp, which h2o-64 needs"),
+        ({"case": "own", "inputs": "GIVEN/none", "input": "a"}, "is not a folder"),
+        ({"case": "own", "inputs": "GIVEN/empty", "input": "a"}, "is empty"),
+    ],
+)
+def test_an_input_that_is_not_given_is_refused(
+    settings: dict[str, str], words: str, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (given / "empty").mkdir()
+    stand_in("apps.cp2k", "", tmp_path, monkeypatch)
+    settings = {name: value.replace("GIVEN", str(given)) for name, value in settings.items()}
+    refused = prepared("apps.cp2k", ResultsFolder.create(tmp_path / "results"), **settings)
+    assert isinstance(refused, Refused)
+    assert refused.outcome.state in (State.SKIPPED, State.UNSUPPORTED) and words in refused.outcome.reason
+
+
+@pytest.mark.real
+def test_other_files_are_refused_under_a_published_name(
+    given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in("apps.pmemd", "", tmp_path, monkeypatch)
+    for name in ("JAC.prmtop", "JAC.inpcrd"):
+        (given / name).write_text("another protein\n")
+    refused = prepared("apps.pmemd", ResultsFolder.create(tmp_path / "results"), case="jac", inputs=str(given))
+    assert isinstance(refused, Refused) and refused.outcome.state is State.UNSUPPORTED
+    seen = hashlib.sha256(b"another protein\n").hexdigest()[:16]
+    assert f"not the published file of jac: its SHA-256 is {seen}..." in refused.outcome.reason
+
+
+@pytest.mark.real
+def test_another_content_is_another_experiment(given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in("apps.cp2k", "", tmp_path, monkeypatch)
+    results = ResultsFolder.create(tmp_path / "results")
+    first = prepared("apps.cp2k", results, inputs=str(given), **OWN).experiment.id
+    (given / "OUTCAR").unlink()
+    again = prepared("apps.cp2k", results, inputs=str(given), **OWN).experiment.id
+    (given / "tables" / "rain.dat").write_text("another table\n")
+    other = prepared("apps.cp2k", results, inputs=str(given), **OWN).experiment.id
+    assert first != other and again != other

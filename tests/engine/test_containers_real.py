@@ -1,0 +1,250 @@
+"""Programs and ranks in containers, made from this machine's own files: every placement, and the faults of each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engine.harness import make_ready, run_one
+from engine.host_root import make_host_root
+
+from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
+from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
+from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
+from seatrial.engine import containers
+from seatrial.engine.contained import Contained
+from seatrial.engine.environments import chosen_environment
+from seatrial.environments.mpi import find_mpis
+from seatrial.interface.point import prepare_point
+from seatrial.launch.containers.error import ContainerError
+from seatrial.launch.containers.runtimes import RUNTIMES
+from seatrial.launch.containers.tiny_root import write_root
+from seatrial.model.container import INSIDE, JOINED, OUTSIDE
+from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.layout import Layout
+from seatrial.model.machine import Machine
+from seatrial.model.outcome import State
+from seatrial.store.folder import ResultsFolder
+
+pytestmark = [pytest.mark.real, pytest.mark.parallel]
+
+IMAGE, RUNTIME, PLACE = "environment.container", "environment.container_runtime", "environment.container_mpi"
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("image") / "root"
+    make_host_root(root)
+    return root
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    return ResultsFolder.create(tmp_path / "results")
+
+
+def need(runtime: str, mpi: str | None = None) -> None:
+    if RUNTIMES[runtime].path() is None:
+        pytest.skip(f"needs {RUNTIMES[runtime].package}")
+    if runtime == "nspawn" and os.geteuid() != 0:
+        pytest.skip("nspawn needs root")
+    if mpi is not None and all(mpi != found.name for found in find_mpis()):
+        pytest.skip(f"needs {mpi}")
+
+
+def try_ranks(
+    image: Path, runtime: str, mpi: str, machine: Machine, wanted: str | None, launcher_of: str | None = None
+) -> Contained:
+    """Two ranks in a container, built with one MPI library and started by the launcher of that or another one."""
+    need(runtime, mpi)
+    need(runtime, launcher_of)
+    environment = chosen_environment(EnvironmentChoice(mpi=mpi), machine, with_mpi=True)
+    starter = chosen_environment(EnvironmentChoice(mpi=launcher_of or mpi), machine, with_mpi=True).mpi
+    assert starter is not None
+    found = containers._found(str(image), runtime)
+    return containers._placed(found, environment, starter, Layout(2), (), wanted)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "mpi", "wanted", "placed"),
+    [
+        ("charliecloud", "openmpi", None, JOINED),
+        ("charliecloud", "mpich", None, JOINED),
+        ("charliecloud", "openmpi", INSIDE, INSIDE),
+        ("bubblewrap", "mpich", None, OUTSIDE),
+        ("podman", "openmpi", None, OUTSIDE),
+        ("podman", "mpich", INSIDE, INSIDE),
+        ("nspawn", "mpich", None, INSIDE),
+    ],
+)
+def test_ranks_find_each_other(
+    image: Path, runtime: str, mpi: str, wanted: str | None, placed: str, live_machine: Machine
+) -> None:
+    if runtime == "bubblewrap" and os.geteuid() != 0:
+        pytest.skip("a user's ranks have user namespaces of their own there")
+    found = try_ranks(image, runtime, mpi, live_machine, wanted)
+    assert found.placement == placed and found.document()["mpi"] == placed
+    ranks = found.facts["ranks"]
+    assert ranks["world"] == 2 and ranks["cross_memory_attach"] and ranks["user_namespaces"] == 1
+    assert all(len(ids) == 1 and ids[0] for ids in ranks["libraries"].values())
+
+
+def test_ranks_that_cannot_read_each_other_hang(
+    image: Path, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(containers, "_RANKS_LIMIT_S", 3.0)
+    with pytest.raises(ContainerError, match=r"hang at a message of 4 MiB \(no cross-memory attach\)") as caught:
+        try_ranks(image, "charliecloud", "openmpi", live_machine, OUTSIDE)
+    assert f"environment.container_mpi={JOINED}" in caught.value.todo
+
+
+def test_shared_memory_of_ucx(image: Path, live_machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "_RANKS_LIMIT_S", 8.0)
+    with pytest.raises(ContainerError, match="shared memory of UCX"):
+        try_ranks(image, "charliecloud", "mpich", live_machine, OUTSIDE)
+
+
+@pytest.mark.parametrize(
+    ("mpi", "launcher", "seen"),
+    [
+        ("mpich", "openmpi", "2 times rank 0 of 1"),
+        ("openmpi", "mpich", r"\(launcher of another library\)|2 times rank 0"),
+    ],
+)
+def test_the_launcher_of_another_library(
+    image: Path, mpi: str, launcher: str, seen: str, live_machine: Machine
+) -> None:
+    """Without an ssh in the image, Open MPI's ranks fail; else each is alone, as MPICH's are."""
+    with pytest.raises(ContainerError, match=seen):
+        try_ranks(image, "charliecloud", mpi, live_machine, JOINED, launcher_of=launcher)
+
+
+def test_a_placement_that_a_runtime_does_not_have(image: Path, live_machine: Machine) -> None:
+    with pytest.raises(ContainerError, match="bubblewrap cannot run ranks"):
+        try_ranks(image, "bubblewrap", "openmpi", live_machine, JOINED)
+
+
+@pytest.mark.parametrize("runtime", ["charliecloud", "bubblewrap", "podman", "nspawn"])
+def test_a_program_is_measured_inside(image: Path, runtime: str, live_machine: Machine, folder: ResultsFolder) -> None:
+    need(runtime)
+    ready = make_ready(PEAK, live_machine, folder, **{IMAGE: str(image), RUNTIME: runtime})
+    record = run_one(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    facts = record.seen["container"]
+    assert facts["runtime"] == RUNTIMES[runtime].title and facts["digest"].startswith("sha256:")
+    assert "mnt" in facts["own_namespaces"]
+    bare = make_ready(PEAK, live_machine, folder)
+    assert bare.experiment.id != ready.experiment.id and bare.experiment.program == ready.experiment.program
+    assert not (image / "cache").exists() and not any((image / "mnt").iterdir())
+
+
+def test_ranks_are_measured_inside(image: Path, live_machine: Machine, folder: ResultsFolder) -> None:
+    need("charliecloud", "openmpi")
+    settings = {IMAGE: str(image), RUNTIME: "charliecloud", "size_B": "8"}
+    ready = make_ready(LATENCY, live_machine, folder, mpi="openmpi", **settings)
+    record = run_one(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    assert record.seen["container"]["mpi"] == JOINED and "--join" in record.seen["command"]
+
+
+def refusal(image: object, machine: Machine, runtime: str = "charliecloud") -> str:
+    need(runtime)
+    refused = prepare_point(PEAK, machine, {IMAGE: str(image), RUNTIME: runtime})
+    assert refused.outcome.state is State.UNSUPPORTED
+    return refused.outcome.reason
+
+
+def copied(image: Path, to: Path) -> Path:
+    """The image with files of its own."""
+    shutil.copytree(image, to, symlinks=True, copy_function=os.link)
+    return to
+
+
+def test_an_image_that_misses_a_library(image: Path, live_machine: Machine, tmp_path: Path) -> None:
+    other = copied(image, tmp_path / "root")
+    for path in other.rglob("libstdc++.so.6"):
+        path.unlink()
+    assert "(missing library)" in refusal(other, live_machine)
+
+
+def test_an_image_with_older_libraries(image: Path, live_machine: Machine, tmp_path: Path) -> None:
+    other = copied(image, tmp_path / "root")
+    versions, old = tmp_path / "versions", tmp_path / "libstdc++.so.6"
+    versions.write_text("GLIBCXX_3.4 { global: *; };\nCXXABI_1.3 { };\n")
+    words = ["gcc", "-shared", "-x", "c", "/dev/null", "-o", str(old), "-Wl,-soname,libstdc++.so.6"]
+    subprocess.run([*words, f"-Wl,--version-script={versions}"], check=True)
+    for path in list(other.rglob("libstdc++.so.6")):
+        path.unlink()
+        shutil.copy2(old, path)
+    assert "(old C library)" in refusal(other, live_machine)
+
+
+def test_an_image_without_a_loader(live_machine: Machine, tmp_path: Path) -> None:
+    assert write_root(tmp_path)
+    assert "(no such program)" in refusal(tmp_path, live_machine)
+
+
+def test_no_image(live_machine: Machine, tmp_path: Path) -> None:
+    assert "cannot be read: No such file" in refusal(tmp_path / "nothing", live_machine)
+
+
+@pytest.mark.parametrize("runtime", ["charliecloud", "podman"])
+def test_killed(image: Path, runtime: str, tmp_path: Path, until: Callable[[Callable[[], bool]], None]) -> None:
+    """Nothing runs on and nothing stays mounted."""
+    need(runtime)
+    study = tmp_path / "sleep.yaml"
+    study.write_text(
+        "study: sleep\nquestion: How long?\nbenchmarks: {command: {argv: [/usr/bin/sleep, '4711']}}\n"
+        f"axes: {{{IMAGE}: [{image}], {RUNTIME}: [{runtime}]}}\nrepeat: {{budget: 1s}}\n"
+    )
+    words = ["run", str(study), "--results", str(tmp_path / "r")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "seatrial", *words],
+        env={**os.environ, "SEATRIAL_HOST": tmp_path.name},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: bool(sleepers()))
+    finally:
+        process.kill()
+        process.wait()
+    until(lambda: not sleepers())
+    assert str(image) not in Path("/proc/mounts").read_text()
+
+
+def sleepers() -> list[str]:
+    """The processes that sleep for the test, or start them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"4711" in words[-2:] and words[0].endswith(b"sleep"):
+            found.append(path.parent.name)
+    return found
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], None]:
+    def wait(holds: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    return wait
+
+
+def test_a_command_of_the_image(image: Path, live_machine: Machine, folder: ResultsFolder) -> None:
+    need("bubblewrap")
+    settings = {IMAGE: str(image), RUNTIME: "bubblewrap", "argv": ("/usr/bin/sleep", "0.01")}
+    record = run_one(make_ready(COMMAND, live_machine, folder, **settings), live_machine, folder)
+    assert record.outcome.is_ok, record.outcome

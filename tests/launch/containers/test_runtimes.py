@@ -1,0 +1,190 @@
+"""The commands that runtimes build, images by their content, and what failures mean: nothing is started."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from seatrial.launch.containers import podman, runtime
+from seatrial.launch.containers.error import ContainerError
+from seatrial.launch.containers.faults import fault_in, not_started, ranks_fault
+from seatrial.launch.containers.image import Image, ImageKind, image_of
+from seatrial.launch.containers.runtime import Inside, Mount
+from seatrial.launch.containers.runtimes import RUNTIMES, runtime_for
+from seatrial.launch.containers.tiny_root import write_root
+from seatrial.model import container as names
+
+R, P = Path("/results/1"), Path("/cache/x")
+MOUNTS = (Mount(R, R), Mount(P, P))
+VARIABLES = {"A": "b c"}
+STORED = Image("site/app:1", ImageKind.NAME, "")
+FILE = Image("/images/a.sif", ImageKind.SIF, "sha256:1")
+SQUASHED = Image("/images/a.sqfs", ImageKind.SQUASHFS, "sha256:1")
+TMP = runtime.SHARED
+
+COMMANDS = {
+    "apptainer": (FILE, ["apptainer", "exec", "--bind", f"{TMP}:{TMP}", "--sharens", "--bind", f"{R}:{R}", "--bind",
+                         f"{P}:{P}", "--env", "A=b c", "/images/a.sif"]),
+    "singularity": (FILE, ["singularity", "exec", "--bind", f"{TMP}:{TMP}", "--sharens", "--bind", f"{R}:{R}",
+                           "--bind", f"{P}:{P}", "--env", "A=b c", "/images/a.sif"]),
+    "docker": (STORED, ["docker", "run", "--rm", "--init", "--network=host", "--ipc=host", "--uts=host",
+                        "--user=1000:1000", "-v", f"{TMP}:{TMP}", "-v", f"{R}:{R}", "-v", f"{P}:{P}", "-e", "A=b c",
+                        "site/app:1"]),
+    "enroot": (SQUASHED, ["enroot", "start", "--mount", f"{TMP}:{TMP}", "--mount", f"{R}:{R}", "--mount",
+                          f"{P}:{P}", "--env", "A=b c", "/images/a.sqfs"]),
+    "sarus": (STORED, ["sarus", "run", f"--mount=type=bind,source={TMP},destination={TMP}",
+                       f"--mount=type=bind,source={R},destination={R}",
+                       f"--mount=type=bind,source={P},destination={P}", "--env=A=b c", "site/app:1"]),
+    "shifter": (STORED, ["shifter", "--image=site/app:1", f"--volume={TMP}:{TMP}", f"--volume={R}:{R}",
+                         f"--volume={P}:{P}", "--env=A=b c", "--"]),
+    "charliecloud": (SQUASHED, ["ch-run", f"--bind={R}:{R}", f"--bind={P}:{P}", "--set-env=A=b c", "--env-no-expand",
+                                "--join", "--join-ct=2", "--join-tag=t", "/images/a.sqfs", "--"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("os.getegid", lambda: 1000)
+    image, words = COMMANDS[name]
+    assert image.kind in RUNTIMES[name].kinds
+    assert RUNTIMES[name].prefix(Inside(image, MOUNTS, VARIABLES, 2, "t")) == words
+
+
+def test_every_runtime_is_known_by_its_name() -> None:
+    assert tuple(RUNTIMES) == names.RUNTIMES
+    assert not any(RUNTIMES[name].is_verified for name in ("docker", "enroot", "sarus", "shifter", "apptainer"))
+
+
+def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(podman, "_UNIFIED", tmp_path / "missing")
+    monkeypatch.setattr(podman.shutil, "which", lambda name: f"/usr/bin/{name}")
+    image = Image(str(tmp_path), ImageKind.FOLDER, "")
+    words = RUNTIMES["podman"].prefix(Inside(image))
+    assert (
+        words[:7] == ["unshare", "--mount", "--propagation", "slave", "podman", "--runtime", "runc"]
+        and "nofile=1024:1024" in words
+    )
+    assert words[-2:] == ["--rootfs", f"{tmp_path}:O"]
+    assert "--userns" in RUNTIMES["apptainer"].prefix(Inside(FILE))
+    monkeypatch.setattr(podman, "_UNIFIED", tmp_path)
+    assert "--runtime" not in RUNTIMES["podman"].prefix(Inside(image))
+
+
+def test_charliecloud_mounts_at_empty_folders_of_the_image(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    assert write_root(root)
+    (root / "srv" / "data").write_text("full")
+    image = image_of(str(root))
+    mounts = RUNTIMES["charliecloud"].mounts(image, [R, TMP / "x", P])
+    assert mounts == (Mount(R, Path("/mnt")), Mount(P, Path("/media")))
+    inside = Inside(image, mounts)
+    assert inside.mapped(f"{R}/rank") == "/mnt/rank" and inside.mapped(f"{R}0") == f"{R}0"
+    for name in ("mnt", "media", "opt"):
+        (root / name).rmdir()
+    with pytest.raises(ContainerError, match="0 empty folders to mount 2 folders"):
+        RUNTIMES["charliecloud"].mounts(image, [R, P])
+
+
+def test_bubblewrap_puts_the_root_together(tmp_path: Path) -> None:
+    (tmp_path / "usr").mkdir()
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "bin").symlink_to("usr/bin")
+    words = RUNTIMES["bubblewrap"].prefix(Inside(image_of(str(tmp_path)), MOUNTS))
+    assert words[:7] == ["bwrap", "--symlink", "usr/bin", "/bin", "--ro-bind", f"{tmp_path}/usr", "/usr"]
+    assert f"{tmp_path}/proc" not in words
+
+
+def test_images_are_known_by_their_content(tmp_path: Path) -> None:
+    files = {"a.sqfs": b"hsqs" + bytes(600), "a.img": bytes(32) + b"SIF_MAGIC" + bytes(600)}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("oci-layout"))
+    (tmp_path / "a.tar").write_bytes(archive.getvalue())
+    found = [image_of(str(tmp_path / name)).kind for name in (*files, "a.tar")]
+    assert found == [ImageKind.SQUASHFS, ImageKind.SIF, ImageKind.ARCHIVE]
+    assert image_of("debian:12").kind is ImageKind.NAME
+    (tmp_path / "text").write_text("no image")
+    for text, why in (("/no/such", "cannot be read"), (f"{tmp_path}/text", "not an image"), ("a b", "neither")):
+        with pytest.raises(ContainerError, match=why):
+            image_of(text)
+
+
+def test_a_copy_is_the_same_image(tmp_path: Path) -> None:
+    digests = []
+    for name in ("a", "b", "c", "d"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin" / "x").write_text("y" if name == "c" else "x")
+        (tmp_path / name / "link").symlink_to("bin/z" if name == "d" else "bin/x")
+        digests.append(image_of(str(tmp_path / name)).digest)
+    assert digests[0] == digests[1] and len(set(digests)) == 3
+
+
+def test_a_runtime_that_cannot_start_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime.shutil, "which", lambda name: name if name == "ch-run" else None)
+    with pytest.raises(ContainerError, match=r"Charliecloud does not start .* which is a SIF; it starts: folder"):
+        runtime_for(FILE, "charliecloud")
+    with pytest.raises(ContainerError, match="no apptainer on PATH"):
+        runtime_for(FILE, "apptainer")
+    with pytest.raises(ContainerError, match=r"no runtime for /images/a.sif"):
+        runtime_for(FILE, None)
+    assert runtime_for(SQUASHED, None).name == "charliecloud"
+
+
+WORDS = {
+    "old C library": "/w/p: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /w/p)",
+    "newer instruction set": "/w/p: CPU ISA level is lower than required",
+    "missing library": "p: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such",
+    "missing driver": "error while loading shared libraries: libcuda.so.1: cannot open shared object file",
+    "shared memory of UCX": "mm_ep.c:171  UCX  ERROR   mm ep failed to connect to remote FIFO: Shared memory error",
+    "control groups": "Error: OCI runtime error: crun: cgroups in hybrid mode not supported, drop all controllers",
+    "limits": "Error: runc: error setting rlimit type 7: operation not permitted: OCI permission denied",
+    "no user namespaces": "ch-run[1]: error: can't init user+mount namespaces: clone: Operation not permitted",
+    "descriptors of the launcher": "MPIR_pmi_init(110)...: PMI_Get_appnum returned -1",
+    "launcher of another library": "  plm_rsh_agent: ssh : rsh",
+    "no such program": "ch-run[7]: error: can't execve(2): /bin/x: No such file or directory",
+    "root needed": "Need to be root.",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_the_words_of_a_fault(name: str) -> None:
+    fault = fault_in(f"something else\n{WORDS[name]}\n")
+    assert fault is not None and fault.name == name
+    error = not_started("p does not start", WORDS[name])
+    assert name in error.message and fault.cause in error.message and error.todo == fault.remedy
+
+
+def test_unknown_words_are_shown() -> None:
+    assert "all is lost" in not_started("p does not start", "one\ntwo\nall is lost\n").message
+
+
+MET = {"rank": 0, "size": 2, "cross_memory_error": 0, "message_arrived": True}
+
+
+def faulty(*notes: dict[str, object], timed_out: bool = False, failed: bool = False, output: str = "") -> str:
+    error = ranks_fault(notes, 2, "outside", timed_out=timed_out, failed=failed, output=output)
+    return "" if error is None else str(error)
+
+
+def test_how_far_ranks_came() -> None:
+    assert faulty(MET, {**MET, "rank": 1}) == ""
+    alone = {"rank": 0, "size": 1}
+    assert "2 times rank 0 of 1" in faulty(alone, alone)
+    stuck = {"rank": 0, "size": 2, "cross_memory_error": 1}
+    assert "hang at a message of 4 MiB (no cross-memory attach)" in faulty(stuck, stuck, timed_out=True)
+    assert "do not exchange a message of 4 MiB in time" in faulty(
+        {**stuck, "cross_memory_error": 0}, stuck | {"cross_memory_error": 0}, timed_out=True
+    )
+    assert "do not return from MPI_Init in time" in faulty({}, {}, timed_out=True)
+    assert "shared memory of UCX" in faulty({}, {}, failed=True, output=WORDS["shared memory of UCX"])
+    assert "no rank started" in faulty(failed=True, output="lost")
+    assert "1 of 2 ranks started MPI" in faulty(MET)
+    assert "fail: 2 of 2 ranks" in faulty(MET, {"rank": 1, "size": 2, "cross_memory_error": 0})
