@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seatrial.model.comparison import Statistic
@@ -41,6 +41,17 @@ def test_signed_ranks_give_the_paired_ratio() -> None:
     assert found.p_outside(0.02) == paired_p_outside(pairs, 0.02)
 
 
+@example(
+    [
+        (1.09375, 0.90625),
+        (1.09375, 1.03),
+        (0.953125, 1.0),
+        (0.9375, 1.09375),
+        (0.96875, 1.0625),
+        (1.078125, 0.90625),
+        (1.0625, 0.90625),
+    ]
+)
 @given(st.lists(st.tuples(side, side), min_size=6, max_size=40))
 def test_exchanged_sides_use_the_same_statistic_and_invert_the_ratio(pairs: list[tuple[float, float]]) -> None:
     one, other = BlockTest(pairs), BlockTest([(b, a) for a, b in pairs])

@@ -10,7 +10,7 @@ from seatrial.engine.kinds import KINDS
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError, UsageError
-from seatrial.model.benchmark import Benchmark, Native
+from seatrial.model.benchmark import Benchmark
 from seatrial.model.outcome import Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import settings
@@ -50,7 +50,7 @@ def _not_in_a_container(point: Point) -> str | None:
     if point.environment.container is None:
         return None
     program = point.benchmark.program
-    if not isinstance(program, Native):
+    if program.source is None:
         return (
             "only programs of seatrial are brought into containers; run an application of the image by its path there "
             "with the benchmark command, in a study file"

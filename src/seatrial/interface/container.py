@@ -10,7 +10,6 @@ from seatrial.engine.environments import isa_of
 from seatrial.environments.images.make import MadeImage, make_image
 from seatrial.environments.images.programs import Wanted
 from seatrial.machine.live import discover_live
-from seatrial.model.benchmark import Native
 from seatrial.model.image import ImageDefinition
 from seatrial.plan.image_file import read_image_path
 
@@ -33,7 +32,7 @@ def container_make(
     Raises UsageError before anything is made, ImageError if it cannot be made; then nothing of it is there.
     """
     programs = ((name, registry()[name].program) for name in definition.build)
-    wanted = [Wanted(name, program.source) for name, program in programs if isinstance(program, Native)]
+    wanted = [Wanted(name, program.source) for name, program in programs if program.source is not None]
     return make_image(
         definition, image, force=force, wanted=wanted, isa=lambda: isa_of(discover_live()), announce=announce
     )

@@ -26,6 +26,11 @@ class Program:
         return None
 
     @property
+    def library(self) -> str | None:
+        """The kind of library that it loads at run time, found on the host; None if there is none."""
+        return None
+
+    @property
     def uses_devices(self) -> bool:
         """Whether it runs on GPUs, or on processors that OpenCL presents as devices."""
         return False

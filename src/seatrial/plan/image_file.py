@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 
 from seatrial.benchmarks import registry
 from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
-from seatrial.model.benchmark import Native
 from seatrial.model.image import AddedFile, Base, DebianBase, GivenBase, ImageDefinition, ImageFormat, StaticBase
 from seatrial.model.image_facts import FACTS_FOLDER
 from seatrial.plan.model_faults import Accepted, validated
@@ -165,7 +164,7 @@ def _build(document: Document, base: Base) -> Iterator[str]:
         if benchmark is None:
             unknown = UnknownNameError("benchmark", name[:100], registry())
             raise document.refuse(place, unknown.message, unknown.todo)
-        if not isinstance(benchmark.program, Native):
+        if benchmark.program.source is None:
             raise document.refuse(place, f"{name} has no program of seatrial", "remove it, and install its program")
         if isinstance(base, StaticBase):
             todo = "write base: {debian: SUITE} with g++ in packages, or build outside with -static: programs"

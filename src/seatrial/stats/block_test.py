@@ -50,8 +50,8 @@ class BlockTest:
         """The statistic that these blocks are tested with."""
         if not MINIMUM_REPEATS <= len(self._logs) <= MOST_BLOCKS:
             return Statistic.SIGNED_RANKS
-        ratio = self._pooled.estimate
-        signed, pooled = _sensitivity([(baseline, candidate - ratio) for baseline, candidate in self._logs])
+        half = self._pooled.estimate / 2.0  # from each side, so that exchanged sides are rounded alike
+        signed, pooled = _sensitivity([(baseline + half, candidate - half) for baseline, candidate in self._logs])
         return Statistic.POOLED_RANKS if pooled > _CLEARER * signed else Statistic.SIGNED_RANKS
 
     @cached_property
