@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
+from published_schemas import check
 
 from seatrial.errors import UsageError
 from seatrial.launch.guest import up
 from seatrial.launch.guest.home import ALIVE, GuestHome, guest_home_path
 from seatrial.launch.guest.qemu import GuestError
 from seatrial.launch.guest.state import STATE, GuestState, read_guest_state, state_text
-from seatrial.launch.guest.status import read_guest_status
+from seatrial.launch.guest.status import GuestStatus, read_guest_status
 from seatrial.launch.guest.words import CONSOLE
 from seatrial.model.guest_topology import DeviceKind, GuestDevice, GuestNode, GuestTopology
+from seatrial.report.documents.guest import guest_document
+from seatrial.report.text.guest import guest_text
+from seatrial.report.text.terminal import PLAIN
 
 _STATE = GuestState(
     GuestTopology(
@@ -67,6 +72,16 @@ def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     for text in ("", "[]", "{}", state_text(_STATE)[:-20], state_text(_STATE).replace('"switch"', '"swatch"')):
         (tmp_path / STATE).write_text(text)
         assert read_guest_state(tmp_path) is None
+
+
+def test_its_document_is_json_of_the_published_shape(tmp_path: Path) -> None:
+    document = guest_document(GuestStatus(tmp_path, "up", _STATE))
+    check(json.loads(json.dumps(document)), "vm-1")
+    assert [(one["kind"], one["node"], one["behind_switch"]) for one in document["devices"]] == [
+        ("switch", 1, None), ("nvme", 1, 0),
+    ]  # fmt: skip
+    text = guest_text(document, PLAIN)
+    assert "no time measured in it means anything" in text and "  nvme" in text
 
 
 def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _CXL_FIRST_BUS = 0xE0
 """The bus numbers of host bridges: with eight nodes, each has room for 23 ports and what is behind them."""
 _MiB = 1 << 20
 _CXL_LABELS_B = _MiB
-_ROOM_MiB = 1 << 20
+_ROOM_MiB = 4 << 10
 """Addresses that CXL memory can have."""
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 _KERNEL_WORDS = "console=ttyS0 earlyprintk=ttyS0 panic=-1 rdinit=/init random.trust_cpu=on"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypedDict
 from seatrial.launch.guest.state import GuestState
 from seatrial.launch.guest.status import Condition, GuestStatus
 from seatrial.model.guest_topology import DeviceKind, GuestDevice
-from seatrial.model.json_shape import Count, NonNegative, shape
+from seatrial.model.json_shape import Count, Keywords, NonNegative, shape
 
 
 @shape(None)
@@ -22,7 +22,7 @@ class GuestNodeJson(TypedDict):
 class GuestDeviceJson(TypedDict):
     """A PCIe device. `behind_switch`: the position of its switch among the devices; null: it is on a root port."""
 
-    kind: DeviceKind
+    kind: Annotated[str, Keywords(enum=[kind.value for kind in DeviceKind])]
     node: Count
     size_B: Annotated[int | None, "of the drive or memory; null: it has none"]
     functions: Annotated[int, "SR-IOV virtual functions"]
@@ -85,5 +85,5 @@ def _devices(devices: tuple[GuestDevice, ...]) -> list[GuestDeviceJson]:
 
 def _device(device: GuestDevice, node: int, behind: int | None) -> GuestDeviceJson:
     return GuestDeviceJson(
-        kind=device.kind, node=node, size_B=device.size_B, functions=device.functions, behind_switch=behind
+        kind=device.kind.value, node=node, size_B=device.size_B, functions=device.functions, behind_switch=behind
     )

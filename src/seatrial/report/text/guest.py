@@ -41,6 +41,6 @@ def _parts(document: GuestJson, style: Style) -> Iterator[str]:
 
 
 def _device(device: GuestDeviceJson) -> tuple[str, str, str, str]:
-    name = device["kind"].value if device["behind_switch"] is None else f"  {device['kind'].value}"
+    name = device["kind"] if device["behind_switch"] is None else f"  {device['kind']}"
     size = NO_VALUE if device["size_B"] is None else show(device["size_B"], "B", binary=True)
     return name, str(device["node"]), size, str(device["functions"] or NO_VALUE)
