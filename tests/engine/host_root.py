@@ -59,3 +59,14 @@ def _bring(path: Path, root: Path) -> None:
         os.link(real, target)
     except OSError:
         shutil.copy2(real, target)
+
+
+def make_small_root(root: Path, programs: Iterable[Path]) -> None:
+    """Write an image into a new folder with only the libraries of these programs, copied: no running program uses its
+    files."""
+    root.mkdir()
+    assert write_root(root)
+    for path in _needed(programs):
+        target = root / str(path).lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path.resolve(), target)

@@ -64,7 +64,7 @@ class Containers:
         choice = point.environment
         variables = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
         image, runtime = str(choice.container), choice.container_runtime
-        container = self._images.get((image, runtime), lambda: _found(image, runtime))
+        container = self.alone(point)
         own = (image, runtime, built.key, variables)
         hello = self._hellos.get(own, lambda: _described(container, built, variables))
         if environment.mpi is None:
@@ -73,6 +73,11 @@ class Containers:
         key = (image, runtime, wanted, mpi.library, variables, layout.ranks, layout.hosts)
         ranks = self._ranks.get(key, lambda: _placed(container, environment, mpi, layout, variables, wanted))
         return ranks, hello
+
+    def alone(self, point: Point) -> Contained:
+        """The container of a point, for a program outside that starts it. Raises ContainerError."""
+        image, runtime = str(point.environment.container), point.environment.container_runtime
+        return self._images.get((image, runtime), lambda: _found(image, runtime))
 
 
 def contained_environment(document: Mapping[str, Any], container: Contained) -> tuple[str, Mapping[str, Any]]:

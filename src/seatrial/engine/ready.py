@@ -48,6 +48,11 @@ class Runnable(ABC):
         """The file that is started."""
 
     @property
+    def starts_containers(self) -> bool:
+        """Whether it starts the container of its environment itself, from outside."""
+        return False
+
+    @property
     def build_s(self) -> float:
         """How long it was built just now, in seconds; 0 if it was not."""
         return 0.0

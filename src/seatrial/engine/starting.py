@@ -51,6 +51,9 @@ def start_of(ready: Ready, directory: Path) -> Start:
     added = probe_variables(ready, directory)
     layout = None if ready.mpi is None else rank_layout(ready.point)
     record = None if ready.program.writes_record else directory
+    if ready.container is not None and ready.program.starts_containers:
+        outside = started(None, None, ready.container, ready.variables, added, [directory])
+        return Start(variables=outside.variables)
     folders = [directory, private_top(ready.program.path)]
     return started(ready.mpi, layout, ready.container, ready.variables, added, folders, record)
 

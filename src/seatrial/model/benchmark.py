@@ -142,6 +142,9 @@ class Native(Program):
     of them.
 
     `variables` are the environment variables that affect such a library: other values make another experiment.
+
+    `starts_containers`: it runs outside of the container of its environment, and starts that itself: seatrial adds the
+    command to its arguments. Without a container it is skipped.
     """
 
     source: Path = field()  # without a default: it overrides a property of the same name
@@ -151,6 +154,7 @@ class Native(Program):
     commands: Callable[[Params], Sequence[str]] | None = None
     inputs: Callable[[Params], Sequence[str]] | None = None
     takes_turns: bool = False
+    starts_containers: bool = False
 
     @property
     def uses_devices(self) -> bool:

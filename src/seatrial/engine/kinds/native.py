@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from seatrial.engine.blas_libraries import BlasLibraries
+from seatrial.engine.container_start import start_arguments, write_started
 from seatrial.engine.containers import Containers, contained_environment
 from seatrial.engine.devices import Devices, with_devices
 from seatrial.engine.environments import absent_environment, isa_of
@@ -26,6 +30,7 @@ from seatrial.environments.mpi import lacking_mpi
 from seatrial.environments.target import DECISIVE_FEATURES
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError
+from seatrial.launch.containers.tiny_root import timed_program
 from seatrial.model.benchmark import Native
 from seatrial.model.experiment import content_key
 from seatrial.model.layout import RANKS
@@ -59,6 +64,18 @@ class NativeProgram(Runnable):
         """0 if it was in a cache."""
         return self.built.seconds
 
+    @property
+    def starts_containers(self) -> bool:
+        """As it is declared."""
+        return self.declared.starts_containers
+
+    @contextmanager
+    def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
+        """With the program that is started in a container, if it starts one."""
+        if self.starts_containers:
+            write_started(directory)
+        yield
+
     def sampling_for(self, seconds: float) -> NativeProgram:
         """Set by `--slice`, for programs that have it among their arguments and for all device programs."""
         own, is_for_devices = self.declared.arguments, self.declared.library == "gpu"
@@ -75,11 +92,14 @@ class NativeProgram(Runnable):
         """The record's folder, the placement, and the arguments from its parameters."""
         if ready.mpi is None:
             # A runtime may put processes of its own, or other process numbers, between this process and the program.
-            parent = [] if ready.container is not None else ["--parent", str(os.getpid())]
+            is_inside = ready.container is not None and not self.starts_containers
+            parent = [] if is_inside else ["--parent", str(os.getpid())]
             where = ["--cpus", ",".join(map(str, ready.point.cpus)), *parent]
         else:
             where = ["--ranks", str(whole(ready.point.parameters[RANKS]))]
         own = self.declared.arguments(ready.point.parameters)
+        if ready.container is not None and self.starts_containers:
+            own = [*own, *start_arguments(ready.container, ready.variables, directory)]
         return ["--record", str(directory), *where, *own, *self.library_arguments]
 
     def output(self, directory: Path) -> Path:
@@ -163,11 +183,14 @@ class NativeKind(Kind[Native]):
         key = ""
         try:
             key = program_key(environment, program.source)
-            if point.refusal is not None:
-                return self.refused(point, point.refusal, described, key)
+            if (refusal := point.refusal or _refused_start(point, program)) is not None:
+                return self.refused(point, refusal, described, key)
             built = self._built(environment, program, key, point)
             container = None
-            if point.environment.container is not None:
+            if program.starts_containers:
+                container = self._containers.alone(point)
+                described = contained_environment(environment.document(), container)
+            elif point.environment.container is not None:
                 container, hello = self._containers.of(point, environment, built)
                 built = replace(built, hello=hello)
                 described = contained_environment(environment.document(), container)
@@ -221,6 +244,8 @@ class NativeKind(Kind[Native]):
     def _started(self, point: Point, program: Native, variables: Mapping[str, str]) -> dict[str, Any]:
         """The identity of the programs that it starts and of the files that these read; {} if there are none."""
         identity: dict[str, Any] = {}
+        if program.starts_containers:
+            identity["started"] = hashlib.sha256(timed_program() or b"").hexdigest()
         if point.environment.container is not None:
             return identity  # they are in the image, whose digest identifies them
         if program.commands is not None:
@@ -230,3 +255,14 @@ class NativeKind(Kind[Native]):
         if program.inputs is not None and (files := files_among(program.inputs(point.parameters))):
             identity["files"] = files
         return identity
+
+
+def _refused_start(point: Point, program: Native) -> Outcome | None:
+    """Why a program that starts containers has none to start; None if it has."""
+    if not program.starts_containers:
+        return None
+    if point.environment.container is None:
+        return Outcome.skipped("there is no container to start; set environment.container to an image")
+    if timed_program() is None:
+        return Outcome.unsupported("processor", f"no program to start in a container is known for {platform.machine()}")
+    return None

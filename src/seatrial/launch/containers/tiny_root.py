@@ -45,16 +45,40 @@ _FILES = {
 
 
 def static_program() -> bytes | None:
-    """An ELF-64 file that exits with STATUS (System V ABI, "Object Files"); None for an unknown architecture."""
+    """An ELF-64 file that exits with STATUS; None for an unknown architecture."""
+    return _file()
+
+
+def _file(before: bytes = b"") -> bytes | None:
+    """An ELF-64 file with these instructions before those that exit (System V ABI, "Object Files")."""
     known = _MACHINES.get(platform.machine())
     if known is None:
         return None
-    machine, code = known
+    machine, ends = known
+    code = before + ends
     size = _HEADERS_B + len(code)
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
     header = struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, _ADDRESS + _HEADERS_B, 64, 0, 0, 64, 56, 1, 0, 0, 0)
     segment = struct.pack("<IIQQQQQQ", 1, 5, 0, _ADDRESS, _ADDRESS, size, size, 0x1000)
     return ident + header + segment + code
+
+
+_TIMED = {
+    # clock_gettime(CLOCK_MONOTONIC, sp - 16); write(1, sp - 16, 16); exit_group(STATUS)
+    "x86_64": b"\xb8\xe4\x00\x00\x00\xbf\x01\x00\x00\x00\x48\x8d\x74\x24\xf0\x0f\x05"
+    b"\xb8\x01\x00\x00\x00\xbf\x01\x00\x00\x00\xba\x10\x00\x00\x00\x0f\x05",
+    "aarch64": struct.pack(
+        *("<10I", 0xD2800020, 0xD10043E1, 0xD2800E28, 0xD4000001),
+        *(0xD2800020, 0xD10043E1, 0xD2800202, 0xD2800808, 0xD4000001, 0xD503201F),
+    ),
+}
+"""The first instructions of the program that writes the time (Linux, clock_gettime(2), write(2))."""
+
+
+def timed_program() -> bytes | None:
+    """An ELF-64 file that writes the time at its first instructions, as the 16 bytes of a timespec of CLOCK_MONOTONIC,
+    to its standard output, and exits with STATUS; None for an unknown architecture."""
+    return _file(_TIMED.get(platform.machine(), b""))
 
 
 def write_root(folder: Path) -> bool:

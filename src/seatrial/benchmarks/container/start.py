@@ -1,0 +1,80 @@
+"""container.start: how long a container takes until a program runs in it.
+
+The program of the benchmark runs outside. It starts the runtime with a static program of a few instructions, whose
+first ones read the clock (CLOCK_MONOTONIC, which containers share) and write it to the standard output. The time is
+from the call that starts the runtime to that reading; with `at_once` containers, from the first call to the last
+reading. In turns with it, the same program is started without a container: `bare_start`.
+
+With `cache: cold`, the pages of the image's files and of the static program are dropped before each start
+(posix_fadvise(2), POSIX_FADV_DONTNEED). The runtime's own files and the names of files (directory entries, inodes) stay
+in memory: only root can drop these, for the whole machine. If over a tenth of the image's pages stay in memory, the
+experiment is skipped: in tmpfs, mapped by a running program, or of another user (mincore(2) reports these as resident).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
+from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+
+_START_S = 1.0
+"""The longest usual start of one container: podman's on a small machine."""
+
+
+def _arguments(params: Params) -> list[str]:
+    return ["--at-once", str(whole(params["at_once"])), "--cache", str(params["cache"])]
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    """A container may use all CPUs."""
+    return spread(machine, len(machine.allowed_cpus), node_of_cpus(params))
+
+
+BENCHMARK = Benchmark(
+    name="container.start",
+    question="How long does a container take until a program runs in it?",
+    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, starts_containers=True),
+    parameters=(
+        Parameter(
+            "cache",
+            ParameterKind.CHOICE,
+            "warm",
+            "whether the image's files are in memory; cold: they are dropped before each start",
+            words=("warm", "cold"),
+        ),
+        Parameter("at_once", ParameterKind.INTEGER, 1, "containers that are started at the same time", minimum=1),
+        NODE,
+    ),
+    figures=(
+        Figure(
+            name="start",
+            series="start",
+            unit="s",
+            better=Better.LOWER,
+            value=lambda sample: sample.elapsed_s,
+            work="from the call that starts the runtime to the first instruction inside, of the last container",
+        ),
+        Figure(
+            name="bare_start",
+            series="bare",
+            unit="s",
+            better=Better.LOWER,
+            value=lambda sample: sample.elapsed_s,
+            work="the same program started without a container",
+            is_secondary=True,
+        ),
+    ),
+    checks=(
+        Check(
+            "clock_in_order",
+            "share of starts whose first instruction is after the call that starts it and before its end",
+            bound=exactly(1.0),
+        ),
+    ),
+    placement=_placement,
+    estimate_s=lambda params: _START_S * (1 + whole(params["at_once"])),
+)
