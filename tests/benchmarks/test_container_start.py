@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one, tampered
+from engine.harness import make_ready, run_one
 from engine.host_root import make_small_root
+from engine.planted_faults import Edits, with_fault
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.rank_helpers import inside_probe
@@ -27,6 +28,15 @@ from seatrial.store.folder import ResultsFolder
 IMAGE, RUNTIME = "environment.container", "environment.container_runtime"
 IN_MEMORY = Path("/dev/shm")
 START = benchmark_named("container.start")
+FAULTS: dict[str, Edits] = {
+    "late": {"start.cpp": ("std::chrono::seconds(read.seconds)", "std::chrono::seconds(read.seconds + 1)")},
+    "read again": {
+        "page_cache.hpp": (
+            "POSIX_FADV_DONTNEED);\n",
+            "PLANTED && !writes_first ? POSIX_FADV_WILLNEED : POSIX_FADV_DONTNEED);\n",
+        )
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +108,7 @@ def test_cold(image: Path, live_machine: Machine, tmp_path: Path) -> None:
     if record.outcome.state is State.SKIPPED:
         pytest.skip(record.outcome.reason)
     figures(record, live_machine)
-    pages = record.seen["notes"]["image_pages"]
-    assert pages["all"] > 100 and pages["resident"] <= pages["all"] / 10
+    assert all(0 <= float(sample.extra["image_in_memory"]) <= 0.1 for sample in record.samples)
 
 
 @pytest.mark.real
@@ -123,9 +132,12 @@ def test_without_a_container(live_machine: Machine) -> None:
 
 @pytest.mark.real
 @pytest.mark.parallel
+@pytest.mark.parametrize(("fault", "seen"), [("late", "clock_in_order: 0"), ("read again", "image_in_memory: ")])
 def test_a_planted_fault_is_found(
-    image: Path, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fault: str, seen: str, image: Path, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late = {"start.cpp": ("std::chrono::seconds(read.seconds)", "std::chrono::seconds(read.seconds + 1)")}
-    record = measured(image, live_machine, tmp_path / "r", tampered(START, tmp_path, late, monkeypatch))
-    assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("clock_in_order: 0")
+    faulty = with_fault(START, fault, FAULTS, tmp_path, monkeypatch)
+    record = measured(image, live_machine, tmp_path / "r", faulty, cache="cold")
+    if record.outcome.state is State.SKIPPED:
+        pytest.skip(record.outcome.reason)
+    assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(seen)

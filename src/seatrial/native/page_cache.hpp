@@ -35,6 +35,10 @@ namespace seatrial {
 struct Pages {
   std::size_t resident = 0;
   std::size_t all = 0;
+
+  [[nodiscard]] double share_resident() const noexcept {
+    return all == 0 ? 0.0 : static_cast<double>(resident) / static_cast<double>(all);
+  }
 };
 
 // Adds the pages of an open file, as mincore(2) reports them.
@@ -54,20 +58,21 @@ inline void count_pages(int file, std::size_t bytes, Pages& pages) {
   ::munmap(mapped, bytes);
 }
 
-// Drops the pages of these files that are neither mapped nor unwritten (posix_fadvise(2)). With
-// `pages`, also writes what is unwritten first, and counts what stays.
-inline void drop_pages(const std::vector<std::string>& files, Pages* pages = nullptr) {
+// Drops the pages of these files that are neither mapped nor unwritten (posix_fadvise(2)), and
+// counts what stays. `writes_first`: what is unwritten is written before.
+inline Pages drop_pages(const std::vector<std::string>& files, bool writes_first = false) {
+  Pages pages;
   for (const auto& path : files) {
     struct stat status {};
     const OpenFile file(path);
     if (!file.is_regular(status))
       continue;
-    if (pages != nullptr)
+    if (writes_first)
       ::fdatasync(file.get());
     ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
-    if (pages != nullptr)
-      count_pages(file.get(), static_cast<std::size_t>(status.st_size), *pages);
+    count_pages(file.get(), static_cast<std::size_t>(status.st_size), pages);
   }
+  return pages;
 }
 
 } // namespace seatrial

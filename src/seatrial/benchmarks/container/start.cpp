@@ -191,28 +191,44 @@ private:
   std::size_t in_order_ = 0;
 };
 
-// The files to drop before each start; none if they stay in memory as they are. Throws Skip where
-// the kernel keeps them.
-[[nodiscard]] std::vector<std::string> dropped_files(Program& program, const Settings& settings) {
-  if (!settings.is_cold)
-    return {};
-  if (settings.image.empty())
-    throw Skip("cache: cold needs the image's files, and only the runtime knows those of a "
-               "stored image; give the path of an image");
-  auto files = files_below(settings.image);
-  Pages pages;
-  drop_pages(files, &pages);
-  program.note("image_pages", json::Object().add("resident", pages.resident).add("all", pages.all));
-  if (pages.all == 0)
-    throw Skip("cache: cold: " + settings.image + " has no file that this user may read");
-  if (pages.resident * 10 > pages.all)
-    throw Skip("cache: cold: the kernel keeps " + std::to_string(pages.resident) + " of the " +
-               std::to_string(pages.all) + " pages of " + settings.image +
-               " in memory (a file system in memory, files that running programs map, or files "
-               "of another user)");
-  files.push_back(settings.bare);
-  return files;
-}
+// Where the image's pages are dropped before each start; does nothing for a warm start. Throws Skip
+// where the kernel keeps them.
+class Cold {
+public:
+  explicit Cold(const Settings& settings) {
+    if (!settings.is_cold)
+      return;
+    if (settings.image.empty())
+      throw Skip("cache: cold needs the image's files, and only the runtime knows those of a "
+                 "stored image; give the path of an image");
+    image_ = files_below(settings.image);
+    bare_ = {settings.bare};
+    const auto pages = drop_pages(image_, true);
+    (void)drop_pages(bare_, true);
+    if (pages.all == 0)
+      throw Skip("cache: cold: " + settings.image + " has no file that this user may read");
+    if (pages.share_resident() > most_resident)
+      throw Skip("cache: cold: the kernel keeps " + std::to_string(pages.resident) + " of the " +
+                 std::to_string(pages.all) + " pages of " + settings.image +
+                 " in memory (a file system in memory, files that running programs map, or files "
+                 "of another user)");
+  }
+
+  // One start, and what of the image was in memory just before it.
+  [[nodiscard]] json::Object sample(std::string_view series, std::size_t index, Starts& starts) {
+    if (image_.empty())
+      return sample_event(series, index, starts.run());
+    (void)drop_pages(bare_);
+    const double share = drop_pages(image_).share_resident();
+    return sample_event(series, index, starts.run()).add("image_in_memory", share);
+  }
+
+private:
+  static constexpr double most_resident = 0.1;
+
+  std::vector<std::string> image_;
+  std::vector<std::string> bare_;
+};
 
 void measure(Program& program, const Settings& settings) {
   allow_cpus(0, program.cpus);
@@ -224,20 +240,16 @@ void measure(Program& program, const Settings& settings) {
     record.add(hello_event("start", usable));
     record.close();
   }
-  const auto files = dropped_files(program, settings);
+  Cold cold(settings);
   Starts bare({settings.bare}, settings.at_once, settings.expected);
   Starts contained(settings.words, settings.at_once, settings.expected);
-  const auto start = [&](Starts& starts) {
-    drop_pages(files);
-    return starts.run();
-  };
-  (void)start(bare); // the first ones also read what stays in memory: the runtime, its libraries
-  (void)start(contained);
+  (void)cold.sample("bare", 0, bare); // the first starts also read what stays in memory
+  (void)cold.sample("start", 0, contained);
   double used_s = 0.0;
   for (std::size_t i = 0; i < most_rounds && (i < fewest_rounds || used_s < program.slice_s); ++i) {
     used_s += timed([&] {
-                program.add(sample_event("bare", i, start(bare)));
-                program.add(sample_event("start", i, start(contained)));
+                program.add(cold.sample("bare", i, bare));
+                program.add(cold.sample("start", i, contained));
               }).elapsed_s();
   }
   program.check("clock_in_order", std::min(bare.share_in_order(), contained.share_in_order()));

@@ -6,20 +6,23 @@ from the call that starts the runtime to that reading; with `at_once` containers
 reading. In turns with it, the same program is started without a container: `bare_start`.
 
 With `cache: cold`, the pages of the image's files and of the static program are dropped before each start
-(posix_fadvise(2), POSIX_FADV_DONTNEED). The runtime's own files and the names of files (directory entries, inodes) stay
-in memory: only root can drop these, for the whole machine. If over a tenth of the image's pages stay in memory, the
-experiment is skipped: in tmpfs, mapped by a running program, or of another user (mincore(2) reports these as resident).
+(posix_fadvise(2), POSIX_FADV_DONTNEED), and what stays is counted (mincore(2)), which a check bounds. The runtime's own
+files and the names of files (directory entries, inodes) stay in memory: only root can drop these, for the whole
+machine. If over a tenth of the image's pages stay in memory, the experiment is skipped: they are in tmpfs, mapped by a
+running program, or of another user (whose pages mincore(2) reports as resident).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.sample import Sample
 
 _START_S = 1.0
 """The longest usual start of one container: podman's on a small machine."""
@@ -32,6 +35,13 @@ def _arguments(params: Params) -> list[str]:
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
     """A container may use all CPUs."""
     return spread(machine, len(machine.allowed_cpus), node_of_cpus(params))
+
+
+def _image_in_memory(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
+    """The largest share before any start; None for warm starts, where any is right."""
+    if params["cache"] != "cold":
+        return None
+    return max(float(sample.extra["image_in_memory"]) for sample in samples)
 
 
 BENCHMARK = Benchmark(
@@ -73,6 +83,12 @@ BENCHMARK = Benchmark(
             "clock_in_order",
             "share of starts whose first instruction is after the call that starts it and before its end",
             bound=exactly(1.0),
+        ),
+        Check(
+            "image_in_memory",
+            "share of the image's pages that are in memory just before a cold start",
+            bound=between(0.0, 0.1),
+            derive=_image_in_memory,
         ),
     ),
     placement=_placement,
