@@ -21,6 +21,7 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
 from seatrial.benchmarks.cpu.gemm import BENCHMARK as GEMM
+from seatrial.engine.container_start import write_started
 from seatrial.engine.environments import chosen_environment
 from seatrial.environments.build import NATIVE_HEADERS, build, embedding
 from seatrial.environments.cached_files import private_folder
@@ -28,6 +29,7 @@ from seatrial.environments.compiler import Compiler, Started, ask, find_compiler
 from seatrial.environments.mpi import find_mpis
 from seatrial.environments.native_sources import Unit, units_of
 from seatrial.errors import BuildError
+from seatrial.launch.containers.tiny_root import STATUS
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.machine import Machine
@@ -183,6 +185,10 @@ def test_aarch64(
     own = [*benchmark.program.arguments(point.parameters), "--slice", "0.01"]
     first = own.index("--slice")  # the declaration's own, for which an emulator is too slow
     del own[first : first + 2]
+    if benchmark.program.starts_containers:  # this machine's program in place of a runtime
+        write_started(tmp_path)
+        started = str(tmp_path / "started")
+        own += ["--words", "1", "--word-0", started, "--bare", started, "--expect", str(STATUS)]
     cpus = ",".join(map(str, point.cpus))
     make((EMULATOR[0], str(program), "--record", str(tmp_path), "--cpus", cpus, *own))
 
