@@ -30,23 +30,13 @@ _STATE = GuestState(
 )  # fmt: skip
 
 
-def test_a_guest_that_prints_nothing_with_kvm_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(up, "_SILENCE_S", 0.01)
-    (tmp_path / CONSOLE).touch()
-    with subprocess.Popen(["sleep", "60"]) as silent:
-        assert not up._wait_for_console(tmp_path, silent.pid, "kvm")
-        (tmp_path / CONSOLE).write_text("Linux version\n")
-        assert up._wait_for_console(tmp_path, silent.pid, "kvm")
-        silent.kill()
-
-
 def test_an_emulator_that_ends_is_told_with_its_words(tmp_path: Path) -> None:
     (tmp_path / CONSOLE).touch()
     (tmp_path / up.LOG).write_bytes(b"qemu: \x1b[31mno such bus\n")
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
         with pytest.raises(GuestError) as raised:
-            up._wait_for_console(tmp_path, ended.pid, "tcg")
+            up._wait_for_agent(tmp_path, ended.pid, 5.0)
     assert "QEMU ended" in str(raised.value) and "?[31mno such bus" in str(raised.value)
 
 

@@ -15,7 +15,7 @@ from seatrial.launch.guest.kernel import Kernel, needed_modules
 from seatrial.launch.guest.qemu import Emulator, GuestError
 from seatrial.launch.guest.session import Streams, free_port, run_in_guest
 from seatrial.launch.guest.state import STATE, GuestState, state_text
-from seatrial.launch.guest.words import CONSOLE, INITRAMFS, guest_words
+from seatrial.launch.guest.words import CONSOLE, INITRAMFS, PORTS, guest_words, port_path
 from seatrial.launch.owned_folder import write_synced
 from seatrial.model.guest_topology import DeviceKind, GuestTopology
 from seatrial.processes.detached import start_detached
@@ -24,8 +24,8 @@ from seatrial.processes.tree import is_alive
 
 LOG = "qemu.printed"
 BOOT_LIMIT_S = 300.0
-_SILENCE_S = 10.0
-"""With KVM a kernel prints its first line within a second; where KVM is broken, it prints nothing."""
+_KVM_LIMIT_S = 30.0
+"""With KVM a guest runs commands within a few seconds; where KVM is broken, it can be opened, and guests hang."""
 _LIST_LIMIT_S = 20.0
 _LOOK_AGAIN_S = 0.05
 _LAST_LINES = 6
@@ -49,7 +49,7 @@ class Parts:
 def bring_guest_up(path: Path, topology: GuestTopology, parts: Parts, progress: Callable[[str], None]) -> GuestState:
     """Start a guest in the folder `path`, and return when it runs commands.
 
-    If KVM gives a guest that prints nothing, it is started again with emulated processors. Raises UsageError if there
+    If a guest with KVM does not start, it is started again with emulated processors. Raises UsageError if there
     is a guest already, GuestError if a part is missing or it does not start.
     """
     with new_guest_home(path) as home:
@@ -59,15 +59,13 @@ def bring_guest_up(path: Path, topology: GuestTopology, parts: Parts, progress: 
             why = parts.emulator.why_not_kvm
             if not why:
                 progress("starting the guest with KVM")
-                state = _started(home, topology, parts, "kvm", "")
-                if state is not None:
-                    return state
-                why = f"a guest with KVM printed nothing within {_SILENCE_S:g} s"
-                home.end_members()
+                try:
+                    return _started(home, topology, parts, "kvm", "")
+                except GuestError as error:
+                    why = f"with KVM {error.message}"
+                    home.end_members()
             progress(f"starting the guest with emulated processors ({why})")
-            state = _started(home, topology, parts, "tcg", why)
-            assert state is not None  # noqa: S101 - silence is accepted there
-            return state
+            return _started(home, topology, parts, "tcg", why)
         except BaseException:
             _remove(home)
             raise
@@ -123,10 +121,8 @@ def _applets(busybox: Path) -> Iterator[str]:
     yield from listed.stdout.decode("ascii", "replace").split()
 
 
-def _started(
-    home: GuestHome, topology: GuestTopology, parts: Parts, accelerator: str, why_emulated: str
-) -> GuestState | None:
-    """The guest when it runs commands; None if nothing is printed with KVM. Raises GuestError."""
+def _started(home: GuestHome, topology: GuestTopology, parts: Parts, accelerator: str, why_emulated: str) -> GuestState:
+    """The guest when it runs commands. Raises GuestError."""
     path = home.path
     made = guest_words(topology, path, parts.emulator.path, accelerator, parts.kernel)
     for file in made.files:
@@ -134,6 +130,8 @@ def _started(
             backing.truncate(file.size_B)
     for name in (CONSOLE, LOG):
         (path / name).write_bytes(b"")
+    for number in range(PORTS):  # of a guest with KVM that did not start
+        port_path(path, number).unlink(missing_ok=True)
     start = time.monotonic()
     mark = os.open(path / ALIVE, os.O_RDONLY)
     try:
@@ -142,9 +140,7 @@ def _started(
         raise GuestError(f"{parts.emulator.path} cannot be started: {error}") from error
     finally:
         os.close(mark)
-    if not _wait_for_console(path, pid, accelerator):
-        return None
-    _wait_for_agent(path, pid)
+    _wait_for_agent(path, pid, _KVM_LIMIT_S if accelerator == "kvm" else BOOT_LIMIT_S)
     state = GuestState(
         topology, pid, accelerator, why_emulated, parts.kernel.version, round(time.monotonic() - start, 2)
     )
@@ -152,27 +148,20 @@ def _started(
     return state
 
 
-def _wait_for_console(path: Path, pid: int, accelerator: str) -> bool:
-    """Whether the kernel prints; without KVM it may take its time."""
-    until = time.monotonic() + (_SILENCE_S if accelerator == "kvm" else BOOT_LIMIT_S)
-    while not (path / CONSOLE).stat().st_size:
-        if not is_alive(pid):
-            raise _not_up(path, "QEMU ended")
-        if time.monotonic() > until:
-            return accelerator != "kvm"
-        time.sleep(_LOOK_AGAIN_S)
-    return True
-
-
-def _wait_for_agent(path: Path, pid: int) -> None:
+def _wait_for_agent(path: Path, pid: int, limit_s: float) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    until = time.monotonic() + limit_s
     try:
+        while not port_path(path, 0).exists() and is_alive(pid) and time.monotonic() < until:
+            time.sleep(_LOOK_AGAIN_S)
+        if not is_alive(pid):
+            raise GuestError("QEMU ended")
         with free_port(path) as port:
             run_in_guest(
                 port,
                 [f"/{BUSYBOX}", "true"],
                 Streams(None, nowhere, nowhere),
-                answer_within_s=BOOT_LIMIT_S,
+                answer_within_s=limit_s,
                 is_alive=lambda: is_alive(pid),
             )
     except GuestError as error:
