@@ -40,6 +40,6 @@ class SchemaHook(BuildHookInterface):
         folder = Path(tempfile.mkdtemp(prefix="seatrial-schemas-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         for name, content in schemas.items():
-            schema_file = folder / f"{Path(name).name}.json"
+            schema_file = folder / f"{name.replace('/', '-')}.json"  # documents and files may have the same name
             schema_file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             build_data["force_include"][str(schema_file)] = f"seatrial/{name}.json"

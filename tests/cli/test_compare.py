@@ -274,7 +274,7 @@ def test_examples_run_and_make_a_page(example: Path, tmp_path: Path, monkeypatch
     html = (tmp_path / "p.html").read_text()
     assert page.returncode == 0 and study["question"] in html
     published = [line.strip("- \n") for line in asked.partition("\nreferences:")[2].splitlines()[1:]]
-    assert ("Published values" in html) is bool(published) and all(reference in html for reference in published)
+    assert (">Published values<" in html) is bool(published) and all(reference in html for reference in published)
 
 
 @pytest.mark.real
