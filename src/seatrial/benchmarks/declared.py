@@ -16,6 +16,7 @@ from seatrial.benchmarks.command import command
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, on_each_node
 from seatrial.benchmarks.placement import spread, thread_count
+from seatrial.benchmarks.wall_time import wall_time
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark import (
     Benchmark,
@@ -116,14 +117,7 @@ def _figure(name: str, unit: Unit, is_higher: bool) -> Figure:
     )
 
 
-_WALL = Figure(
-    name=WALL,
-    series=WALL,
-    unit="s",
-    better=Better.LOWER,
-    value=lambda sample: sample.elapsed_s,
-    work="one run of the program",
-)
+_WALL = wall_time("one run of the program")
 
 
 def _checks(declaration: Declaration) -> tuple[Check, ...]:

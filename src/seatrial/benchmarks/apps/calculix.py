@@ -24,8 +24,8 @@ from seatrial.benchmarks.apps.calculix_output import INCREMENTS, read_ccx, read_
 from seatrial.benchmarks.apps.layout import openmp_variables, refuse_too_many
 from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.placement import thread_count
+from seatrial.benchmarks.wall_time import wall_time
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure
-from seatrial.model.declaration import WALL
 from seatrial.model.layout import THREADS
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -193,14 +193,7 @@ BENCHMARK = Benchmark(
             value=lambda sample: sample.elapsed_s / sample.work["increments"],
             work="one time increment of all elements, with its share of reading the mesh",
         ),
-        Figure(
-            name="wall",
-            series=WALL,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s,
-            work="the whole run, by our own clock",
-        ),
+        wall_time("the whole run, by our own clock"),
     ),
     checks=(
         Check(THREADS, "threads of the stress calculation, as CalculiX reports", exactly(THREADS)),

@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from seatrial.benchmarks.apps.interpreter import interpreter
 from seatrial.benchmarks.apps.layout import RANKS, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.apps.time_step import time_step
 from seatrial.benchmarks.bounds import exactly
@@ -29,7 +30,7 @@ from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.protocol import ProgramRecord
-from seatrial.model.python_script import AUTO, PYTHON, PythonScript
+from seatrial.model.python_script import PythonScript
 from seatrial.model.sample import Sample
 
 SCRIPT = Path(__file__).with_name("neuron_ring.py")
@@ -143,9 +144,7 @@ BENCHMARK = Benchmark(
         RANKS_PER_NODE,
         NODE_PLACEMENT,
         Parameter("threads", ParameterKind.INTEGER, 1, "threads per rank; only 1", minimum=1),
-        Parameter(
-            PYTHON, ParameterKind.TEXT, AUTO, "the interpreter; auto: the first on PATH with NEURON", words=(AUTO,)
-        ),
+        interpreter("NEURON"),
     ),
     figures=(
         time_step(RUN, "one time step of 0.025 ms, of all cells"),

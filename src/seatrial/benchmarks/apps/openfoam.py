@@ -38,6 +38,7 @@ from seatrial.benchmarks.apps.time_step import time_step
 from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
+from seatrial.benchmarks.wall_time import wall_time
 from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure, Skip
 from seatrial.model.declaration import WALL
 from seatrial.model.layout import RANKS as RANKS_NAME
@@ -280,14 +281,7 @@ BENCHMARK = Benchmark(
             value=lambda sample: float(sample.extra["pressure_s"]) / sample.work["steps"],
             work="solving for the pressure, in one time step",
         ),
-        Figure(
-            name="wall",
-            series=WALL,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s,
-            work="the whole run: launcher, reading the mesh, all time steps",
-        ),
+        wall_time("the whole run: launcher, reading the mesh, all time steps"),
     ),
     checks=(
         Check(RANKS_NAME, "ranks, as OpenFOAM reports", exactly(RANKS_NAME)),

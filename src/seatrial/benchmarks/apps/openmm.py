@@ -18,6 +18,7 @@ from typing import Any
 
 from seatrial.benchmarks.apps import amber_water
 from seatrial.benchmarks.apps.amber import CELLS, JAC, JAC_CASE, START_K, WATER, atoms_bound, energy_bound, files_of
+from seatrial.benchmarks.apps.interpreter import interpreter
 from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import ProtocolError
@@ -26,7 +27,7 @@ from seatrial.model.given_input import CASE, FOLDER, NONE, OWN
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.protocol import ProgramRecord
-from seatrial.model.python_script import AUTO, PYTHON, PythonScript
+from seatrial.model.python_script import AUTO, PythonScript
 from seatrial.model.sample import Sample
 
 SCRIPT = Path(__file__).with_name("openmm_run.py")
@@ -175,9 +176,7 @@ BENCHMARK = Benchmark(
             words=(AUTO, *_OF_DEVICES),
         ),
         Parameter("threads", ParameterKind.INTEGER, "all", "threads of the platform CPU", words=("all",), minimum=1),
-        Parameter(
-            PYTHON, ParameterKind.TEXT, AUTO, "the interpreter; auto: the first on PATH with OpenMM", words=(AUTO,)
-        ),
+        interpreter("OpenMM"),
     ),
     figures=(
         Figure(
