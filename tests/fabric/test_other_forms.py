@@ -178,3 +178,18 @@ def test_an_unused_module_of_a_director_is_no_level() -> None:
         text = f'{text[:end]}\n[40]\t"{module}"[{port + 1}] \t\t# "unused" lid 99 4xHDR{text[end:]}'
     fabric = read("ibnetdiscover", text + record)
     assert Counter(switch.level for switch in fabric.switches) == {1: 8, 2: 3, 3: 4}
+
+
+def test_a_name_without_a_port_is_damage() -> None:
+    """Else the port below a second name would be that device's."""
+    text = SMALL.iblinkinfo()
+    assert "no port below the name" in str(refused("iblinkinfo", f"CA: n00009 mlx5_0:\n{text}"))
+    assert "no port below the name" in str(refused("iblinkinfo", f"{text}Switch: 0x00000000000000ff more:\n"))
+
+
+def test_ports_without_a_line_are_counted() -> None:
+    lines = SMALL.iblinkinfo().splitlines(keepends=True)
+    lines.append('                4    9[  ] ==(                Down/ Polling)==>             [  ] "" ( )\n')
+    fabric = read("iblinkinfo", "".join(lines))
+    assert len(fabric.links) == 8
+    assert fabric.unread == ("6 ports of switches have no line (the first: spine-0-1 port 3): they may have links",)

@@ -51,7 +51,7 @@ def assemble_fabric(dump: FabricDump) -> Fabric:
             if port.peer is None and port.port is not None
         ),
         facts=dump.facts,
-        unread=(*filter(None, (dump.missing,)), *unread),
+        unread=(*filter(None, (dump.missing,)), *dump.notes, *unread),
     )
     is_partial = any(not part.is_described for part in devices.values() if part.kind is PartKind.SWITCH)
     why = "the links of some switches are not in the dump" if is_partial or dump.missing else ""

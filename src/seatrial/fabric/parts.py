@@ -104,7 +104,7 @@ class FabricDump:
 
     `is_one_sided`: the format names each link once, at one of its ends. `is_partial`: devices may be without a record
     although they are connected (a list of ports, a scan of switches only). `missing` is why links or devices may be
-    missing although the text is complete; "" if nothing says so.
+    missing although the text is complete; "" if nothing says so. `notes` are other sentences on what could not be read.
     """
 
     tool: str
@@ -113,4 +113,5 @@ class FabricDump:
     is_one_sided: bool = False
     is_partial: bool = False
     missing: str = ""
+    notes: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)

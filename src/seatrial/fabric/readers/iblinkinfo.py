@@ -22,9 +22,10 @@ from seatrial.machine.readers.dump import Line, without_prefix
 
 TOOL = "iblinkinfo"
 
-_SWITCH = re.compile(r"Switch:?\s+(?P<guid>0x[0-9a-fA-F]+)\s+(?P<name>.*?):?\s*\Z", re.ASCII)
-_ADAPTER = re.compile(r"(?P<kind>CA|Router|RT):\s+(?:0x[0-9a-fA-F]+\s+)?(?P<name>.*?):?\s*\Z", re.ASCII)
+_SWITCH = re.compile(r"Switch:?\s+(?P<guid>0x[0-9a-fA-F]+)\b(?P<name>.*)\Z", re.ASCII)
+_ADAPTER = re.compile(r"(?P<kind>CA|Router|RT):\s+(?:0x[0-9a-fA-F]+\s+)?(?P<name>.*)\Z", re.ASCII)
 _MANY_PORTS = 2
+_MOST_NAMED = 5
 _NO_LIDS = (0, 0xFFFF)
 """LIDs of ports that no subnet manager has brought into service."""
 
@@ -51,21 +52,29 @@ class _Reader:
     def read(self, line: Line, source: Source) -> None:
         text = without_prefix(line.text).strip()
         if match := _SWITCH.match(text):
-            self._open = Owner(PartKind.SWITCH, match["name"], guid(match["guid"], source), source)
-            if self._open.guid in self._switches:
-                raise _twice(f"S-{self._open.guid}", source)
-            self._switches[self._open.guid] = self._open
+            self._begin(Owner(PartKind.SWITCH, _name(match), guid(match["guid"], source), source))
         elif match := _ADAPTER.match(text):
             kind = PartKind.ADAPTER if match["kind"] == "CA" else PartKind.ROUTER
-            self._open = Owner(kind, match["name"], "", source)
+            self._begin(Owner(kind, _name(match), "", source))
         elif is_row(text):
             self._rows.append(read_row(text, self._open, source))
         else:
             self.messages.take(text, source)
 
+    def _begin(self, owner: Owner | None) -> None:
+        """Begin the block of a device, or none. The last one must have had a port."""
+        if self._open is not None and not (self._rows and self._rows[-1].owner.head == self._open.head):
+            raise self._open.head.error("no port below the name of this device: is a part of the dump missing?")
+        self._open = owner
+        if owner is not None and owner.kind is PartKind.SWITCH:
+            if owner.guid in self._switches:
+                raise _twice(f"S-{owner.guid}", owner.head)
+            self._switches[owner.guid] = owner
+
     def dump(self, file: str) -> FabricDump:
         if not self._rows:
             raise ParseError(TOOL, None, "", "no port in the form of iblinkinfo in the file", file)
+        self._begin(None)
         devices = _Devices(self._switches.values(), self._rows)
         kinds = {part.kind for part in devices.parts.values()}
         if PartKind.SWITCH in kinds and not any(row.peer is not None or row.is_unread for row in self._rows):
@@ -75,7 +84,14 @@ class _Reader:
             )
         is_partial = kinds == {PartKind.SWITCH}
         ports = [_port(row, device, devices, is_partial) for row, device in devices.rows if not row.is_unread]
-        return FabricDump(TOOL, list(devices.parts.values()), ports, is_partial=is_partial, missing=self._missing())
+        return FabricDump(
+            TOOL,
+            list(devices.parts.values()),
+            ports,
+            is_partial=is_partial,
+            missing=self._missing(),
+            notes=_gaps(devices),
+        )
 
     def _missing(self) -> str:
         unread = [row for row in self._rows if row.is_unread]
@@ -196,11 +212,32 @@ def _switches_of_lines(rows: Sequence[Row]) -> set[str]:
     }
 
 
+def _gaps(devices: _Devices) -> list[str]:
+    """What to know of switches with ports that are not listed: the tool lists all, whether they are up or down."""
+    ports: dict[str, set[int]] = {}
+    for row, device in devices.rows:
+        ports.setdefault(device, set()).add(row.port)
+    gaps = {
+        device: sorted(set(range(1, max(listed))) - listed)
+        for device, listed in ports.items()
+        if devices.parts[device].kind is PartKind.SWITCH
+    }
+    found = [f"{devices.parts[device].name} port {missing[0]}" for device, missing in gaps.items() if missing]
+    if not found:
+        return []
+    some = f"{', '.join(found[:_MOST_NAMED])}{', ...' if len(found) > _MOST_NAMED else ''}"
+    return [f"{sum(map(len, gaps.values()))} ports of switches have no line (the first: {some}): they may have links"]
+
+
 def _port(row: Row, device: str, devices: _Devices, is_partial: bool) -> PortPart:
     if row.peer is None:
         return PortPart(device, row.port, row.source, state=row.state, physical=row.physical)
     peer = devices.peer(row, row.peer, is_partial)
     return PortPart(device, row.port, row.source, peer, row.rate, row.could, row.state, row.physical)
+
+
+def _name(match: re.Match[str]) -> str:
+    return match["name"].strip().removesuffix(":").rstrip()
 
 
 def _twice(device: str, source: Source) -> ParseError:
