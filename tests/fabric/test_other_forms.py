@@ -191,5 +191,13 @@ def test_ports_without_a_line_are_counted() -> None:
     lines = SMALL.iblinkinfo().splitlines(keepends=True)
     lines.append('                4    9[  ] ==(                Down/ Polling)==>             [  ] "" ( )\n')
     fabric = read("iblinkinfo", "".join(lines))
-    assert len(fabric.links) == 8
+    assert len(fabric.links) == 8 and {each.ratio for each in fabric.oversubscription} == {None}
     assert fabric.unread == ("6 ports of switches have no line (the first: spine-0-1 port 3): they may have links",)
+
+
+def test_ports_that_are_down_may_have_been_left_out() -> None:
+    """As by `grep -v Down`: nothing is missing then."""
+    text = SMALL.iblinkinfo()
+    moved = re.sub(r"(?m)^( +1 +)4(\[)", r"\g<1>9\2", text).replace('1    4[  ] "leaf-0-0"', '1    9[  ] "leaf-0-0"')
+    fabric = read("iblinkinfo", moved)
+    assert "ports of switches have no line" in fabric.unread[0] and fabric.oversubscription[0].ratio == 1.0

@@ -62,7 +62,7 @@ def _not_active(fabric: Fabric, states: States) -> Iterator[Finding]:
     waiting: dict[str, list[FabricLink]] = {}
     for link in fabric.links:
         state = states.get((link.a.device, link.a.port)) or states.get((link.b.device, link.b.port))
-        if state and state != "Active":
+        if state and state not in ("Active", "NoChange"):  # the latter is what a port says that did not answer
             waiting.setdefault(state, []).append(link)
     for state, links in waiting.items():
         yield Finding(

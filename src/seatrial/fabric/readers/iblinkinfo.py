@@ -84,13 +84,15 @@ class _Reader:
             )
         is_partial = kinds == {PartKind.SWITCH}
         ports = [_port(row, device, devices, is_partial) for row, device in devices.rows if not row.is_unread]
+        gaps = _gaps(devices)
+        lists_down = any(row.peer is None and not row.is_unread for row in self._rows)  # else they were left out
         return FabricDump(
             TOOL,
             list(devices.parts.values()),
             ports,
             is_partial=is_partial,
-            missing=self._missing(),
-            notes=_gaps(devices),
+            missing=self._missing() or (gaps if lists_down else ""),
+            notes=[gaps] if gaps and not lists_down else [],
         )
 
     def _missing(self) -> str:
@@ -212,8 +214,9 @@ def _switches_of_lines(rows: Sequence[Row]) -> set[str]:
     }
 
 
-def _gaps(devices: _Devices) -> list[str]:
-    """What to know of switches with ports that are not listed: the tool lists all, whether they are up or down."""
+def _gaps(devices: _Devices) -> str:
+    """What to know of switches with ports that are not listed: the tool lists all, whether they are up or down. "" if
+    there are none."""
     ports: dict[str, set[int]] = {}
     for row, device in devices.rows:
         ports.setdefault(device, set()).add(row.port)
@@ -224,9 +227,9 @@ def _gaps(devices: _Devices) -> list[str]:
     }
     found = [f"{devices.parts[device].name} port {missing[0]}" for device, missing in gaps.items() if missing]
     if not found:
-        return []
+        return ""
     some = f"{', '.join(found[:_MOST_NAMED])}{', ...' if len(found) > _MOST_NAMED else ''}"
-    return [f"{sum(map(len, gaps.values()))} ports of switches have no line (the first: {some}): they may have links"]
+    return f"{sum(map(len, gaps.values()))} ports of switches have no line (the first: {some}): they may have links"
 
 
 def _port(row: Row, device: str, devices: _Devices, is_partial: bool) -> PortPart:
