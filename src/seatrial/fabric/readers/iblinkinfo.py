@@ -22,7 +22,7 @@ from seatrial.machine.readers.dump import Line, without_prefix
 
 TOOL = "iblinkinfo"
 
-_SWITCH = re.compile(r"Switch:?\s+(?P<guid>0x[0-9a-fA-F]+)\b(?P<name>.*)\Z", re.ASCII)
+_SWITCH = re.compile(r"Switch:?\s+(?P<guid>0x[0-9a-fA-F]+)(?P<name>(?:[\s:].*)?)\Z", re.ASCII)
 _ADAPTER = re.compile(r"(?P<kind>CA|Router|RT):\s+(?:0x[0-9a-fA-F]+\s+)?(?P<name>.*)\Z", re.ASCII)
 _MANY_PORTS = 2
 _MOST_NAMED = 5
@@ -115,6 +115,8 @@ class _Devices:
         self._at_guid: dict[str, tuple[str, int | None]] = {}
         self._at_lid: dict[int, tuple[str, int | None, Source]] = {}
         """GUID or LID -> device, its port (None: any port of a switch), and the line."""
+        self._by_ends: dict[tuple[str, int, str, int], set[str]] = {}
+        """Names and ports of both ends of a link -> devices at the first."""
         self._adapters = Adapters()
         self._undescribed: dict[int | str, set[int]] = {}
         """LID, or GUID without one -> ports that others are connected to."""
@@ -123,6 +125,9 @@ class _Devices:
         self._name(rows)
         for row, device in self.rows:
             self._place(row, device)
+            if row.peer is not None:
+                ends = (row.owner.name, row.port, row.peer.name, row.peer.port)
+                self._by_ends.setdefault(ends, set()).add(device)
 
     def _add(self, device: str, kind: PartKind, owner: Owner) -> None:
         known = self.parts.setdefault(device, DevicePart(device, kind, owner.name, owner.head))
@@ -184,19 +189,13 @@ class _Devices:
 
     def _by_name(self, row: Row, peer: Peer) -> str:
         """The only device with the name and port that the line gives, whose own line gives these of the row."""
-        found = {
-            device
-            for other, device in self.rows
-            if (other.owner.name, other.port) == (peer.name, peer.port)
-            and other.peer is not None
-            and (other.peer.name, other.peer.port) == (row.owner.name, row.port)
-        }
+        found = self._by_ends.get((peer.name, peer.port, row.owner.name, row.port), set())
         if len(found) != 1:
             raise row.source.error(
                 f"LID {peer.lid} is no address (no subnet manager has run), and {len(found)} devices have that name: "
                 "`iblinkinfo -l` gives the GUIDs"
             )
-        return found.pop()
+        return next(iter(found))
 
 
 def _switches_of_lines(rows: Sequence[Row]) -> set[str]:
