@@ -45,7 +45,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemFigure:
-    """One figure over nodes, or devices of nodes: `values` has the repeats of each item, all positive."""
+    """One figure over nodes, or devices of nodes: `values` has the repeats of each item, all positive.
+
+    `later` has those of an item, by its position, that a screen measured because the item was odd.
+    """
 
     benchmark: str
     figure: str
@@ -54,6 +57,7 @@ class ItemFigure:
     items: tuple[Item, ...]
     values: tuple[Sequence[float], ...]
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    later: Mapping[int, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,19 @@ class Odd:
 
 
 @dataclass(frozen=True, slots=True)
+class NotSeenAgain:
+    """A node or device that was odd, but not when it was measured again: `ratio` and `later` are over the others."""
+
+    kind: OddKind
+    what: str
+    benchmark: str
+    figure: str
+    ratio: float
+    later: float
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ValueOfFact:
     """A value of a fact, and the nodes that have it; `value` is None for nodes that do not state the fact."""
 
@@ -204,3 +221,4 @@ class Screen:
     false_alarm_rate: float
     margin: float
     link_counts: tuple[LinkCount, ...] = ()
+    not_seen_again: tuple[NotSeenAgain, ...] = ()

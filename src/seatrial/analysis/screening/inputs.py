@@ -29,14 +29,19 @@ _MOST_NAMED = 4
 
 
 def screen_input(
-    folders: Sequence[Contents], switch_of: Mapping[str, str] | None = None, oversubscription: float | None = None
+    folders: Sequence[Contents],
+    switch_of: Mapping[str, str] | None = None,
+    oversubscription: float | None = None,
+    confirmed_s: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> ScreenInput:
     """All that a screen uses of these folders: of one cluster, or of one node each.
 
     A figure is that of equal benchmark, parameters and environment; the machine need not be equal, since that is the
     question. What ran on several nodes is a figure of pairs, or of the halves of `mpi.bisection`, or ignored.
+    `confirmed_s` has the times at which a node was measured again because it was odd: from and until, in seconds since
+    1970.
     """
-    figures = _Figures()
+    figures = _Figures(confirmed_s or {})
     pairs: dict[str, _Pairs] = {}
     halves: dict[str, _Halves] = {}
     facts: dict[str, Mapping[str, FactValue]] = {}
@@ -148,12 +153,19 @@ def _key(*parts: object) -> str:
 class _Figures:
     """Figures of nodes and devices, collected over experiments."""
 
-    def __init__(self) -> None:
+    def __init__(self, confirmed_s: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+        self._confirmed_s = confirmed_s
         self._of: dict[str, tuple[ExperimentResult, FigureResult, dict[str, Value], dict[Item, list[float]]]] = {}
+        self._later: dict[str, dict[Item, list[float]]] = {}
 
     def add(self, result: ExperimentResult, records: Sequence[RepeatRecord]) -> None:
         """Add the figures of an experiment that ran on one node."""
         hosts = {record.repeat: own[0] for record in records if (own := _hosts(record))}
+        later = {
+            record.repeat
+            for record in (records if self._confirmed_s else ())
+            if any(start <= record.t0 <= end for start, end in self._confirmed_s.get(hosts.get(record.repeat, ""), ()))
+        }
         experiment = result.experiment
         for figure in result.figures:
             if figure.is_secondary:
@@ -165,15 +177,18 @@ class _Figures:
             for repeat in figure.repeats:
                 if repeat.repeat in hosts and repeat.value > 0:
                     name = "" if device is None else f"GPU {device}"
-                    values.setdefault(Item(hosts[repeat.repeat], name), []).append(repeat.value)
+                    place = self._later.setdefault(key, {}) if repeat.repeat in later else values
+                    place.setdefault(Item(hosts[repeat.repeat], name), []).append(repeat.value)
 
     def made(self) -> Iterator[ItemFigure]:
         """The figures, each with its items in order of their names. Of one device per node the node is the item."""
-        for result, figure, parameters, values in self._of.values():
+        for key, (result, figure, parameters, values) in self._of.items():
             if not values:
                 continue
+            later = self._later.get(key, {})
             if len({item.device for item in values}) == 1:
                 values = {Item(item.node): own for item, own in values.items()}
+                later = {Item(item.node): own for item, own in later.items()}
             items = sorted(values, key=lambda item: (natural(item.node), natural(item.device)))
             yield ItemFigure(
                 result.experiment.benchmark,
@@ -183,6 +198,7 @@ class _Figures:
                 tuple(items),
                 tuple(values[item] for item in items),
                 parameters,
+                {place: later[item] for place, item in enumerate(items) if item in later},
             )
 
 
