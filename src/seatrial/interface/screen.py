@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from seatrial.analysis.screening.gathered import ScreenFolder, screen_folder
 from seatrial.analysis.screening.inputs import screen_input
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.errors import UsageError
 from seatrial.interface.compare import refuse_margin
 from seatrial.interface.fabric import discover_fabric
-from seatrial.interface.folder import contents_in
+from seatrial.interface.folder import tell_of_folder
 from seatrial.model.fabric import Fabric
 from seatrial.model.screen import MARGIN, Screen
 from seatrial.report.cluster.jobs import JobRow
@@ -43,9 +44,9 @@ def screen(
     refuse_margin(margin)
     if not folders:
         raise UsageError("no results folder given", "seatrial screen --from DIR, with the results of several nodes")
-    contents = [contents_in(Path(folder)) for folder in folders]
+    measured = [_read(Path(folder)) for folder in folders]
     of_nodes, ratio = places(fabric) if fabric is not None else (dict(switch_of or {}), None)
-    given = screen_input(contents, of_nodes, ratio, _confirmed_s(folders))
+    given = screen_input(measured, of_nodes, ratio, _confirmed_s(folders))
     if len(given.nodes) < FEWEST_NODES:
         found = f"results of one node ({given.nodes[0]})" if given.nodes else "no results with the name of their node"
         raise UsageError(
@@ -56,6 +57,14 @@ def screen(
         given = replace(given, figures=tuple(replace(figure, later={}) for figure in given.figures))
     answer = screen_cluster(replace(given, not_apart=frozenset(not_apart)), margin)
     return replace(answer, not_screened=(*missing, *answer.not_screened))
+
+
+def _read(path: Path) -> ScreenFolder:
+    """What a screen uses of a folder; damaged lines are logged. Raises UsageError if there is no folder, or no repeat
+    in it."""
+    found = screen_folder(ResultsFolder.existing(path))
+    tell_of_folder(path, found.damaged, is_empty=not found.experiments)
+    return found
 
 
 def places(fabric: Fabric) -> tuple[dict[str, str], float | None]:

@@ -5,9 +5,11 @@ Figures are in SI units. A ratio is the value of the odd one over the usual valu
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import overload
 
 from seatrial.model.benchmark import Better
 from seatrial.model.fact import FactValue
@@ -43,6 +45,34 @@ class Item:
         return f"{self.device} of {self.node}" if self.device else self.node
 
 
+class RepeatsOfItems(Sequence[Sequence[float]]):
+    """The repeats of each of many items, in little memory: those of an item are from its entry in `starts` up to the
+    next."""
+
+    __slots__ = ("_starts", "_values")
+
+    def __init__(self, values: Sequence[float], starts: Sequence[int]) -> None:
+        are_floats = all(type(value) is float for value in values)
+        self._values = array("d", values) if are_floats else list(values)
+        self._starts = array("q", starts)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Sequence[float]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Sequence[float]]: ...
+
+    def __getitem__(self, index: int | slice) -> Sequence[float] | Sequence[Sequence[float]]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return list(self._values[self._starts[index] : self._starts[index + 1]])
+
+
 @dataclass(frozen=True, slots=True)
 class ItemFigure:
     """One figure over nodes, or devices of nodes: `values` has the repeats of each item, all positive.
@@ -55,7 +85,7 @@ class ItemFigure:
     unit: Unit
     better: Better
     items: tuple[Item, ...]
-    values: tuple[Sequence[float], ...]
+    values: Sequence[Sequence[float]]
     parameters: Mapping[str, Value] = field(default_factory=dict)
     later: Mapping[int, Sequence[float]] = field(default_factory=dict)
 
