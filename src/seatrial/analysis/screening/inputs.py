@@ -9,7 +9,7 @@ from typing import Any
 
 from seatrial.analysis.experiment_figures import in_time, outcome_of
 from seatrial.analysis.pairs import pair_of, pair_values
-from seatrial.analysis.results import results_without_limits
+from seatrial.analysis.results import emulated_machines, results_without_limits
 from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.model.benchmark import Benchmark
@@ -75,7 +75,7 @@ def screen_input(
         facts={node: facts[node] for node in names if node in facts},
         switch_of={node: switch_of[node] for node in names if node in switch_of},
         oversubscription=oversubscription,
-        failed=_failed(folders),
+        failed=(*_emulated(folders), *_failed(folders)),
         link_counts=_link_counts(folders),
     )
 
@@ -95,6 +95,23 @@ def _link_counts(folders: Sequence[Contents]) -> tuple[LinkCount, ...]:
     order = {kind: place for place, kind in enumerate(CounterKind)}
     found = [LinkCount(*place, by) for place, by in grew.items()]
     return tuple(sorted(found, key=lambda one: (order[LINK_COUNTERS[one.counter].kind], -one.grew_by, one.node)))
+
+
+def _emulated(folders: Sequence[Contents]) -> Iterator[str]:
+    """The nodes whose processors are emulated, and that nothing of them is compared."""
+    found: dict[str, None] = {}
+    for contents in folders:
+        emulated = emulated_machines(contents)
+        of_them = (key for key, experiment in contents.experiments.items() if experiment.machine in emulated)
+        hosts = {host for key in of_them for record in contents.records[key] for host in _hosts(record)}
+        found |= dict.fromkeys(sorted(hosts, key=natural))
+    if found:
+        yield f"nothing of {_named(list(found))} is compared: the processors are emulated (QEMU TCG)"
+
+
+def _named(hosts: Sequence[str]) -> str:
+    more = f" and {len(hosts) - _MOST_NAMED} more" if len(hosts) > _MOST_NAMED else ""
+    return f"{', '.join(hosts[:_MOST_NAMED])}{more}"
 
 
 def _failed(folders: Sequence[Contents]) -> tuple[str, ...]:
@@ -117,8 +134,7 @@ def _failed(folders: Sequence[Contents]) -> tuple[str, ...]:
         left = [own for same, own in each.items() if same not in done]
         if left:
             named = sorted({host for own, _ in left for host in own}, key=natural)
-            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-            where = f" on {', '.join(named[:_MOST_NAMED])}{more}" if named else ""
+            where = f" on {_named(named)}" if named else ""
             reason = f": {left[0][1]}" if left[0][1] else ""
             found.append(f"{benchmark} {state}{where}{reason}")
     return tuple(found)
