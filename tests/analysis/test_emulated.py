@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
-from made_up import facts, made_up_machine
+from made_up import made_up_machine
 from published_schemas import check
 
 from seatrial.analysis.compare_along import compare_along
