@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,14 +56,16 @@ def prepared(folder: Path, port: int) -> SshPlace:
 
 
 @contextmanager
-def serving(place: SshPlace, before: Sequence[str] = (), host: str = "127.0.0.1") -> Iterator[SshPlace]:
-    """With an sshd; `before` are words before its command."""
+def serving(
+    place: SshPlace, before: Sequence[str] = (), variables: Mapping[str, str] | None = None
+) -> Iterator[SshPlace]:
+    """With an sshd; `before` are words before its command, which is then not waited for."""
     words = [*before, SSHD, "-D", "-e", "-f", str(place.folder / "sshd_config")]
     log = place.folder / "sshd.log"
-    with log.open("ab") as said, subprocess.Popen(words, stdout=said, stderr=said) as server:
+    with log.open("ab") as said, subprocess.Popen(words, stdout=said, stderr=said, env=variables) as server:
         try:
             until = time.monotonic() + 30
-            while not before and not _answers(host, place.port) and time.monotonic() < until:
+            while not before and not _answers(place.port) and time.monotonic() < until:
                 assert server.poll() is None, log.read_text()
                 time.sleep(0.05)
             yield place
@@ -71,9 +73,9 @@ def serving(place: SshPlace, before: Sequence[str] = (), host: str = "127.0.0.1"
             server.terminate()
 
 
-def _answers(host: str, port: int) -> bool:
+def _answers(port: int) -> bool:
     try:
-        with socket.create_connection((host, port), timeout=1):
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
             return True
     except OSError:
         return False

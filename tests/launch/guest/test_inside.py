@@ -63,7 +63,8 @@ def test_libraries_are_used_by_their_own_loader(tmp_path: Path) -> None:
 def test_counters_of_the_kernel(tmp_path: Path) -> None:
     assert guest_counters(tmp_path) == {}
     before, after = (
-        f"cpu  1 2 3 4 5 6 7 {ticks} 9 10\ncpu0 1\nMemTotal: {size} kB\n".encode() for ticks, size in ((8, 100), (58, 90))
+        f"cpu  1 2 3 4 5 6 7 {ticks} 9 10\ncpu0 1\nMemTotal: {size} kB\n".encode()
+        for ticks, size in ((8, 100), (58, 90))
     )
     write_counters(tmp_path, before, after)
     assert guest_counters(tmp_path) == {"steal_s": 0.5, "memory_before_B": 102400, "memory_after_B": 92160}
