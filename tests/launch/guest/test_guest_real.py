@@ -160,7 +160,7 @@ def test_a_command_gets_the_signals_of_seatrial(guest: Place) -> None:
     with guest.started("exec", "--", "sh", "-c", script, stdout=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stdout.readline() == "ready\n"
         running.send_signal(signal.SIGTERM)
-        assert running.wait(timeout=60) == 5
+        assert running.wait(timeout=_LIMIT_S) == 5
 
 
 def test_a_command_ends_with_a_killed_client(guest: Place) -> None:
@@ -184,7 +184,7 @@ def test_output_that_nobody_reads_ends_the_command(guest: Place) -> None:
     with guest.started("exec", "--", "yes", stdout=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stdout.readline() == "y\n"
         running.stdout.close()
-        assert running.wait(timeout=60) == 128 + signal.SIGPIPE
+        assert running.wait(timeout=_LIMIT_S) == 128 + signal.SIGPIPE
 
 
 def test_commands_run_side_by_side_up_to_four(guest: Place) -> None:
@@ -232,7 +232,7 @@ def test_an_interrupted_up_leaves_nothing(place: Place) -> None:
     with place.started("up", "--topology", str(_EXAMPLE), "--emulated", stderr=subprocess.DEVNULL) as running:
         wait_for_qemu(place)
         running.send_signal(signal.SIGINT)
-        assert running.wait(timeout=60) != 0
+        assert running.wait(timeout=_LIMIT_S) != 0
     assert not place.leftovers()
 
 

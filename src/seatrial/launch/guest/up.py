@@ -74,7 +74,8 @@ def bring_guest_up(
                 try:
                     return _started(home, topology, parts, start, "kvm", "")
                 except GuestError as error:
-                    why = f"with KVM {error.message}"
+                    last = error.todo.splitlines()[-1:]  # of what the guest and QEMU printed
+                    why = f"with KVM {': '.join([error.message.rstrip(':'), *last])}"
                     home.end_members()
             progress(f"starting the guest with emulated processors ({why})")
             return _started(home, topology, parts, start, "tcg", why)
