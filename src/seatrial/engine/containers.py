@@ -202,14 +202,14 @@ def _placed(
     first: ContainerError | None = None
     for placement in [wanted] if wanted is not None else able:
         try:
-            return _tried(replace(container, placement=placement), environment, mpi, layout, variables)
+            return tried_ranks(replace(container, placement=placement), environment, mpi, layout, variables)
         except ContainerError as error:
             first = first or error
     assert first is not None  # noqa: S101  `able` is never empty here: checked above for `wanted`, else INSIDE or OUTSIDE
     raise first
 
 
-def _tried(
+def tried_ranks(
     container: Contained, environment: Environment, mpi: Mpi, layout: Layout, variables: _Variables
 ) -> Contained:
     """Ranks that exchange a message in a container, before anything is measured. Raises ContainerError."""

@@ -16,6 +16,7 @@ class EnvironmentChoice:
 
     `container` is the path or name of an image that programs run in (None: in none), `container_runtime` what starts
     it (None: the first one that can), `container_mpi` where the launcher of ranks is (None: where ranks can meet).
+    `vm` is the guest that they run in (None: this machine).
     """
 
     compiler: str | None = None
@@ -26,6 +27,7 @@ class EnvironmentChoice:
     container: str | None = None
     container_runtime: str | None = None
     container_mpi: str | None = None
+    vm: str | None = None
 
 
 AS_IT_IS = EnvironmentChoice()

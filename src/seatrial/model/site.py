@@ -85,6 +85,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteGuest:
+    """A virtual machine that programs can run in: reached by ssh as `ssh`, or started here from the file `topology`
+    with the kernel in `kernel` (None: as `seatrial vm up` finds one)."""
+
+    name: str
+    ssh: str | None = None
+    topology: Path | None = None
+    kernel: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """A site file. `benchmarks` are folders with declaration files; `file` is its name for messages, "" if there is
     none."""
@@ -93,6 +104,7 @@ class Site:
     systems: tuple[System, ...] = ()
     file: str = ""
     benchmarks: tuple[Path, ...] = ()
+    guests: tuple[SiteGuest, ...] = ()
 
     def place(self, text: str) -> Place:
         """The place NAME[:PARTITION]; the first partition if none is given.

@@ -20,10 +20,11 @@ _FAMILIES = tuple(family.value for family in MpiFamily)
 _NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
 _VARIABLE = "[A-Z_][A-Z0-9_]{0,127}"
 _PATH = "^[~/].*$"
+_SSH = "^[A-Za-z0-9_.@:-]*$"
 _SCRATCH = "^/[A-Za-z0-9_./+-]*$"
 
 ACCEPTED = {
-    "": "a mapping: environments, systems, benchmarks",
+    "": "a mapping: environments, systems, guests, benchmarks",
     "benchmarks": "a list of folders with declaration files of benchmarks",
     "benchmarks.*": "the path of a folder: begins with / or ~/",
     "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
@@ -35,6 +36,11 @@ ACCEPTED = {
     "environments.*.flags": "flags in one string, such as '-O2 -march=x86-64-v3'",
     "environments.*.variables": "a mapping of environment variables to values, such as {UCX_TLS: rc,sm,self}",
     "environments.*.variables.*": "text, a number, true or false",
+    "guests": "a mapping of names to virtual machines, such as `small: {ssh: root@small}`",
+    "guests.*": "a mapping with ssh, or with topology and any of kernel",
+    "guests.*.ssh": "the host, as ssh takes it: a name of your ~/.ssh/config, or USER@HOST",
+    "guests.*.topology": "the file that `seatrial vm up --topology` takes: begins with / or ~/",
+    "guests.*.kernel": "the kernel of the guest: begins with / or ~/ (default: as `seatrial vm up` finds one)",
     "systems": "a mapping of names to systems, such as `tera: {partitions: {compute: {nodes: 64}}}`",
     "systems.*": "a mapping with partitions, and any of batch, poll",
     "systems.*.batch": f"the batch system that jobs are submitted to: {', '.join(BATCH_SYSTEMS)}",
@@ -71,7 +77,7 @@ ACCEPTED = {
 }
 """Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
-NAMED = frozenset({"environments", "systems", "partitions", "variables"})
+NAMED = frozenset({"environments", "systems", "partitions", "variables", "guests"})
 """Mappings whose keys are names that the user chooses."""
 
 _Name = Annotated[StrictStr, Field(min_length=1, max_length=4096)]
@@ -142,6 +148,14 @@ class SystemModel(_Closed):
     poll: Annotated[_Name | None, _described("systems.*.poll")] = None
 
 
+class GuestModel(_Closed):
+    """A virtual machine that programs can run in."""
+
+    ssh: Annotated[_Name | None, _described("guests.*.ssh", json_schema_extra={"pattern": _SSH})] = None
+    topology: Annotated[_Name | None, _described("guests.*.topology", json_schema_extra={"pattern": _PATH})] = None
+    kernel: Annotated[_Name | None, _described("guests.*.kernel", json_schema_extra={"pattern": _PATH})] = None
+
+
 class SiteModel(_Closed):
     """The environments of a site and its systems."""
 
@@ -150,6 +164,7 @@ class SiteModel(_Closed):
     ] = None
     systems: Annotated[dict[_Name, SystemModel] | None, _described("systems", max_length=1000)] = None
     benchmarks: Annotated[list[_Name] | None, _described("benchmarks", max_length=100)] = None
+    guests: Annotated[dict[_Name, GuestModel] | None, _described("guests", max_length=1000)] = None
 
 
 def site_schema() -> dict[str, Any]:
@@ -165,6 +180,7 @@ def site_schema() -> dict[str, Any]:
     for names, pattern in (
         (schema["properties"]["environments"], _NAME),
         (schema["properties"]["systems"], _NAME),
+        (schema["properties"]["guests"], _NAME),
         (schema["$defs"]["SystemModel"]["properties"]["partitions"], _NAME),
         (environment["variables"], _VARIABLE),
     ):

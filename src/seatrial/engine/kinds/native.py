@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from seatrial.engine.blas_libraries import BlasLibraries
+from seatrial.engine.contained import Contained
 from seatrial.engine.container_start import start_arguments, write_started
 from seatrial.engine.containers import Containers, contained_environment
 from seatrial.engine.devices import Devices, with_devices
 from seatrial.engine.environments import absent_environment, isa_of
 from seatrial.engine.fft_libraries import FftLibraries
 from seatrial.engine.file_contents import Commands, files_among
+from seatrial.engine.guests import Guests
+from seatrial.engine.in_guest import guest_environment
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.once import Once
 from seatrial.engine.ready import Ready, Refused, Runnable
@@ -33,6 +36,7 @@ from seatrial.errors import BuildError
 from seatrial.launch.containers.tiny_root import timed_program
 from seatrial.model.benchmark import Native
 from seatrial.model.experiment import content_key
+from seatrial.model.guest import VM
 from seatrial.model.layout import RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
@@ -157,6 +161,7 @@ class NativeKind(Kind[Native]):
     _fft: FftLibraries = field(default_factory=FftLibraries)
     _commands: Commands = field(default_factory=Commands)
     _containers: Containers = field(default_factory=Containers)
+    _guests: Guests = field(default_factory=Guests)
 
     @staticmethod
     def missing(program: Native, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -186,7 +191,7 @@ class NativeKind(Kind[Native]):
             if (refusal := point.refusal or _refused_start(point, program)) is not None:
                 return self.refused(point, refusal, described, key)
             built = self._built(environment, program, key, point)
-            container = None
+            container: Contained | None = None
             if program.starts_containers:
                 container = self._containers.alone(point)
                 described = contained_environment(environment.document(), container)
@@ -194,16 +199,33 @@ class NativeKind(Kind[Native]):
                 container, hello = self._containers.of(point, environment, built)
                 built = replace(built, hello=hello)
                 described = contained_environment(environment.document(), container)
+            elif point.environment.vm is not None:
+                container, built, document = self._in_guest(point, environment, built)
+                described = content_key(document), document
             point, runnable, key = self._identified(point, program, built)
             self.make_helpers(point, environment.mpi)
         except BuildError as problem:
-            if point.environment.container is not None:
+            if point.environment.container is not None or point.environment.vm is not None:
                 described = absent_environment(point.environment)
             return self.refused(point, problem, described, key)
         # A study's own variables come last and override the others.
         changes = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
         experiment = self.experiment(point, described[0], key)
-        return Ready(point, experiment, runnable, described[1] or {}, environment.mpi, changes, container)
+        here = self.environments.machine
+        there = None if (machine := here.at(point.environment.vm)) is here else machine
+        return Ready(point, experiment, runnable, described[1] or {}, environment.mpi, changes, container, there)
+
+    def _in_guest(
+        self, point: Point, environment: Environment, built: Built
+    ) -> tuple[Contained | None, Built, Mapping[str, Any]]:
+        """The guest of a point (None: not started, for a plan), its program there, and the document of the environment.
+        Raises BuildError."""
+        name = str(point.environment.vm)
+        guest = self.environments.machine.guest(name)
+        if guest is None or not self.builds:
+            return None, built, {**environment.document(), VM: {"name": name}}
+        found, hello = self._guests.of(point, environment, built, guest)
+        return found, replace(built, hello=hello), guest_environment(environment.document(), found)
 
     def _built(self, environment: Environment, program: Native, key: str, point: Point) -> Built:
         """Its build; a plan only builds programs that must report what they load."""
@@ -246,8 +268,8 @@ class NativeKind(Kind[Native]):
         identity: dict[str, Any] = {}
         if program.starts_containers:
             identity["started"] = hashlib.sha256(timed_program() or b"").hexdigest()
-        if point.environment.container is not None:
-            return identity  # they are in the image, whose digest identifies them
+        if point.environment.container is not None or point.environment.vm is not None:
+            return identity  # they are in the image, whose digest identifies them, or in the guest
         if program.commands is not None:
             for name in program.commands(point.parameters):
                 hashes = self._commands.of(name, point.environment, variables)
