@@ -54,21 +54,21 @@ CP2K = Recorded(
     "apps.cp2k",
     "cp2k/cp2k7.1-H2O64-1node-128cores-2threads.txt",
     "-i start.in",
-    {"time": 26.040},
+    {"wall": 26.040},
     (
         ("number of message passing processes                            64", "number of message passing processes 1"),
         ("threads for this process                                    2", "threads for this process 1"),
     ),
 )
 RECORDED = [
-    Recorded("apps.namd", "namd/namd2-tiny.txt", "+p1 start.in", {"step": 0.012974, "time": 14.917022}),
+    Recorded("apps.namd", "namd/namd2-tiny.txt", "+p1 start.in", {"step": 0.012974, "wall": 14.917022}),
     CP2K,
     Recorded(
-        *("apps.nwchem", "nwchem/nwchem-c240-128ranks.txt", "start.in", {"time": 745.1}),
+        *("apps.nwchem", "nwchem/nwchem-c240-128ranks.txt", "start.in", {"wall": 745.1}),
         edits=(("nproc           =      128", "nproc           =        1"),),
     ),
     Recorded(
-        *("apps.vasp", "vasp/vasp6.4.1-CdTe-1node.txt", "", {"time": 6139.715, "loop": 6120.8463}),
+        *("apps.vasp", "vasp/vasp6.4.1-CdTe-1node.txt", "", {"wall": 6139.715, "loop": 6120.8463}),
         edits=(
             ("running  128 mpi-ranks", "running    1 mpi-ranks"),
             ("each k-point on   64 cores,    2", "on 1 core, 1"),
@@ -76,7 +76,7 @@ RECORDED = [
         settings={"case": "own"},
     ),
     Recorded(
-        *("apps.castep", "castep/castep-al3x3-16nodes-2048ranks.txt", "al3x3", {"time": 139.28}),
+        *("apps.castep", "castep/castep-al3x3-16nodes-2048ranks.txt", "al3x3", {"wall": 139.28}),
         edits=(("over 2048 processes", "over 1 processes"),),
         settings={"case": "al3x3"},
     ),
@@ -87,17 +87,17 @@ RECORDED = [
     ),
     Recorded("apps.hoomd", "hoomd/hoomd2.x-hexagon-metadata.txt", "start.in", {"step": 0.12743803}),
     Recorded(
-        *("apps.ls-dyna", "ls-dyna/r16-smp-d-one-cycle-messag.txt", "i=start.in ncpu=1", {"time": 2.068}),
+        *("apps.ls-dyna", "ls-dyna/r16-smp-d-one-cycle-messag.txt", "i=start.in ncpu=1", {"wall": 2.068}),
         edits=(("Number of CPU's    4", "Number of CPU's    1"), ("using  4 SMP", "using  1 SMP")),
     ),
     Recorded(
-        *("apps.fluent", "fluent/performance-timer-two-blocks.txt", "3ddp -g -t1 -i start.in", {"time": 41.665}),
+        *("apps.fluent", "fluent/performance-timer-two-blocks.txt", "3ddp -g -t1 -i start.in", {"wall": 41.665}),
         edits=(("on 6 compute nodes", "on 1 compute nodes"), ("250.890 sec", "40.890 sec")),
         until="  Performance Timer for 56",
     ),
-    Recorded("apps.cfx", "cfx/cfx2025r1-final-iteration-and-tail.txt", "-def start.in", {"time": 416.12}),
+    Recorded("apps.cfx", "cfx/cfx2025r1-final-iteration-and-tail.txt", "-def start.in", {"wall": 416.12}),
     Recorded(
-        "apps.abaqus", "abaqus/std2021-nlgeom-dat.txt", "job=run input=start.in cpus=1 interactive", {"time": 1.0}
+        "apps.abaqus", "abaqus/std2021-nlgeom-dat.txt", "job=run input=start.in cpus=1 interactive", {"wall": 1.0}
     ),
     Recorded(
         "apps.pmemd",

@@ -77,7 +77,7 @@ _MADE_UP = {
     "hpl": (hpl(),),
     "fio-json": (as_bytes(fio()).decode(),),
     "google-benchmark-json": (as_bytes(google_benchmark()).decode(),),
-    "mapdl": (MAPDL,),
+    "mechanical": (MAPDL,),
     "csv": (csv_table(),),
     "records": (_RECORD.decode(),),
 }

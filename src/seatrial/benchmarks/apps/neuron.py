@@ -149,7 +149,7 @@ BENCHMARK = Benchmark(
     figures=(
         time_step(RUN, "one time step of 0.025 ms, of all cells"),
         Figure(
-            name="time",
+            name="wall",
             series=RUN,
             unit="s",
             better=Better.LOWER,

@@ -73,8 +73,8 @@ def read(data: bytes) -> ImportedFile:
     if _SOLUTION not in phases:
         why = f"no `Elapsed time spent {_SOLUTION}` above this line: whether it solved anything is unknown"
         raise completed.error(why)
-    samples = (total_s.sample("time"), phases[_SOLUTION].sample("solution_time"))
-    return ImportedFile(_TOOL, releases[0].match[1], (ImportedExperiment("imported.mapdl", samples, _parameters(log)),))
+    samples = (total_s.sample("wall"), phases[_SOLUTION].sample("solution_time"))
+    return ImportedFile(_TOOL, releases[0].match[1], (ImportedExperiment("imported.mechanical", samples, _parameters(log)),))
 
 
 def _phases(log: Log) -> dict[str, Printed]:
@@ -102,4 +102,4 @@ def _parameters(log: Log) -> dict[str, Value]:
     return parameters
 
 
-READER = Reader("mapdl", read)
+READER = Reader("mechanical", read)
