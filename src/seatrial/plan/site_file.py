@@ -81,7 +81,8 @@ def read_site(data: bytes, file: str) -> Site:
     )
     listed = document.node(("benchmarks",))
     folders = [_path(document, ("benchmarks", k)) for k in range(len(listed.items if listed is not None else ()))]
-    return Site(environments, systems, file, tuple(folders))
+    programs = {name: _path(document, ("programs", name)) for name in _names(document, ("programs",))}
+    return Site(environments, systems, file, tuple(folders), programs)
 
 
 def _words() -> Accepted:

@@ -23,9 +23,11 @@ _PATH = "^[~/].*$"
 _SCRATCH = "^/[A-Za-z0-9_./+-]*$"
 
 ACCEPTED = {
-    "": "a mapping: environments, systems, benchmarks",
+    "": "a mapping: environments, systems, benchmarks, programs",
     "benchmarks": "a list of folders with declaration files of benchmarks",
     "benchmarks.*": "the path of a folder: begins with / or ~/",
+    "programs": "a mapping of commands to paths, such as {namd3: /opt/namd/3.0/namd3}: these are run, wherever PATH leads",
+    "programs.*": "the path of the program: begins with / or ~/",
     "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
     "environments.*": "a mapping with any of mpi, family, launcher, compiler, flags, variables",
     "environments.*.mpi": "the prefix of an MPI library, or the path of its compiler wrapper: begins with / or ~/",
@@ -71,7 +73,7 @@ ACCEPTED = {
 }
 """Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
-NAMED = frozenset({"environments", "systems", "partitions", "variables"})
+NAMED = frozenset({"environments", "systems", "partitions", "variables", "programs"})
 """Mappings whose keys are names that the user chooses."""
 
 _Name = Annotated[StrictStr, Field(min_length=1, max_length=4096)]
@@ -143,13 +145,14 @@ class SystemModel(_Closed):
 
 
 class SiteModel(_Closed):
-    """The environments of a site and its systems."""
+    """The environments of a site, its systems, and what it adds to PATH."""
 
     environments: Annotated[
         dict[_Name, EnvironmentModel | None] | None, _described("environments", max_length=1000)
     ] = None
     systems: Annotated[dict[_Name, SystemModel] | None, _described("systems", max_length=1000)] = None
     benchmarks: Annotated[list[_Name] | None, _described("benchmarks", max_length=100)] = None
+    programs: Annotated[dict[_Name, _Name] | None, _described("programs", max_length=1000)] = None
 
 
 def site_schema() -> dict[str, Any]:
@@ -167,6 +170,7 @@ def site_schema() -> dict[str, Any]:
         (schema["properties"]["systems"], _NAME),
         (schema["$defs"]["SystemModel"]["properties"]["partitions"], _NAME),
         (environment["variables"], _VARIABLE),
+        (schema["properties"]["programs"], _NAME),
     ):
         mapping = next((kind for kind in names.get("anyOf", ()) if kind.get("type") == "object"), names)
         mapping["propertyNames"] = {"pattern": f"^{pattern}$"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, nan
 from typing import Literal
 
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, openmp_variables, placement, resolved
@@ -23,6 +23,7 @@ from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 
+NOT_STATED = "not stated in its log"
 FORMAT_SEEN = "format seen, run unverified"
 FROM_DOCUMENTATION = "format from documentation, run unverified"
 
@@ -71,18 +72,26 @@ def with_case(program: GivenInput, params: Params) -> Params:
     return {**params, INPUT: case.start}
 
 
-def stated_checks(program: GivenInput, tool: str, stated: Mapping[str, str]) -> tuple[Check, ...]:
-    """What the log states, if it does, must be as it was asked for."""
+def stated_check(number: str, name: str, tool: str, bound: Bound) -> Check:
+    """What the log states of `number` must be as it was asked for. A number above 1 must be stated: a run on one rank
+    that was to have several would else pass."""
+    key = stated_key(number)
 
+    def value(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
+        return samples[0].extra.get(key, nan if bound(machine, params)[0] > 1 else None)
+
+    return Check(name, f"{number}, as {tool} reports them", bound, derive=value, if_nan=NOT_STATED)
+
+
+def _stated_checks(program: GivenInput, tool: str, stated: Mapping[str, str]) -> tuple[Check, ...]:
     def atoms(machine: Machine, params: Params) -> tuple[float, float]:
         case = program.case(params[CASE])
         return (1.0, inf) if case is None or case.atoms is None else (case.atoms, case.atoms)
 
-    def check(number: str, name: str) -> Check:
-        bound: Bound = atoms if number == "atoms" else exactly(name)
-        return Check(name, f"{number}, if {tool} reports them", bound, derive=stated_value(number))
-
-    return tuple(check(number, name) for number, name in stated.items())
+    return tuple(
+        stated_check(number, name, tool, atoms if number == "atoms" else exactly(name))
+        for number, name in stated.items()
+    )
 
 
 def _needed(name: str, tool: str) -> Check:
@@ -93,12 +102,6 @@ def _needed(name: str, tool: str) -> Check:
         bound=lambda machine, params: (1.0, inf),
         derive=lambda machine, params, samples: samples[0].extra[key],
     )
-
-
-def stated_value(name: str) -> Callable[[Machine, Params, Sequence[Sample]], float | None]:
-    """What the log states of this name; None if it states nothing."""
-    key = stated_key(name)
-    return lambda machine, params, samples: samples[0].extra.get(key)
 
 
 def stated_key(name: str) -> str:
@@ -186,7 +189,7 @@ def application(
         program=program,
         parameters=(*case_parameters(cases, has_start=has_start), *more, *own, EXPECTED_S),
         figures=first_counts(of.figures),
-        checks=(*stated_checks(program, tool, stated), *(_needed(name, tool) for name in needed), *added),
+        checks=(*_stated_checks(program, tool, stated), *(_needed(name, tool) for name in needed), *added),
         placement=cpus,
         prepare=prepare,
         ranks="mpi" if is_mpi else "one",

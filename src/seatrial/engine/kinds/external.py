@@ -20,6 +20,7 @@ from seatrial.environments.build import Environment
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
 from seatrial.environments.mpi import choose_mpi, mpi_of
 from seatrial.environments.mpi_settings import setting_variables
+from seatrial.environments.site import site_in_force
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError, UsageError
 from seatrial.launch.local import run
@@ -153,12 +154,14 @@ def _exchange(asked: InputExchange, params: Params, directory: Path, stop: threa
 
 
 def found_program(program: External) -> tuple[External, Installed]:
-    """The first installed one of a program and its alternatives. Raises NotInstalledError for the program if none is
-    installed, BuildError if one cannot be used."""
+    """The first installed one of a program and its alternatives, before all those that the site file names. Raises
+    NotInstalledError for the first one if none is installed, BuildError if one cannot be used."""
+    of_site = site_in_force().programs
+    candidates = sorted((program, *program.alternatives), key=lambda candidate: candidate.name not in of_site)
     try:
-        return program, find_installed(program)
+        return candidates[0], find_installed(candidates[0])
     except NotInstalledError:
-        for candidate in program.alternatives:
+        for candidate in candidates[1:]:
             with suppress(NotInstalledError):
                 return candidate, find_installed(candidate)
         raise

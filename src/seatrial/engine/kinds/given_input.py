@@ -57,11 +57,11 @@ class GivenInputProgram(ExternalProgram):
         record = super(GivenInputProgram, self).read(data, ready, directory)
         if not record.ended:
             return record
-        samples, notes = _read_log(self.given, data)
+        samples, notes = _read_log(self.given, data, ready.point.parameters)
         return replace(record, samples=samples, notes={**notes, **record.notes})
 
 
-def _read_log(given: GivenInput, data: bytes) -> tuple[tuple[Sample, ...], dict[str, Any]]:
+def _read_log(given: GivenInput, data: bytes, params: Params) -> tuple[tuple[Sample, ...], dict[str, Any]]:
     """The samples of the one run in a log; the first has the numbers that the log states. Raises ProtocolError."""
     try:
         found = reader_of(given.reader).read(data)
@@ -79,8 +79,10 @@ def _read_log(given: GivenInput, data: bytes) -> tuple[tuple[Sample, ...], dict[
     }
     first, *others = experiment.samples
     notes: dict[str, Any] = {"version": found.version, **experiment.parameters, **experiment.notes}
-    if experiment.remarks:
-        notes["remarks"] = list(experiment.remarks)
+    unchecked = [name for number, name in given.stated.items() if number not in experiment.parameters and name in params]
+    remarks = [*experiment.remarks, *(f"{name}: not stated in the log, so not checked" for name in unchecked)]
+    if remarks:
+        notes["remarks"] = remarks
     return (replace(first, extra={**first.extra, **stated}), *others), notes
 
 
