@@ -45,8 +45,8 @@ class Installed:
 
 
 def find_installed(program: External) -> Installed:
-    """The program, which the site file names or which is on PATH by its name, and its companions: that of the site file,
-    beside it, or else on PATH. Raises NotInstalledError, or BuildError if its version command fails."""
+    """The program, which the site file names or which is on PATH by its name, and its companions: those that the site
+    file names, beside it, or else on PATH. Raises NotInstalledError, or BuildError if its version command fails."""
     found = find_command(_command(program.name), program.install, program.version)
     companions: dict[str, Path] = {}
     for name in program.companions:

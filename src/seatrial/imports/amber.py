@@ -123,8 +123,8 @@ def _average(log: Log, title: Found, steps: int | None, lines: list[Line]) -> _A
 
 
 def _step(whole: _Average, rows: list[Found], parameters: dict[str, Value]) -> Printed:
-    """The time of a step, from the elapsed time. Raises ParseError if it contradicts `Per Step`, or if the simulated time
-    of a step is neither the stated one nor a natural one."""
+    """The time of a step, from the elapsed time. Raises ParseError if it contradicts `Per Step`, or if the simulated
+    time of a step is neither the stated one nor a natural one."""
     steps = parameters.get("steps", rows[-1].whole(1, "NSTEP") if rows else 0)
     if not isinstance(steps, int) or steps < 1:
         raise whole.line.error("the number of steps is not known")

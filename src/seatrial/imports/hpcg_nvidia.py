@@ -1,6 +1,6 @@
 """NVIDIA's build of HPCG: its output on the terminal, with the report of HPCG, which is read as that of HPCG.
 
-Before the report it prints ratings of its own, of other phases and other versions of the benchmark: none of them counts.
+Before the report it prints ratings of its own, of other phases and versions of the benchmark: none of them counts.
 """
 
 from __future__ import annotations

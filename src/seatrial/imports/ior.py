@@ -26,6 +26,7 @@ _BANNER = re.compile(r"IOR-([0-9]\S{0,40}): MPI Coordinated Test of Parallel I/O
 _HEADER = re.compile(r"access +bw\(MiB/s\) .{1,200}")
 _ROW = re.compile(r"(write|read) .{1,300}")
 _CSV_HEADER = re.compile(r"access,bw\(MiB/s\),.{1,200},iter")
+_CSV_COLUMNS = {"bw(MiB/s)", "IOPS", "block(KiB)", "xfer(KiB)", "wr/rd(s)", "total(s)", "numTasks", "iter"}
 _SUMMARY = re.compile(r"Max (Write|Read): +([0-9]{1,12}\.[0-9]{2}) MiB/sec \(([0-9]{1,12}\.[0-9]{2}) MB/sec\)")
 _SUMMARY_LIKE = re.compile(r"(?:Max (?:Write|Read):|Summary of all tests:).{0,200}")
 _FINISHED = re.compile(r"(?:Finished|Run finished) *:.{0,80}")
@@ -253,7 +254,7 @@ def _read_csv(data: bytes) -> ImportedFile:
     header = log.banner(_CSV_HEADER, "access,bw(MiB/s),IOPS,...")
     log.refuse(_WRONG, "IOR found an error: the run has no figure")
     columns = header.match[0].split(",")
-    missing = {"bw(MiB/s)", "IOPS", "block(KiB)", "xfer(KiB)", "wr/rd(s)", "total(s)", "numTasks", "iter"} - set(columns)
+    missing = _CSV_COLUMNS - set(columns)
     if missing or len(set(columns)) < len(columns):
         raise header.error(f"no column {min(missing)}" if missing else "a column twice")
     rows: list[_Row] = []

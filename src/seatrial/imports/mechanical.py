@@ -74,7 +74,9 @@ def read(data: bytes) -> ImportedFile:
         why = f"no `Elapsed time spent {_SOLUTION}` above this line: whether it solved anything is unknown"
         raise completed.error(why)
     samples = (total_s.sample("wall"), phases[_SOLUTION].sample("solution_time"))
-    return ImportedFile(_TOOL, releases[0].match[1], (ImportedExperiment("imported.mechanical", samples, _parameters(log)),))
+    return ImportedFile(
+        _TOOL, releases[0].match[1], (ImportedExperiment("imported.mechanical", samples, _parameters(log)),)
+    )
 
 
 def _phases(log: Log) -> dict[str, Printed]:

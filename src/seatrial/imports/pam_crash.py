@@ -22,7 +22,9 @@ _FAILED = re.compile(
     r"|\blicen[cs]e\b.{0,60}(?:not available|denied|fail)",
     re.IGNORECASE,
 )
-_ELAPSED = re.compile(r"ELAPSED TIME (?:[=:] ?)?([0-9]{1,9}\.[0-9]{1,6}(?:E[+-]?[0-9]{1,2})?)(?: .{0,100})?", re.IGNORECASE)
+_ELAPSED = re.compile(
+    r"ELAPSED TIME (?:[=:] ?)?([0-9]{1,9}\.[0-9]{1,6}(?:E[+-]?[0-9]{1,2})?)(?: .{0,100})?", re.IGNORECASE
+)
 _ELAPSED_LIKE = re.compile(r".{0,20}ELAPSED TIME.{0,200}", re.IGNORECASE)
 _VERSION = re.compile(r"\| ?Version ?: (\S.{0,60}?) ?\|")
 _PRECISION = re.compile(r"\| ?Precision ?: (Single|Double)\b.{0,30}\|", re.IGNORECASE)

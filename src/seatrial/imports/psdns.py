@@ -53,9 +53,7 @@ def read(data: bytes) -> ImportedFile:
     samples.append(wall_s.sample("wall"))
     sizes: dict[str, Value] = {name: banner.whole(i, name) for i, name in enumerate(("nx", "ny", "nz"), start=1)}
     notes = {"steps": len(steps), "slower_steps_left_out": len(later) - len(steady)}
-    experiment = ImportedExperiment(
-        "imported.psdns", tuple(samples), {**sizes, "ranks": ranks, "p": p, "q": q}, notes
-    )
+    experiment = ImportedExperiment("imported.psdns", tuple(samples), {**sizes, "ranks": ranks, "p": p, "q": q}, notes)
     return ImportedFile(_TOOL, "", (experiment,))
 
 

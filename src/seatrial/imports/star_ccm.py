@@ -14,6 +14,7 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from seatrial.imports.application_log import Found, Log, Printed
 from seatrial.imports.reader import Reader
@@ -127,7 +128,7 @@ def _samples(columns: Sequence[str], rows: Sequence[_Row]) -> tuple[Sample, ...]
     if _TOTAL in columns:
         at = columns.index(_TOTAL)
         totals = [row.printed(at) for row in rows]
-        steps = [after.value - before.value for before, after in zip(totals, totals[1:], strict=False)]
+        steps = [after.value - before.value for before, after in pairwise(totals)]
         _check_steps(steps, rows)
         if _ITERATION in columns:
             _check_iterations(columns.index(_ITERATION), rows, totals)
@@ -150,7 +151,9 @@ def _check_steps(steps: Sequence[float], rows: Sequence[_Row]) -> None:
             raise row.line.error(_TOOL, f"this iteration took {step:g} s, {middle:g} s is the median")
     mean = statistics.fmean(steps)
     if not middle / _MEAN_APART <= mean <= middle * _MEAN_APART:
-        raise rows[-1].line.error(_TOOL, f"iterations took {mean:g} s on average, but {middle:g} s in the median: not steady")
+        raise rows[-1].line.error(
+            _TOOL, f"iterations took {mean:g} s on average, but {middle:g} s in the median: not steady"
+        )
 
 
 def _check_iterations(at: int, rows: Sequence[_Row], totals: Sequence[Printed]) -> None:

@@ -1,4 +1,5 @@
-"""apps.mechanical: Ansys Mechanical APDL on the user's input; its output is read as `seatrial import mechanical=FILE` does."""
+"""apps.mechanical: Ansys Mechanical APDL on the user's input; its output is read as `seatrial import mechanical=FILE`
+does."""
 
 from __future__ import annotations
 

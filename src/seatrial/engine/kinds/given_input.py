@@ -26,6 +26,7 @@ from seatrial.model.sample import Sample
 from seatrial.plan.points import Point
 
 _MOST_FILES = 10_000
+_COUNTS = ("ranks", "processes", "threads")
 
 
 class InputMissingError(BuildError):
@@ -79,7 +80,9 @@ def _read_log(given: GivenInput, data: bytes, params: Params) -> tuple[tuple[Sam
     }
     first, *others = experiment.samples
     notes: dict[str, Any] = {"version": found.version, **experiment.parameters, **experiment.notes}
-    unchecked = [name for number, name in given.stated.items() if number not in experiment.parameters and name in params]
+    checked = {name for number, name in given.stated.items() if number in experiment.parameters}
+    unchecked = [name for name in _COUNTS if name in params and params[name] != 1 and name not in checked]
+    unchecked += [name for name in given.stated.values() if name in params and name not in {*checked, *unchecked}]
     remarks = [*experiment.remarks, *(f"{name}: not stated in the log, so not checked" for name in unchecked)]
     if remarks:
         notes["remarks"] = remarks
