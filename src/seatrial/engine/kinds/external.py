@@ -230,8 +230,14 @@ class ExternalKind(Kind[External]):
         return *self._found.get(program.name, lambda: found_program(program)), {}
 
     def _library_of(self, point: Point, found: Installed, variables: Mapping[str, str]) -> Mpi | None:
-        """The MPI library of a program; None if it has none that is known."""
-        return mpi_of(found.path, variables)
+        """The MPI library of a program; None if it has none that is known. A script that starts a program (NVIDIA's
+        hpl.sh, a wrapper of the site) is linked with none: the one that the user names starts its ranks."""
+        wanted = point.environment.mpi
+        mpi = mpi_of(found.path, variables)
+        if mpi is None and wanted is not None and _is_script(found.path):
+            with suppress(BuildError, UsageError):
+                return choose_mpi(wanted, variables)
+        return mpi
 
     def _refusal(self, point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
         """Why the program cannot run at this point."""
@@ -247,11 +253,21 @@ def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None, variables:
         return None
     wanted = point.environment.mpi
     if mpi is None and (whole(point.parameters[RANKS]) > 1 or wanted is not None):
-        return Outcome.unsupported("mpi", f"{found.path} is not linked with a known MPI library")
+        why = f"{found.path} is not linked with a known MPI library"
+        todo = "; set environment.mpi to the one of the program that it starts" if _is_script(found.path) else ""
+        return Outcome.unsupported("mpi", why + todo)
     if mpi is not None and wanted is not None and not _is_named(mpi, wanted, variables):
         linked = f"{found.path} is linked with {mpi.name} ({mpi.library}), not with {wanted}"
         return Outcome.unsupported("mpi", f"{linked}: an installed program cannot exchange its MPI library")
     return None
+
+
+def _is_script(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(2) == b"#!"
+    except OSError:
+        return False
 
 
 def _is_named(mpi: Mpi, name: str, variables: Mapping[str, str]) -> bool:
