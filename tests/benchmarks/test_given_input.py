@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from engine.harness import run_one
 from imports.log_damage import log, needs_logs
+from imports.result_texts import PAM_CRASH
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named, registry
@@ -147,7 +148,8 @@ RECORDED = [
         {"n": "190464"},
     ),
     Recorded(
-        "apps.io500", "io500/ddn-2025-result-summary.txt", "start.in", {"score": 115.514482, "operations": 339885.612}
+        *("apps.io500", "io500/daos-lrz-2023-result.txt", "start.in", {"score": 2111.059073}),
+        edits=(("procs           = 2688", "procs           = 1"),),
     ),
     Recorded(
         *("apps.dlio", "dlio/summary.json.txt"),
@@ -283,6 +285,16 @@ def test_a_number_that_the_log_does_not_state_never_passes(
     samples = [replace(silent.samples[0], extra={})]
     assert failed_check(benchmark_named(hoomd.name), MACHINE, {"ranks": 2, "case": "own"}, samples, {}) is not None
     assert check.if_nan == "not stated in its log"
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("elapsed_s", "state"), [("0.25", State.OK), ("460.75", State.INVALID)])
+def test_a_time_that_our_clock_contradicts(
+    elapsed_s: str, state: State, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in("apps.pam-crash", PAM_CRASH.replace("460.75", elapsed_s).replace("230.50", "0.10"), tmp_path, monkeypatch)
+    _, _, record = measured("apps.pam-crash", tmp_path / "results", inputs=str(given), **OWN)
+    assert record.outcome.state is state and record.outcome.check == ("" if state is State.OK else "clock")
 
 
 @needs_logs

@@ -33,7 +33,7 @@ SMALLER = {
     "n: 96": "n: 32",
     "elements: 60000, steps: 60": "elements: 3000, steps: 60",
     "elements: 100000, steps: 100": "elements: 3000, steps: 60",
-    "elements: 20000, steps: 40, ranks: 2": "elements: 3000, steps: 20, ranks: 2",
+    "elements: 20000, steps: 40, ranks: 2": "elements: 3000, steps: 60, ranks: 2",
     "cells: [10, 24]                 #": "cells: [10, 12]                 #",
     "cells: 20, steps: 200": "cells: 10, steps: 100",
     "cells: 16, steps: 200": "cells: 10, steps: 100",

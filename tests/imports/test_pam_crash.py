@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import pytest
 from imports.engineering_logs import figures, refusal, stated
+from imports.result_texts import PAM_CRASH as OUTPUT
 
 from seatrial.imports.readers import reader_of
-
-OUTPUT = """\
- | PAM-CRASH/SAFE                      |
- | Version   : 2018.01                 |
- | Precision : Single precision        |
- CYCLE  10000  TIME 0.100E+02
- CPU TIME          910.25
- ELAPSED TIME      230.50
- CPU TIME         1810.25
- ELAPSED TIME      460.75
- NORMAL TERMINATION
-"""
 
 
 def test_the_last_elapsed_time_counts() -> None:

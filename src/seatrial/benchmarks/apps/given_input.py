@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import Literal
 
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, openmp_variables, placement, resolved
-from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Bound, Check, Figure, Skip
-from seatrial.model.given_input import AUTO, CASE, FOLDER, INPUT, NONE, OWN, GivenInput, InputCase
+from seatrial.model.given_input import AUTO, CASE, CLOCKED_S, FOLDER, INPUT, NONE, OWN, GivenInput, InputCase
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 
+_LATE_S = 1.0
+"""What a printed time may be more than ours: it may count whole seconds."""
 NOT_STATED = "not stated in its log"
 FORMAT_SEEN = "format seen, run unverified"
 FROM_DOCUMENTATION = "format from documentation, run unverified"
@@ -131,6 +133,15 @@ def _needed(name: str, tool: str) -> Check:
     )
 
 
+def _clock(tool: str) -> Check:
+    return Check(
+        "clock",
+        f"elapsed time that {tool} prints minus ours, in s",
+        between(-inf, _LATE_S),
+        derive=lambda machine, params, samples: samples[0].elapsed_s - samples[0].extra[CLOCKED_S],
+    )
+
+
 def stated_key(name: str) -> str:
     """The key of a sample's `extra` under which the number is that a log states."""
     return f"stated_{name}"
@@ -171,6 +182,7 @@ def application(
     stated: Mapping[str, str] | None = None,
     needed: Sequence[str] = (),
     has_start: bool = True,
+    is_clocked: bool = False,
     ranks: Parameter = RANKS,
     places: Callable[[Params, Path], Sequence[str]] = lambda params, directory: (),
     preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: (),
@@ -180,7 +192,8 @@ def application(
     what its adapter was checked with if it was never run; empty if it was. `made` is its case that is made here.
 
     `starts`: whether an MPI launcher starts its ranks, or it starts its processes itself. `stated`: number that the log
-    states -> the parameter that it must equal. `needed`: numbers above zero that the log must state. `ranks`: the
+    states -> the parameter that it must equal. `needed`: numbers above zero that the log must state. `is_clocked`: its
+    first figure is the time of the whole run, which must not be more than ours. `ranks`: the
     parameter, where its default is not that of other programs. `places`: further arguments, from the parameters and the
     folder of the repeat. `preparation`: as in `External`.
     """
@@ -202,6 +215,7 @@ def application(
         variables=variables or (openmp_variables if is_mpi else lambda params: {}),
         inputs=(lambda params: {}) if made is None else made.inputs,
         preparation=preparation,
+        is_clocked=is_clocked,
         reader=of.name.removeprefix("imported."),
         cases=cases,
         stated={**stated, **{name: name for name in needed}},
@@ -227,7 +241,12 @@ def application(
         program=program,
         parameters=(*case_parameters(cases, has_start=has_start), *more, *own, EXPECTED_S),
         figures=first_counts(of.figures),
-        checks=(*_stated_checks(program, tool, stated), *(_needed(name, tool) for name in needed), *added),
+        checks=(
+            *_stated_checks(program, tool, stated),
+            *(_needed(name, tool) for name in needed),
+            *((_clock(tool),) if is_clocked else ()),
+            *added,
+        ),
         placement=cpus,
         prepare=prepare,
         ranks="mpi" if is_mpi else "one",

@@ -1,4 +1,4 @@
-"""apps.io500: the IO500 on a configuration of the user; its result_summary.txt is read as `seatrial import io500=FILE`
+"""apps.io500: the IO500 on a configuration of the user; its result.txt is read as `seatrial import io500=FILE`
 does."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BENCHMARK = application(
     programs=("io500",),
     install="build the IO500 (https://github.com/IO500/io500) and put io500 on PATH",
     arguments=lambda params: [str(params[INPUT])],
-    output="results/*/result_summary.txt",
+    output="results/*/result.txt",
     cases=(
         InputCase(
             "minimal",
@@ -25,6 +25,6 @@ BENCHMARK = application(
             "config-minimal.ini",
         ),
     ),
-    stated={},
+    stated={"ranks": "ranks"},
     evidence=FORMAT_SEEN,
 )

@@ -19,5 +19,6 @@ BENCHMARK = application(
     cases=(),
     starts="itself",
     stated={},
+    is_clocked=True,
     evidence=FROM_DOCUMENTATION,
 )

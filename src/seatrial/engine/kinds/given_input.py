@@ -19,7 +19,7 @@ from seatrial.environments.installed import Installed
 from seatrial.errors import BuildError, ParseError, ProtocolError
 from seatrial.imports.readers import reader_of
 from seatrial.model.benchmark import External
-from seatrial.model.given_input import CASE, FOLDER, NONE, GivenInput
+from seatrial.model.given_input import CASE, CLOCKED_S, FOLDER, NONE, GivenInput
 from seatrial.model.parameter import Params
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
@@ -60,6 +60,13 @@ class GivenInputProgram(ExternalProgram):
             return record
         samples, notes = _read_log(self.given, data, ready.point.parameters)
         return replace(record, samples=samples, notes={**notes, **record.notes})
+
+    def timed(self, record: ProgramRecord, wall_s: float) -> ProgramRecord:
+        """The same record, with our own time of the whole run, launcher included, in its first sample."""
+        if not self.given.is_clocked or not record.samples:
+            return record
+        first, *others = record.samples
+        return replace(record, samples=(replace(first, extra={**first.extra, CLOCKED_S: wall_s}), *others))
 
 
 def _read_log(given: GivenInput, data: bytes, params: Params) -> tuple[tuple[Sample, ...], dict[str, Any]]:
