@@ -321,6 +321,8 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     noted |= _looks(notes.pop("looks", None))
     if (links := links_of_nodes(notes.pop("links", None))) is not None:
         noted["links"] = links  # of every node, in place of those of this one
+    if (remarks := notes.pop("remarks", None)) is not None:
+        noted["remarks"] = remarks
     noted["notes"] = with_compilation({**ready.program.added_notes(), **notes} if notes else {})
     if (
         "job_repeat" not in noted

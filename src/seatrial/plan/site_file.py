@@ -83,7 +83,8 @@ def read_site(data: bytes, file: str) -> Site:
     )
     listed = document.node(("benchmarks",))
     folders = [_path(document, ("benchmarks", k)) for k in range(len(listed.items if listed is not None else ()))]
-    return Site(environments, systems, file, tuple(folders), tuple(_guests(document)))
+    programs = {name: _path(document, ("programs", name)) for name in _names(document, ("programs",))}
+    return Site(environments, systems, file, tuple(folders), tuple(_guests(document)), programs)
 
 
 def _words() -> Accepted:

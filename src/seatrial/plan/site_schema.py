@@ -24,9 +24,11 @@ _SSH = "^[A-Za-z0-9_.@:-]*$"
 _SCRATCH = "^/[A-Za-z0-9_./+-]*$"
 
 ACCEPTED = {
-    "": "a mapping: environments, systems, guests, benchmarks",
+    "": "a mapping: environments, systems, guests, benchmarks, programs",
     "benchmarks": "a list of folders with declaration files of benchmarks",
     "benchmarks.*": "the path of a folder: begins with / or ~/",
+    "programs": "a mapping of commands to the programs that are run for them, such as {namd3: /opt/namd/3.0/namd3}",
+    "programs.*": "the path of the program: begins with / or ~/",
     "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
     "environments.*": "a mapping with any of mpi, family, launcher, compiler, flags, variables",
     "environments.*.mpi": "the prefix of an MPI library, or the path of its compiler wrapper: begins with / or ~/",
@@ -77,7 +79,7 @@ ACCEPTED = {
 }
 """Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
-NAMED = frozenset({"environments", "systems", "partitions", "variables", "guests"})
+NAMED = frozenset({"environments", "systems", "partitions", "variables", "guests", "programs"})
 """Mappings whose keys are names that the user chooses."""
 
 _Name = Annotated[StrictStr, Field(min_length=1, max_length=4096)]
@@ -157,7 +159,7 @@ class GuestModel(_Closed):
 
 
 class SiteModel(_Closed):
-    """The environments of a site and its systems."""
+    """The environments of a site, its systems, and what it adds to PATH."""
 
     environments: Annotated[
         dict[_Name, EnvironmentModel | None] | None, _described("environments", max_length=1000)
@@ -165,6 +167,7 @@ class SiteModel(_Closed):
     systems: Annotated[dict[_Name, SystemModel] | None, _described("systems", max_length=1000)] = None
     benchmarks: Annotated[list[_Name] | None, _described("benchmarks", max_length=100)] = None
     guests: Annotated[dict[_Name, GuestModel] | None, _described("guests", max_length=1000)] = None
+    programs: Annotated[dict[_Name, _Name] | None, _described("programs", max_length=1000)] = None
 
 
 def site_schema() -> dict[str, Any]:
@@ -183,6 +186,7 @@ def site_schema() -> dict[str, Any]:
         (schema["properties"]["guests"], _NAME),
         (schema["$defs"]["SystemModel"]["properties"]["partitions"], _NAME),
         (environment["variables"], _VARIABLE),
+        (schema["properties"]["programs"], _NAME),
     ):
         mapping = next((kind for kind in names.get("anyOf", ()) if kind.get("type") == "object"), names)
         mapping["propertyNames"] = {"pattern": f"^{pattern}$"}
