@@ -31,16 +31,18 @@ launching needs none. Other libraries, and Open MPI 5, ignore the variable."""
 @dataclass(frozen=True, slots=True)
 class Start:
     """`before` precedes the program's own command; `variables` is its whole environment. `launcher` starts the ranks;
-    empty for a single process. `inside`: the container that the program is started in."""
+    empty for a single process. `inside`: the container that the program is started in, `loader` the words that start it
+    there with a loader that was brought."""
 
     before: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
     launcher: str = ""
     inside: Inside | None = None
+    loader: tuple[str, ...] = ()
 
     def words(self, words: Sequence[str]) -> list[str]:
         """The program and its arguments, with paths as they are where it runs."""
-        return list(words) if self.inside is None else [self.inside.mapped(word) for word in words]
+        return list(words) if self.inside is None else [*self.loader, *(self.inside.mapped(word) for word in words)]
 
 
 def start_of(ready: Ready, directory: Path) -> Start:
@@ -100,7 +102,8 @@ def _contained(
     prefix = container.runtime.prefix
     if mpi is None or layout is None:
         inside = _mapped(container.inside(folders, set_inside))
-        return Start(tuple(prefix(inside)), variables_with((*chosen, *outside)), inside=inside)
+        loader = _loader(container, inside)
+        return Start(tuple(prefix(inside)), variables_with((*chosen, *outside)), inside=inside, loader=loader)
     helpers = rank_helpers()
     without = [(name, None) for name in rank_variables(os.environ)]
     keeps = kept(helpers, os.getpid())
@@ -110,7 +113,7 @@ def _contained(
         before = [*keeps, *starter.argv, *placed(helpers, starter, layout, record), *prefix(inside)]
         changes = (*without, *starter.variables.items(), *chosen, ("TMPDIR", str(SHARED)))
         changes = (*changes, *container.runtime.variables().items())
-        return Start(tuple(before), variables_with(changes), starter.argv[0], inside)
+        return Start(tuple(before), variables_with(changes), starter.argv[0], inside, _loader(container, inside))
     starter = rank_command(replace(mpi, launcher=container.launcher), layout, list(set_inside))
     of_starter = {name: value for name, value in starter.variables.items() if value is not None}
     of_starter |= _WITHOUT_SSH
@@ -122,7 +125,14 @@ def _contained(
 
 def _mapped(inside: Inside) -> Inside:
     """With paths of the host in its variables, single or in lists, as they are inside."""
-    variables = {
-        name: ":".join(inside.mapped(part) for part in value.split(":")) for name, value in inside.variables.items()
-    }
-    return replace(inside, variables=variables)
+    return replace(inside, variables={name: _list(value, inside) for name, value in inside.variables.items()})
+
+
+def _list(text: str, inside: Inside) -> str:
+    """A path, or several with colons between them, as they are inside."""
+    return ":".join(inside.mapped(part) for part in text.split(":"))
+
+
+def _loader(container: Contained, inside: Inside) -> tuple[str, ...]:
+    """The words before a program that start it with a loader that was brought."""
+    return () if container.brought is None else tuple(_list(word, inside) for word in container.brought.before)
