@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from seatrial.engine.contained import Contained
+from seatrial.engine.environments import Environments
 from seatrial.engine.image_tools import ImageTools
 from seatrial.engine.once import Once
-from seatrial.engine.rank_helpers import inside_probe, ranks_probe
+from seatrial.engine.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
 from seatrial.engine.ranks import rank_layout
+from seatrial.engine.shared_folders import shared_folder
 from seatrial.engine.starting import started
 from seatrial.environments.brought import Brought, bring_all, bring_mpi
-from seatrial.environments.build import Built, Environment
+from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.cached_files import Start, as_it_is
-from seatrial.environments.compiler import ask
+from seatrial.environments.compiler import Answer, ask
 from seatrial.environments.private_copy import private_top
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.faults import OF_LIBRARIES, not_started, ranks_fault
 from seatrial.launch.containers.image import image_of
-from seatrial.launch.containers.runtime import SHARED, Runtime
+from seatrial.launch.containers.runtime import Runtime
 from seatrial.launch.containers.runtimes import runtime_for
 from seatrial.launch.local import Program, run_together
 from seatrial.launch.mpi import NoLauncherError
@@ -77,9 +77,7 @@ class Containers:
         self._fitted: Once[Any, Fitted] = Once()
         self._brought: Once[Any, Brought] = Once()
 
-    def of(
-        self, point: Point, outside: Environment | BuildError, isa: Iterable[str], build_with: Builder, source: Path
-    ) -> Fitted:
+    def of(self, point: Point, outside: Environment | BuildError, isa: Iterable[str], build_with: Builder) -> Fitted:
         """A program in the container of a point: built on the host, or in the image if the point chooses that, or if
         the image's libraries are too old for the host's programs. `outside` is the environment of the host, `isa` the
         features of the CPU. Raises BuildError, ContainerError if it does not work there."""
@@ -87,13 +85,32 @@ class Containers:
         first: ContainerError | None = None
         for where in (OUTSIDE, INSIDE) if wanted is None else (wanted,):
             try:
-                return self._in(where, point, outside, isa, build_with, source)
+                return self._in(where, point, outside, isa, build_with)
             except ContainerError as error:
                 if wanted is not None or (first is None and error.fault not in OF_LIBRARIES):
                     raise
                 first = first or error
         assert first is not None  # noqa: S101  the loop ran at least once
         raise first
+
+    def of_ranks(self, point: Point, environments: Environments, family: MpiFamily) -> Fitted:
+        """How ranks of an application of the image work together: tried with a program of ours that loads the image's
+        library of this family. Raises BuildError."""
+        choice = replace(point.environment, container_build=None)
+        outside = environments.of(choice, with_mpi=True)
+        if isinstance(outside, Environment) and (outside.mpi is None or outside.mpi.family is not family):
+            raise ContainerError(
+                f"the application of {choice.container} is linked with {family.value}, not with {choice.mpi}",
+                "leave out environment.mpi, or use an image with an application for it",
+            )
+        builds = INSIDE if isinstance(outside, BuildError) else point.environment.container_build
+        point = replace(point, environment=replace(choice, container_build=builds))
+        return self.of(
+            point,
+            outside,
+            environments.isa,
+            lambda environment, start: build(environment, RANKS_PROBE, start=start),
+        )
 
     def _in(
         self,
@@ -102,7 +119,6 @@ class Containers:
         outside: Environment | BuildError,
         isa: Iterable[str],
         build_with: Builder,
-        source: Path,
     ) -> Fitted:
         choice, has_ranks = point.environment, point.benchmark.ranks == "mpi"
         container, start = replace(self.alone(point), build=where), _HERE
@@ -124,12 +140,13 @@ class Containers:
             return fitted
         layout = rank_layout(point)
         way = (*image, environment.key, variables, layout.ranks, layout.hosts)
-        return replace(
-            fitted,
-            container=self._ranks.get(
-                way, lambda: _placed(fitted.container, environment, mpi, layout, variables, choice.container_mpi, start)
-            ),
+        wanted = choice.container_mpi
+        placed = self._ranks.get(
+            way, lambda: _placed(fitted.container, environment, mpi, layout, variables, wanted, start)
         )
+        own = replace(placed, brought=fitted.container.brought)  # of this program, not of the first one in this way
+        facts = {**placed.facts, **fitted.container.facts, **own.document()}
+        return replace(fitted, container=replace(own, facts=facts))
 
     def _bring(
         self,
@@ -187,13 +204,23 @@ def _version(runtime: Runtime) -> str:
     return lines[0].strip()[:100] if lines else "unknown"
 
 
-def run_inside(container: Contained, words: Sequence[str], variables: _Variables = ()) -> str:
-    """The output of a program in a container; a program of the host by its path. Raises ContainerError."""
-    folders = [private_top(Path(words[0]))] if words[0].startswith("/") else []
+def run_inside(
+    container: Contained, words: Sequence[str], variables: _Variables = (), *, of_image: bool = False
+) -> str:
+    """The output of a program in a container; a program of the host by its path, unless it is `of_image`. Raises
+    ContainerError."""
+    return answer_inside(container, words, variables, of_image=of_image or not words[0].startswith("/")).stdout
+
+
+def answer_inside(
+    container: Contained, words: Sequence[str], variables: _Variables = (), *, of_image: bool = True
+) -> Answer:
+    """What a program of the image, or one of the host, prints in a container. Raises ContainerError."""
+    folders = [] if of_image else [private_top(Path(words[0]))]
     start = started(None, None, container, variables, {}, folders)
     command = [*start.before, *start.words(words)]
     try:
-        return ask(command, environment=start.variables, limit_s=_START_LIMIT_S).stdout
+        return ask(command, environment=start.variables, limit_s=_START_LIMIT_S)
     except BuildError as error:
         what = f"{Path(words[0]).name} does not start in {container.image.given} with {container.runtime.title}"
         raise not_started(what, error.output or error.message) from error
@@ -315,20 +342,18 @@ def _tried(
     if container.is_launcher_inside:
         container = replace(container, launcher=_launcher_inside(container, mpi, variables))
     probe = ranks_probe(environment, start)
-    folder = Path(tempfile.mkdtemp(prefix="seatrial-ranks-", dir=SHARED))
     try:
-        ranks = started(mpi, layout, container, variables, {}, [folder, private_top(probe)])
-        command = [*ranks.before, *ranks.words([str(probe), "--record", str(folder)])]
-        limit_s = _RANKS_LIMIT_S + layout.ranks * 0.1
-        (done,) = run_together([Program(command, ranks.variables, folder, grace_s=GRACE_S)], limit_s)
-        records = [_record(path) for path in sorted(folder.glob("rank-*.jsonl"))]
-        output = "\n".join((folder / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
+        with shared_folder("seatrial-ranks-") as folder:
+            ranks = started(mpi, layout, container, variables, {}, [folder, private_top(probe)])
+            command = [*ranks.before, *ranks.words([str(probe), "--record", str(folder)])]
+            limit_s = _RANKS_LIMIT_S + layout.ranks * 0.1
+            (done,) = run_together([Program(command, ranks.variables, folder, grace_s=GRACE_S)], limit_s)
+            records = [_record(path) for path in sorted(folder.glob("rank-*.jsonl"))]
+            output = "\n".join((folder / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
     except NoLauncherError as error:
         raise ContainerError(str(error)) from error
     except OSError as error:
         raise ContainerError(f"ranks in {container.image.given} cannot be tried: {error}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     fault = ranks_fault(
         [record.notes for record in records],
         layout.ranks,

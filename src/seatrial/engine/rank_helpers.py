@@ -23,6 +23,8 @@ from seatrial.errors import BuildError, NoCompilerError
 from seatrial.launch.place import Helpers
 from seatrial.profiler.capture.run import profiler
 
+RANKS_PROBE = NATIVE_HEADERS / "launch" / "ranks_inside.cpp"
+"""The source of the program that finds out whether ranks work together."""
 _ANY_CPU = "any CPU"
 _BASELINE = {"x86_64": "-march=x86-64", "aarch64": "-march=armv8-a"}
 
@@ -82,7 +84,7 @@ def inside_probe() -> Path:
 def ranks_probe(environment: Environment, start: Start = as_it_is) -> Path:
     """The program that finds out whether ranks work together, built with the MPI library of an environment; `start` as
     for `build`. Raises BuildError."""
-    return build(environment, NATIVE_HEADERS / "launch" / "ranks_inside.cpp", start=start).path
+    return build(environment, RANKS_PROBE, start=start).path
 
 
 @cache

@@ -28,7 +28,12 @@ def libraries_of(program: Path, variables: Mapping[str, str], loader: str | None
         answer = ask([loader, "--list", str(program)], environment=variables)
     except (OSError, BuildError):
         return {}
-    return dict(_LISTED.findall(answer.stdout))
+    return listed_libraries(answer.stdout)
+
+
+def listed_libraries(text: str) -> dict[str, str]:
+    """Name -> path of the libraries in what a loader lists."""
+    return dict(_LISTED.findall(text))
 
 
 def interpreter_of(program: Path) -> str | None:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from seatrial.engine.blas_libraries import BlasLibraries
+from seatrial.engine.blas_libraries import BlasLibraries, LoadedLibrary
 from seatrial.engine.contained import Contained
 from seatrial.engine.container_start import start_arguments, write_started
 from seatrial.engine.containers import Containers, contained_environment
@@ -21,6 +21,7 @@ from seatrial.engine.devices import Devices, with_devices
 from seatrial.engine.environments import absent_environment, isa_of
 from seatrial.engine.fft_libraries import FftLibraries
 from seatrial.engine.file_contents import Commands, files_among
+from seatrial.engine.image_libraries import ImageLibraries
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.once import Once
 from seatrial.engine.ready import Ready, Refused, Runnable
@@ -160,6 +161,7 @@ class NativeKind(Kind[Native]):
     _fft: FftLibraries = field(default_factory=FftLibraries)
     _commands: Commands = field(default_factory=Commands)
     _containers: Containers = field(default_factory=Containers)
+    _of_images: ImageLibraries = field(default_factory=ImageLibraries)
 
     @staticmethod
     def missing(program: Native, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -193,7 +195,7 @@ class NativeKind(Kind[Native]):
             environment, built, container = self._found(point, program, outside)
             if container is not None:
                 described = contained_environment(environment.document(), container)
-            point, runnable, key = self._identified(point, program, built)
+            point, runnable, key = self._identified(point, program, built, container)
             self.make_helpers(point, environment.mpi)
         except BuildError as problem:
             if point.environment.container is not None:
@@ -211,7 +213,7 @@ class NativeKind(Kind[Native]):
         Raises BuildError."""
         if point.environment.container is not None and not program.starts_containers:
             building = partial(self._built, program, point)
-            fitted = self._containers.of(point, outside, self.environments.isa, building, program.source)
+            fitted = self._containers.of(point, outside, self.environments.isa, building)
             return fitted.environment, fitted.built, fitted.container
         if isinstance(outside, BuildError):
             raise outside
@@ -226,7 +228,9 @@ class NativeKind(Kind[Native]):
         announce = partial(self.listener.building, point)
         return self._builds.get((key, program.source), lambda: build(environment, program.source, announce, start))
 
-    def _identified(self, point: Point, program: Native, built: Built) -> tuple[Point, NativeProgram, str]:
+    def _identified(
+        self, point: Point, program: Native, built: Built, container: Contained | None
+    ) -> tuple[Point, NativeProgram, str]:
         """The point, its program, and the key of everything that affects the run: the build, the programs that it
         starts, the library that it loads, and the variables that these depend on."""
         variables = variables_with(point.environment.variables)
@@ -236,13 +240,8 @@ class NativeKind(Kind[Native]):
         if program.library == "gpu":
             point, identity["devices"] = with_devices(point, self._devices.of(built.path, variables))
         if program.library in ("blas", "fft"):
-            parameters = point.parameters
-            if program.library == "blas":
-                loaded = self._blas.of(str(parameters["blas"]), built, point.environment, variables)
-            else:
-                wanted, precision = str(parameters["fft"]), str(parameters["precision"])
-                loaded = self._fft.of(wanted, precision, built, point.environment, variables)
-            point = replace(point, parameters={**parameters, program.library: loaded.name})
+            loaded = self._library(point, program.library, built, container)
+            point = replace(point, parameters={**point.parameters, program.library: loaded.name})
             built, arguments = replace(built, hello=loaded.hello), loaded.arguments
             notes = loaded.notes
             identity["libraries"] = loaded.identity
@@ -254,6 +253,19 @@ class NativeKind(Kind[Native]):
             return point, runnable, built.key
         identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
         return point, runnable, content_key(identity)
+
+    def _library(self, point: Point, kind: str, built: Built, container: Contained | None) -> LoadedLibrary:
+        """The BLAS or FFT library that a program loads, of this machine or of the image. Raises BuildError."""
+        choice, wanted = point.environment, str(point.parameters[kind])
+        variables = variables_with(choice.variables)
+        if kind == "blas":
+            if container is not None:
+                return self._of_images.blas(wanted, built, container, choice.variables)
+            return self._blas.of(wanted, built, choice, variables)
+        precision = str(point.parameters["precision"])
+        if container is not None:
+            return self._of_images.fft(wanted, precision, built, container, choice.variables)
+        return self._fft.of(wanted, precision, built, choice, variables)
 
     def _started(self, point: Point, program: Native, variables: Mapping[str, str]) -> dict[str, Any]:
         """The identity of the programs that it starts and of the files that these read; {} if there are none."""

@@ -39,6 +39,8 @@ class Bubblewrap(Runtime):
             words += ["--bind", str(mount.host), str(mount.inside)]
         for name, value in inside.variables.items():
             words += ["--setenv", name, value]
+        if inside.works_in is not None:
+            words += ["--chdir", str(inside.works_in)]
         return [*words, "--"]
 
 
