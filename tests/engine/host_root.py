@@ -84,7 +84,8 @@ def add_compiler(root: Path) -> None:
     listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
     tools = [Path(found) for name in _TOOLS if (found := shutil.which(name)) is not None]
     files = [path for path in map(Path, listed) if path.is_file() and "/usr/share/" not in str(path)]
-    for path in dict.fromkeys((*files, *tools)):
+    of_linker = Path("/usr/lib/x86_64-linux-gnu/libmvec.so.1")  # named by the linker script libm.so
+    for path in dict.fromkeys((*files, *tools, of_linker)):
         _bring(path, root)
     for path in _needed([*tools, *Path("/usr/lib/gcc/x86_64-linux-gnu/12").glob("cc1plus")]):
         _bring(path, root)
