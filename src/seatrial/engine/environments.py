@@ -47,6 +47,11 @@ class Environments:
         environments._found = {(AS_IT_IS, False): environment, (AS_IT_IS, True): environment}
         return environments
 
+    @property
+    def isa(self) -> list[str]:
+        """The features of this machine's CPUs; empty if unknown."""
+        return isa_of(self.machine)
+
     def of(self, choice: EnvironmentChoice, *, with_mpi: bool = False) -> Environment | BuildError:
         """The environment of a choice. Raises UsageError for an invalid $CXX."""
         if not with_mpi:
@@ -101,6 +106,7 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
         "container": choice.container,
         "container_runtime": choice.container_runtime,
         "container_mpi": choice.container_mpi,
+        "container_build": choice.container_build,
         "vm": choice.vm,
     }
     document = {"name": "not to be had here", "chosen": {name: value for name, value in chosen.items() if value}}

@@ -29,9 +29,6 @@ from seatrial.plan.study_yaml import Node
 
 COMPILER = ENVIRONMENT_PREFIX + "compiler"
 FLAGS = ENVIRONMENT_PREFIX + "flags"
-OF_BUILDS = (COMPILER, FLAGS)
-"""Axes that affect only benchmarks compiled here."""
-
 MPI = ENVIRONMENT_PREFIX + "mpi"
 COLLECTIVE_ALGORITHM = ENVIRONMENT_PREFIX + mpi_settings.COLLECTIVE_ALGORITHM
 TRANSPORT = ENVIRONMENT_PREFIX + mpi_settings.TRANSPORT
@@ -41,7 +38,11 @@ CONTAINER = ENVIRONMENT_PREFIX + containers.CONTAINER
 CONTAINER_RUNTIME = ENVIRONMENT_PREFIX + containers.CONTAINER_RUNTIME
 CONTAINER_MPI = ENVIRONMENT_PREFIX + containers.CONTAINER_MPI
 VM = ENVIRONMENT_PREFIX + guests.VM
-OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI)
+CONTAINER_BUILD = ENVIRONMENT_PREFIX + containers.CONTAINER_BUILD
+OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD)
+OF_BUILDS = (COMPILER, FLAGS, CONTAINER_BUILD)
+"""Axes that affect only benchmarks compiled here."""
+
 OF_RANKS = (MPI, *SETTINGS, CONTAINER_MPI)
 """Axes that affect only programs with MPI ranks."""
 NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, VM)
@@ -101,7 +102,12 @@ ACCEPTED_IMAGE = (
 )
 ACCEPTED_PLACEMENT = (
     "outside (the launcher is outside, each rank in its own container), joined (the same with one container for all "
-    "ranks of a node) or inside (launcher and ranks in one container)"
+    "ranks of a node), inside (launcher and ranks in one container) or bind (the launcher is outside, the host's MPI "
+    "is brought into the image)"
+)
+ACCEPTED_BUILD = (
+    "outside (built on the host, with the image's libraries), inside (built by the image's compiler) or brought (built "
+    "on the host and brought in with the host's C library and loader)"
 )
 ACCEPTED_GUEST = (
     f"{guests.NO_GUEST} (this machine), {guests.RUNNING} (the guest that `seatrial vm up` started), the name of a "
@@ -116,6 +122,7 @@ ACCEPTED = {
     CONTAINER: ACCEPTED_IMAGE,
     CONTAINER_RUNTIME: f"one of {', '.join(containers.RUNTIMES)}",
     CONTAINER_MPI: ACCEPTED_PLACEMENT,
+    CONTAINER_BUILD: ACCEPTED_BUILD,
     VM: ACCEPTED_GUEST,
 }
 """What these axes accept, for messages and schema descriptions."""
@@ -196,7 +203,7 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
     if not chosen:
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
-    image, runtime, placement = (chosen.pop(name, None) for name in OF_CONTAINERS)
+    image, *contained = (chosen.pop(name, None) for name in OF_CONTAINERS)
     is_contained = image not in (None, containers.NO_CONTAINER)
     vm = guest_of(given)
     chosen.pop(VM, None)
@@ -215,9 +222,8 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         None if mpi is None else str(mpi),
         tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
         str(image) if is_contained else None,
-        str(runtime) if is_contained and runtime is not None else None,
-        str(placement) if is_contained and placement is not None else None,
-        vm,
+        *(str(value) if is_contained and value is not None else None for value in contained),
+        vm=vm,
     )
 
 
@@ -257,7 +263,11 @@ def _flags(node: Node) -> str:
 def _of_containers(name: str, node: Node) -> str:
     """An image as an absolute path or a name, a runtime or a placement. What there is is looked up on the machine."""
     text = node.written if node.is_scalar and node.value is not None else ""
-    words = {CONTAINER_RUNTIME: containers.RUNTIMES, CONTAINER_MPI: containers.PLACEMENTS}.get(name)
+    words = {
+        CONTAINER_RUNTIME: containers.RUNTIMES,
+        CONTAINER_MPI: containers.PLACEMENTS,
+        CONTAINER_BUILD: containers.BUILDS,
+    }.get(name)
     if words is not None:
         if text not in words:
             known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)
