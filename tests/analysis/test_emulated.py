@@ -18,6 +18,7 @@ from seatrial.analysis.index.index import opened_index
 from seatrial.analysis.outliers import screened_nodes
 from seatrial.analysis.results import all_results, machines_of
 from seatrial.analysis.rules import findings
+from seatrial.analysis.screening.gathered import screen_folder
 from seatrial.analysis.screening.inputs import screen_input
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UsageError
@@ -101,7 +102,7 @@ def test_it_has_no_history(guest: MadeUpFolder, tmp_path: Path) -> None:
 
 
 def test_a_screen_leaves_it_out(guest: MadeUpFolder) -> None:
-    given = screen_input([guest.contents])
+    given = screen_input([screen_folder(guest.folder)])
     assert {item.node for figure in given.figures for item in figure.items} == {"n1"}
     assert any(WHY in text and "guest" in text for text in given.failed)
     assert {name for one in screened_nodes(guest.contents) for name in one.what} == {"n1"}
