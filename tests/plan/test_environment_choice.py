@@ -151,13 +151,17 @@ def test_containers() -> None:
     chosen = choose({**axes, "environment.container_mpi": "inside"})
     assert chosen == EnvironmentChoice(container="/images/a", container_runtime="podman", container_mpi="inside")
     assert choose({**axes, "environment.container": "none"}) == AS_IT_IS
+    built = choose({**axes, "environment.container_build": "brought"})
+    assert built.container_build == "brought" and built.container_mpi is None
+    assert not concerns_environment("environment.container_build", benchmark_named("apps.lammps"))
 
 
 @pytest.mark.parametrize(
     ("axis", "value", "why"),
     [
         ("container_runtime", "podmann", "did you mean podman?"),
-        ("container_mpi", "bind", "outside"),
+        ("container_mpi", "bound", "bind (the launcher is outside"),
+        ("container_build", "here", "brought (built"),
         ("container", "-v", "it takes none, or an image"),
         ("container", "", "it takes none, or an image"),
     ],

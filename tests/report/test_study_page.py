@@ -64,7 +64,7 @@ def test_published_values_are_below_the_verdicts() -> None:
     html = page([], None, [asked])
     assert "Published values" in html and html.index("Published values</h2>") > html.index("Verdicts</h2>")
     assert html.index("Published values</h2>") < html.index("Ratios with their intervals</h2>")
-    assert "apps.vps time_ratio" in html and "1.54" in html and "HPC Advisory Council" in html
+    assert "apps.pam-crash time_ratio" in html and "1.54" in html and "HPC Advisory Council" in html
     assert "contradicts s6." in html and "other-site" not in html
     assert "Published values" not in page([], None, [one])
     text = " ".join(study_text(asked).split())

@@ -12,12 +12,15 @@ from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import along_axis, latest_studies
 from seatrial.errors import UnknownNameError
 from seatrial.model.experiment import Experiment
+from seatrial.model.guest import NO_GUEST, VM
 from seatrial.model.outlier import ScreenResult
 from seatrial.model.parameter import Value
 from seatrial.model.study import DEFAULT_MARGIN, ENVIRONMENT_PREFIX, SYSTEM, Axis, Study, is_of_environment
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared
 from seatrial.store.contents import Contents
+
+_VM = ENVIRONMENT_PREFIX + VM
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def _as_studies(contents: Contents, along: str) -> list[KeptStudy]:
     if len(set(found.values())) < 2:
         return []
     machines = dict.fromkeys(contents.experiments[key].machine for key in found)
-    if along == SYSTEM:
+    if along in (SYSTEM, _VM):  # each of its values is another machine
         return [_as_study(contents, along, next(iter(machines)), found)]
     return [
         _as_study(
@@ -136,6 +139,8 @@ def _of_environment(document: Mapping[str, Any]) -> dict[str, tuple[Value | None
     compiler = document.get("compiler")
     if isinstance(compiler, Mapping):
         found["compiler"] = (f"{compiler.get('family')} {compiler.get('version')}",)
+    guest = document.get(VM)
+    found[VM] = (str(guest.get("name")) if isinstance(guest, Mapping) else NO_GUEST,)
     found["flags"] = (" ".join(document.get("added_flags", ())),)
     return found | {name: (value,) for name, value in (document.get("variables") or {}).items()}
 

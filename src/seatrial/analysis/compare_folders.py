@@ -73,6 +73,7 @@ def compare_folders(
         breakdowns=breakdowns(
             (SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents))
             for a, b in pairs
+            if a.emulated is None and b.emulated is None
         ),
     )
 
@@ -120,7 +121,7 @@ def _by_key(results: Sequence[ExperimentResult], ignored: frozenset[str]) -> Map
     found: dict[Key, ExperimentResult] = {}
     for result in results:
         key = tuple(sorted((n, v) for n, v in result.experiment.parameters.items() if n not in ignored))
-        if key not in found or result.figures or not found[key].figures:
+        if key not in found or result.shown or not found[key].shown:
             found[key] = result
     return found
 

@@ -166,6 +166,11 @@ class _Pair:
     rule: Sequential | None
 
     @property
+    def is_comparable(self) -> bool:
+        """Whether they are two, and neither was measured on emulated processors."""
+        return not self.is_itself and emulation_of(self.baseline, self.candidate) is None
+
+    @property
     def is_itself(self) -> bool:
         """Whether both values of the axis resolve to one experiment: a comparison would be with itself."""
         return _is_one(self.baseline, self.candidate)
@@ -203,7 +208,7 @@ def _one(
         differences(first, second, along),
         scope(comparisons),
         tuple(text for pair in pairs if (text := lost(pair.baseline, pair.candidate))),
-        breakdowns=breakdowns((pair.baseline, pair.candidate) for pair in pairs if not pair.is_itself),
+        breakdowns=breakdowns((pair.baseline, pair.candidate) for pair in pairs if pair.is_comparable),
         along=along,
     )
 
@@ -214,11 +219,21 @@ def lost(baseline: SideExperiment, candidate: SideExperiment) -> str:
     if _is_one(baseline, candidate):
         benchmark = baseline.result.experiment.benchmark
         return f"{benchmark}: {baseline.name} and {candidate.name} are one experiment on this machine"
+    if (why := emulation_of(baseline, candidate)) is not None:
+        return f"{baseline.result.experiment.benchmark} of {baseline.name} and {candidate.name}: {why}"
     ok = [side.result.outcome.is_ok for side in (baseline, candidate)]
     if ok[0] == ok[1]:
         return ""
     bad = candidate if ok[0] else baseline
     return f"{bad.result.experiment.benchmark} of {bad.name}: {bad.result.outcome.state}: {bad.result.outcome.reason}"
+
+
+def emulation_of(baseline: SideExperiment, candidate: SideExperiment) -> str | None:
+    """Why a pair is not compared, if a side was measured on emulated processors: "guest: the processors ..."."""
+    for side in (candidate, baseline):
+        if side.result.emulated is not None:
+            return f"{side.name}: {side.result.emulated.why}"
+    return None
 
 
 def _is_one(baseline: SideExperiment, candidate: SideExperiment) -> bool:

@@ -5,25 +5,32 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from seatrial.environments.brought import Brought
 from seatrial.launch.containers.image import Image
 from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
-from seatrial.model.container import INSIDE, JOINED
+from seatrial.model.container import BIND, BROUGHT, INSIDE, OUTSIDE
+
+_BUILT = {INSIDE: "built inside", BROUGHT: "with the host's C library"}
 
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """An image with its runtime. `placement` is where the launcher of ranks is ("" without ranks), `launcher` the
-    launcher of the image for ranks inside. `facts` are recorded with every repeat."""
+    """An image with its runtime. `placement` is where the launcher of ranks is ("" without ranks), `is_joined` whether
+    ranks share one container, `launcher` the launcher of the image for ranks inside. `build` is where the program was
+    built, `brought` what goes inside with it. `facts` are recorded with every repeat."""
 
     image: Image
     runtime: Runtime
     version: str
     placement: str = ""
+    is_joined: bool = False
     launcher: Path | None = None
+    build: str = OUTSIDE
+    brought: Brought | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
@@ -35,25 +42,35 @@ class Contained:
             "runtime": self.runtime.title,
             "version": self.version,
             **({"mpi": self.placement} if self.placement else {}),
+            **({"joined": self.is_joined} if self.placement == BIND else {}),
+            **({"build": self.build} if self.build != OUTSIDE else {}),
+            **({"brought": self.brought.document()} if self.brought is not None else {}),
         }
 
     @property
     def title(self) -> str:
         """For the name of an environment."""
         words = [self.runtime.title, *([self.placement] if self.placement else [])]
+        words += [_BUILT[self.build]] if self.build in _BUILT else []
         return f"in {Path(self.image.given).name} ({', '.join(words)})"
 
     def inside(self, folders: Sequence[Path], variables: Mapping[str, str], ranks: int = 0, tag: str = "") -> Inside:
         """One start with these folders of the host. Raises ContainerError."""
-        needed = dict.fromkeys(folder for folder in folders if not folder.is_relative_to(SHARED))
+        brought = [] if self.brought is None else [self.brought.folder.parent]
+        needed = dict.fromkeys(folder for folder in (*folders, *brought) if not folder.is_relative_to(SHARED))
         own = {**self.runtime.variables(), "TMPDIR": str(SHARED)}
         return Inside(
             self.image,
             self.runtime.mounts(self.image, list(needed)),
-            {**own, **variables},
-            ranks if self.placement == JOINED else 0,
+            {**own, **(variables if self.brought is None else self.brought.set_for(variables))},
+            ranks if self.is_joined else 0,
             tag,
         )
+
+    @property
+    def bare(self) -> Contained:
+        """The same for programs of the image: without ranks, and with nothing brought."""
+        return replace(self, placement="", is_joined=False, launcher=None, brought=None)
 
     @property
     def is_launcher_inside(self) -> bool:

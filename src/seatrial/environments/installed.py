@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.compiler import Answer, ask
+from seatrial.environments.site import site_in_force
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import External
 from seatrial.model.experiment import content_key
@@ -23,37 +24,60 @@ class NotInstalledError(BuildError):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An installed program: its path, the version that it reports, the hash of its file, and its companions."""
+    """An installed program: its path, the version that it reports, the hash of its file, and its companions. `image` is
+    the digest of the container image that it belongs to, and by which it is known, with its path; "" for a program of
+    this machine."""
 
     path: Path
     version: str
     sha256: str
     companions: Mapping[str, Path] = field(default_factory=dict)
+    image: str = ""
 
     def document(self) -> dict[str, Any]:
         """The JSON document of `environments/<key>.json`."""
+        known_by = {"image": self.image} if self.image else {"sha256": self.sha256}
         return {
             "name": self.version,
-            "program": {"path": str(self.path), "version": self.version, "sha256": self.sha256},
+            "program": {"path": str(self.path), "version": self.version, **known_by},
         }
 
     @property
     def key(self) -> str:
-        """The content key, which does not depend on the path."""
+        """The content key, which does not depend on the path on this machine."""
+        if self.image:
+            return content_key({"version": self.version, "image": self.image, "path": str(self.path)})
         return content_key({"version": self.version, "sha256": self.sha256})
 
 
 def find_installed(program: External) -> Installed:
-    """The program by its name on PATH, and its companions beside it, or else on PATH. Raises NotInstalledError, or
-    BuildError if its version command fails."""
-    found = find_command(program.name, program.install, program.version)
+    """The program, which the site file names or which is on PATH by its name, and its companions: those that the site
+    file names, beside it, or else on PATH. Raises NotInstalledError, or BuildError if its version command fails."""
+    found = find_command(_command(program.name), program.install, program.version)
     companions: dict[str, Path] = {}
     for name in program.companions:
-        path = shutil.which(name, path=str(found.path.parent)) or shutil.which(name)
+        command = _command(name)
+        path = shutil.which(command, path=str(found.path.parent)) or shutil.which(command)
         if path is None:
             raise NotInstalledError(f"{name} is neither beside {found.path} nor on PATH", program.install)
         companions[name] = Path(path)
     return replace(found, companions=companions)
+
+
+def _command(name: str) -> str:
+    """The path that the site file gives for a command, else the command. Raises NotInstalledError if no program is
+    there."""
+    site = site_in_force()
+    path = site.programs.get(name)
+    if path is not None and shutil.which(path) is None:
+        raise NotInstalledError(f"{site.file} says that {name} is {path}, which is no program", "correct it there")
+    return name if path is None else str(path)
+
+
+def version_in(answer: Answer) -> str:
+    """The first line of what a version command prints."""
+    lines = (line.strip(" \t:-()") for line in (answer.stdout.strip() or answer.stderr).splitlines())
+    return next(filter(None, lines), "")[:200]  # GROMACS puts `:-)` around its name
 
 
 def find_command(name: str, install: str, ask_version: Sequence[str] = ()) -> Installed:
@@ -65,9 +89,7 @@ def find_command(name: str, install: str, ask_version: Sequence[str] = ()) -> In
     path = Path(found)
     version = ""
     if ask_version:
-        answer = ask([found, *ask_version])
-        lines = (line.strip(" \t:-()") for line in (answer.stdout.strip() or answer.stderr).splitlines())
-        version = next(filter(None, lines), "")[:200]  # GROMACS puts `:-)` around its name
+        version = version_in(ask([found, *ask_version]))
     try:
         digest = hashlib.sha256(path.resolve().read_bytes()).hexdigest()
     except OSError as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from seatrial.environments.cache import check_folder, make_folder, own_cache
 from seatrial.environments.owned_folders import own_name, sweep
+from seatrial.errors import BuildError
 
 _FOLDER = "running"
 
@@ -45,6 +46,19 @@ def private_copy(data: bytes, origin: Path) -> Path:
     _origins[str(made)] = str(origin)
     _digests[str(made)] = key[3]
     return made
+
+
+def private_space() -> Path:
+    """A new folder of this process, beside its copies. Raises CacheError, BuildError if it cannot be made."""
+    try:
+        folder = _private_folder() / secrets.token_hex(4)
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise BuildError(
+            f"the cache {own_cache().path} cannot be written: {error.strerror or error}",
+            "set SEATRIAL_CACHE to a writable folder",
+        ) from error
+    return folder
 
 
 def origins(command: Iterable[str]) -> list[str]:

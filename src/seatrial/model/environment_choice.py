@@ -15,7 +15,9 @@ class EnvironmentChoice:
     has under its own name, such as the algorithm of a collective.
 
     `container` is the path or name of an image that programs run in (None: in none), `container_runtime` what starts
-    it (None: the first one that can), `container_mpi` where the launcher of ranks is (None: where ranks can meet).
+    it (None: the first one that can), `container_mpi` where the launcher of ranks is (None: where ranks can meet),
+    `container_build` where programs are built (None: outside, inside where the image's C library does not fit).
+    `vm` is the guest that they run in (None: this machine).
     """
 
     compiler: str | None = None
@@ -26,6 +28,8 @@ class EnvironmentChoice:
     container: str | None = None
     container_runtime: str | None = None
     container_mpi: str | None = None
+    container_build: str | None = None
+    vm: str | None = None
 
 
 AS_IT_IS = EnvironmentChoice()

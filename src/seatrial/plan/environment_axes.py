@@ -8,6 +8,7 @@ from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
 from seatrial.model import container as containers
+from seatrial.model import guest as guests
 from seatrial.model import mpi_settings
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
@@ -28,9 +29,6 @@ from seatrial.plan.study_yaml import Node
 
 COMPILER = ENVIRONMENT_PREFIX + "compiler"
 FLAGS = ENVIRONMENT_PREFIX + "flags"
-OF_BUILDS = (COMPILER, FLAGS)
-"""Axes that affect only benchmarks compiled here."""
-
 MPI = ENVIRONMENT_PREFIX + "mpi"
 COLLECTIVE_ALGORITHM = ENVIRONMENT_PREFIX + mpi_settings.COLLECTIVE_ALGORITHM
 TRANSPORT = ENVIRONMENT_PREFIX + mpi_settings.TRANSPORT
@@ -39,10 +37,15 @@ SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING, CLUSTER_LINK)
 CONTAINER = ENVIRONMENT_PREFIX + containers.CONTAINER
 CONTAINER_RUNTIME = ENVIRONMENT_PREFIX + containers.CONTAINER_RUNTIME
 CONTAINER_MPI = ENVIRONMENT_PREFIX + containers.CONTAINER_MPI
-OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI)
+VM = ENVIRONMENT_PREFIX + guests.VM
+CONTAINER_BUILD = ENVIRONMENT_PREFIX + containers.CONTAINER_BUILD
+OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD)
+OF_BUILDS = (COMPILER, FLAGS, CONTAINER_BUILD)
+"""Axes that affect only benchmarks compiled here."""
+
 OF_RANKS = (MPI, *SETTINGS, CONTAINER_MPI)
 """Axes that affect only programs with MPI ranks."""
-NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME)
+NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, VM)
 """All axes of the environment except environment variables."""
 
 VARIABLE = r"[A-Z_][A-Z0-9_]{0,127}|[A-Z][A-Z0-9]{0,31}_[A-Za-z0-9_]{1,127}"
@@ -52,6 +55,7 @@ _LONGEST_VALUE = 4096
 _MPI_NAME = re.compile(r"[A-Za-z0-9_/.~][A-Za-z0-9_/.+@~-]{0,254}")
 _ALGORITHM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _RATE = re.compile(r"\d{1,6}(?:\.\d{1,6})?[kmgt]?bit")
+_GUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _COMMAND = re.compile(r"[A-Za-z0-9_/.][A-Za-z0-9_/.+-]{0,254}")
 
 _FLAG = re.compile(
@@ -98,7 +102,16 @@ ACCEPTED_IMAGE = (
 )
 ACCEPTED_PLACEMENT = (
     "outside (the launcher is outside, each rank in its own container), joined (the same with one container for all "
-    "ranks of a node) or inside (launcher and ranks in one container)"
+    "ranks of a node), inside (launcher and ranks in one container) or bind (the launcher is outside, the host's MPI "
+    "is brought into the image)"
+)
+ACCEPTED_BUILD = (
+    "outside (built on the host, with the image's libraries), inside (built by the image's compiler) or brought (built "
+    "on the host and brought in with the host's C library and loader)"
+)
+ACCEPTED_GUEST = (
+    f"{guests.NO_GUEST} (this machine), {guests.RUNNING} (the guest that `seatrial vm up` started), the name of a "
+    "guest of the site file, or the path of a topology file, whose guest is started for the run"
 )
 ACCEPTED = {
     MPI: ACCEPTED_MPI,
@@ -109,6 +122,8 @@ ACCEPTED = {
     CONTAINER: ACCEPTED_IMAGE,
     CONTAINER_RUNTIME: f"one of {', '.join(containers.RUNTIMES)}",
     CONTAINER_MPI: ACCEPTED_PLACEMENT,
+    CONTAINER_BUILD: ACCEPTED_BUILD,
+    VM: ACCEPTED_GUEST,
 }
 """What these axes accept, for messages and schema descriptions."""
 
@@ -144,6 +159,8 @@ def environment_value(name: str, node: Node) -> Value | None:
         return _compiler(node)
     if name == FLAGS:
         return _flags(node)
+    if name == VM:
+        return _guest(node)
     if name in OF_CONTAINERS:
         return _of_containers(name, node)
     if name in OF_RANKS:
@@ -186,8 +203,10 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
     if not chosen:
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
-    image, runtime, placement = (chosen.pop(name, None) for name in OF_CONTAINERS)
+    image, *contained = (chosen.pop(name, None) for name in OF_CONTAINERS)
     is_contained = image not in (None, containers.NO_CONTAINER)
+    vm = guest_of(given)
+    chosen.pop(VM, None)
     settings = {name.removeprefix(ENVIRONMENT_PREFIX): str(chosen.pop(name)) for name in SETTINGS if name in chosen}
     if mpi_settings.COLLECTIVE_ALGORITHM in settings:
         settings[mpi_settings.COLLECTIVE_ALGORITHM] = _with_operations(
@@ -203,9 +222,15 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         None if mpi is None else str(mpi),
         tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
         str(image) if is_contained else None,
-        str(runtime) if is_contained and runtime is not None else None,
-        str(placement) if is_contained and placement is not None else None,
+        *(str(value) if is_contained and value is not None else None for value in contained),
+        vm=vm,
     )
+
+
+def guest_of(given: Mapping[str, Value | None]) -> str | None:
+    """The guest that the values of axes select; None: this machine."""
+    value = given.get(VM)
+    return None if value in (None, guests.NO_GUEST) else str(value)
 
 
 def _with_operations(value: str, operation: str | None) -> str:
@@ -238,7 +263,11 @@ def _flags(node: Node) -> str:
 def _of_containers(name: str, node: Node) -> str:
     """An image as an absolute path or a name, a runtime or a placement. What there is is looked up on the machine."""
     text = node.written if node.is_scalar and node.value is not None else ""
-    words = {CONTAINER_RUNTIME: containers.RUNTIMES, CONTAINER_MPI: containers.PLACEMENTS}.get(name)
+    words = {
+        CONTAINER_RUNTIME: containers.RUNTIMES,
+        CONTAINER_MPI: containers.PLACEMENTS,
+        CONTAINER_BUILD: containers.BUILDS,
+    }.get(name)
     if words is not None:
         if text not in words:
             known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)
@@ -250,6 +279,16 @@ def _of_containers(name: str, node: Node) -> str:
     if not text or not text.isprintable() or len(text) > _LONGEST_VALUE or text.startswith("-") or ":" in text[:1]:
         raise UsageError(f"{node.shown()} is not an image", f"it takes {ACCEPTED_IMAGE}")
     return str(Path(text).expanduser().absolute()) if text.startswith(("/", ".", "~")) else text
+
+
+def _guest(node: Node) -> str:
+    """The name of a guest, or a topology file as an absolute path."""
+    text = node.written if node.is_scalar and node.value is not None else ""
+    if text.startswith(("/", "./", "../", "~/")) and text.isprintable() and len(text) <= _LONGEST_VALUE:
+        return str(Path(text).expanduser().absolute())
+    if not _GUEST.fullmatch(text):
+        raise UsageError(f"{node.shown()} is not a guest", f"it takes {ACCEPTED_GUEST}")
+    return text
 
 
 def _of_ranks(name: str, node: Node) -> str:

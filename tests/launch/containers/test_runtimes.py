@@ -54,6 +54,38 @@ def test_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert RUNTIMES[name].prefix(Inside(image, MOUNTS, VARIABLES, 2, "t")) == words
 
 
+WORKS_IN = {
+    "apptainer": ["--pwd", "/mnt/1"],
+    "singularity": ["--pwd", "/mnt/1"],
+    "bubblewrap": ["--chdir", "/mnt/1"],
+    "charliecloud": ["--cd=/mnt/1"],
+    "podman": ["--workdir", "/mnt/1"],
+    "docker": ["--workdir", "/mnt/1"],
+    "nspawn": ["--chdir=/mnt/1"],
+    "sarus": ["--workdir=/mnt/1"],
+    "shifter": ["--workdir=/mnt/1"],
+}
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_the_folder_that_a_program_works_in(name: str, tmp_path: Path) -> None:
+    inside = Inside(Image(str(tmp_path), ImageKind.FOLDER, ""), works_in=Path("/mnt/1"))
+    if name not in WORKS_IN:
+        with pytest.raises(ContainerError, match="cannot start a program in a folder"):
+            RUNTIMES[name].prefix(inside)
+        return
+    words, wanted = RUNTIMES[name].prefix(inside), WORKS_IN[name]
+    assert any(words[k : k + len(wanted)] == wanted for k in range(len(words)))
+
+
+def test_bubblewrap_mounts_where_it_can(tmp_path: Path) -> None:
+    (tmp_path / "root" / ".cache").mkdir(parents=True)
+    image = Image(str(tmp_path), ImageKind.FOLDER, "")
+    folders = [Path("/work/1"), Path("/root/.cache"), Path("/root/results")]
+    mounts = RUNTIMES["bubblewrap"].mounts(image, folders)
+    assert [str(mount.inside) for mount in mounts] == ["/work/1", "/root/.cache", "/.seatrial-mounts/2"]
+
+
 def test_every_runtime_is_known_by_its_name() -> None:
     assert tuple(RUNTIMES) == names.RUNTIMES
     assert not any(RUNTIMES[name].is_verified for name in ("docker", "enroot", "sarus", "shifter", "apptainer"))
@@ -141,7 +173,8 @@ def test_a_runtime_that_cannot_start_an_image(monkeypatch: pytest.MonkeyPatch) -
 WORDS = {
     "old C library": "/w/p: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /w/p)",
     "newer instruction set": "/w/p: CPU ISA level is lower than required",
-    "missing library": "p: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such",
+    "missing MPI library": "p: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No",
+    "missing library": "p: error while loading shared libraries: libgomp.so.1: cannot open shared object file: No such",
     "missing driver": "error while loading shared libraries: libcuda.so.1: cannot open shared object file",
     "shared memory of UCX": "mm_ep.c:171  UCX  ERROR   mm ep failed to connect to remote FIFO: Shared memory error",
     "control groups": "Error: OCI runtime error: crun: cgroups in hybrid mode not supported, drop all controllers",
@@ -152,6 +185,20 @@ WORDS = {
     "no such program": "ch-run[7]: error: can't execve(2): /bin/x: No such file or directory",
     "root needed": "Need to be root.",
 }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "bwrap: execvp /.seatrial-mounts/0/peak: No such file or directory",
+        "exec /root/.cache/peak: no such file or directory",
+        "execv(/root/.cache/peak) failed: No such file or directory",
+        "ch-run[1]: error: can't execve(2): /mnt/peak: No such file or directory",
+    ],
+)
+def test_a_program_whose_loader_is_missing(words: str) -> None:
+    fault = fault_in(words)
+    assert fault is not None and fault.name == "no such program"
 
 
 @pytest.mark.parametrize("name", WORDS)

@@ -15,8 +15,9 @@ from seatrial.analysis.fairness.side import Group, SideFacts, derived_parameters
 from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
 from seatrial.model.benchmark import Benchmark, Skip
-from seatrial.model.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME
+from seatrial.model.container import CONTAINER, CONTAINER_BUILD, CONTAINER_MPI, CONTAINER_RUNTIME
 from seatrial.model.experiment import Experiment
+from seatrial.model.guest import VM
 from seatrial.model.layout import NODES, RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
@@ -25,7 +26,10 @@ from seatrial.model.parameter import Params, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_environment
 
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
-_CONTAINERS = tuple(ENVIRONMENT_PREFIX + name for name in (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI))
+_GUEST = ENVIRONMENT_PREFIX + VM
+_CONTAINERS = tuple(
+    ENVIRONMENT_PREFIX + name for name in (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD)
+)
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
 """Libraries that come with a compiler, or that flags such as -fopenmp and -stdlib add."""
 _LOADER = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD"})
@@ -75,6 +79,8 @@ def _is_axis(item: Noticed, axis: str) -> bool:
     bare = axis.removeprefix(ENVIRONMENT_PREFIX)
     if item.kind is Kind.ENVIRONMENT and axis in _CONTAINERS:
         return item.name.startswith("container ")
+    if item.kind is Kind.ENVIRONMENT and axis == _GUEST:
+        return item.name.startswith(f"{VM} ")
     if item.kind is Kind.ENVIRONMENT:
         wanted = "added flags" if axis == _FLAGS else f"settings {bare}".replace("_", " ") if bare in SETTINGS else bare
         return item.name == wanted or item.name.startswith(f"{wanted} ")
@@ -91,6 +97,8 @@ def _follows(item: Noticed, group: Group, axis: str) -> bool:
             return _follows_mpi(item, group)
         if axis.removeprefix(ENVIRONMENT_PREFIX) in SETTINGS:
             return _follows_setting(item, group, axis)
+        if axis == _GUEST:
+            return _follows_system(item) or item.kind in (*_LIBRARIES, Kind.AFFINITY)
         if axis in _CONTAINERS:
             return item.kind in (*_LIBRARIES, Kind.AFFINITY) or _is_loaders(item)
         return _follows_variable(item, axis.removeprefix(ENVIRONMENT_PREFIX), group)

@@ -30,6 +30,8 @@ class Apptainer(Runtime):
             words += ["--bind", f"{mount.host}:{mount.inside}"]
         for name, value in inside.variables.items():
             words += ["--env", f"{name}={value}"]
+        if inside.works_in is not None:
+            words += ["--pwd", str(inside.works_in)]
         return [*words, inside.image.given]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from seatrial.launch.containers.image import ImageKind
-from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
+from seatrial.launch.containers.image import Image, ImageKind
+from seatrial.launch.containers.runtime import SHARED, Inside, Mount, Runtime
 
+_POINTS = Path("/.seatrial-mounts")
 _OF_THE_HOST = frozenset({"dev", "proc", "sys", "tmp", "run"})
 
 
@@ -21,6 +22,13 @@ class Bubblewrap(Runtime):
     kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER})
     package: ClassVar[str] = "the package bubblewrap"
 
+    def mounts(self, image: Image, folders: Sequence[Path]) -> tuple[Mount, ...]:
+        """At the same paths, but for those in folders of the image, where it cannot create any."""
+        return tuple(
+            Mount(folder, folder if _is_free(image.path, folder) else _POINTS / str(number))
+            for number, folder in enumerate(folders)
+        )
+
     def prefix(self, inside: Inside) -> list[str]:
         """Its root is a file system in memory with the image's folders in it, so that it can create mount points. UCX
         needs /sys."""
@@ -31,7 +39,15 @@ class Bubblewrap(Runtime):
             words += ["--bind", str(mount.host), str(mount.inside)]
         for name, value in inside.variables.items():
             words += ["--setenv", name, value]
+        if inside.works_in is not None:
+            words += ["--chdir", str(inside.works_in)]
         return [*words, "--"]
+
+
+def _is_free(top: Path, folder: Path) -> bool:
+    """Whether the image has this folder, or nothing of its path."""
+    first = folder.parts[1]
+    return first not in _OF_THE_HOST and (not (top / first).exists() or (top / folder.relative_to("/")).is_dir())
 
 
 def _image(top: Path) -> Iterator[str]:

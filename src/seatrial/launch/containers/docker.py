@@ -28,4 +28,6 @@ class Docker(Runtime):
             words += ["-v", f"{mount.host}:{mount.inside}"]
         for name, value in inside.variables.items():
             words += ["-e", f"{name}={value}"]
+        if inside.works_in is not None:
+            words += ["--workdir", str(inside.works_in)]
         return [*words, inside.image.given]

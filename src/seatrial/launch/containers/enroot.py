@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
 
@@ -23,6 +24,11 @@ class Enroot(Runtime):
         words = [self.command, "start", "--mount", f"{SHARED}:{SHARED}"]
         for mount in inside.mounts:
             words += ["--mount", f"{mount.host}:{mount.inside}"]
+        if inside.works_in is not None:
+            raise ContainerError(
+                "enroot cannot start a program in a folder that its image does not choose",
+                "use another environment.container_runtime for applications",
+            )
         for name, value in inside.variables.items():
             words += ["--env", f"{name}={value}"]
         return [*words, inside.image.given]

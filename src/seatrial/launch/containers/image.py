@@ -22,13 +22,14 @@ _TAR, _TAR_AT = b"ustar", 257
 
 
 class ImageKind(StrEnum):
-    """The forms of images. A name stands for an image that a runtime has stored."""
+    """The forms of images. A name stands for an image that a runtime has stored, or for a virtual machine."""
 
     FOLDER = "folder"
     SQUASHFS = "squashfs"
     SIF = "SIF"
     ARCHIVE = "OCI archive"
     NAME = "local image"
+    GUEST = "virtual machine"
 
 
 @dataclass(frozen=True, slots=True)

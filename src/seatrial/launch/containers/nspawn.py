@@ -25,4 +25,6 @@ class Nspawn(Runtime):
         words += ["--console=pipe", f"--hostname={host_name()}", f"--bind={SHARED}"]
         words += [f"--bind={mount.host}:{mount.inside}" for mount in inside.mounts]
         words += [f"--setenv={name}={value}" for name, value in inside.variables.items()]
+        if inside.works_in is not None:
+            words.append(f"--chdir={inside.works_in}")
         return [*words, "--"]

@@ -37,13 +37,15 @@ class Mount:
 @dataclass(frozen=True, slots=True)
 class Inside:
     """What one start needs: the image, what is mounted, the variables that are set only inside. `ranks` ranks of this
-    node join under the name `tag`; 0: nobody joins."""
+    node join under the name `tag`; 0: nobody joins. `works_in` is the current folder, as it is inside; None: that of
+    the runtime."""
 
     image: Image
     mounts: tuple[Mount, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     ranks: int = 0
     tag: str = ""
+    works_in: Path | None = None
 
     def mapped(self, text: str) -> str:
         """A word with host paths as they are inside."""

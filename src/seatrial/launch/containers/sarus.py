@@ -23,6 +23,8 @@ class Sarus(Runtime):
         words = [self.command, "run", _mount(str(SHARED), str(SHARED))]
         words += [_mount(str(mount.host), str(mount.inside)) for mount in inside.mounts]
         words += [f"--env={name}={value}" for name, value in inside.variables.items()]
+        if inside.works_in is not None:
+            words.append(f"--workdir={inside.works_in}")
         return [*words, inside.image.given]
 
 

@@ -23,4 +23,6 @@ class Shifter(Runtime):
         words = [self.command, f"--image={inside.image.given}", f"--volume={SHARED}:{SHARED}"]
         words += [f"--volume={mount.host}:{mount.inside}" for mount in inside.mounts]
         words += [f"--env={name}={value}" for name, value in inside.variables.items()]
+        if inside.works_in is not None:
+            words.append(f"--workdir={inside.works_in}")
         return [*words, "--"]

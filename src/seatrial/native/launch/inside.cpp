@@ -1,13 +1,16 @@
 // inside: prints what a process sees of the container that it is started in, as a record.
 //
+//   inside [--find PROGRAM...]
+//
 // untimed: -O1
 #include <cstdio>
-#include <string>
+#include <string_view>
 
 #include "affinity.hpp"
 #include "events.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
+#include "launch/find_inside.hpp"
 #include "launch/helper_main.hpp"
 #include "launch/seen_inside.hpp"
 
@@ -26,6 +29,12 @@ void print(const json::Object& event) {
   print(note_event("namespaces", namespaces_here()));
   print(note_event("root_mount", root_mount()));
   print(note_event("variables", variables_here()));
+  if (argc > 1 && std::string_view(argv[1]) == "--find") {
+    json::Object found;
+    for (int number = 2; number < argc; ++number)
+      found.add(argv[number], found_program(argv[number]));
+    print(note_event("found", found));
+  }
   print(end_event());
   return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::record);
 }

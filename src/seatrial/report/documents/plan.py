@@ -45,6 +45,8 @@ class ChosenJson(TypedDict):
     container: Annotated[str | None, "the image that programs run in; null: none"]
     container_runtime: Annotated[str | None, "null: the first one that starts the image"]
     container_mpi: Annotated[str | None, "where the launcher of ranks is; null: where ranks can meet"]
+    container_build: Annotated[str | None, "where programs are built; null: outside, if the image's C library fits"]
+    vm: Annotated[str | None, "the guest that programs run in; null: this machine"]
     variables: Annotated[dict[str, str | None], "null: unset"]
 
 

@@ -23,7 +23,7 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
     """One section: experiments without a result first, then the table of figures."""
     if not results:
         return []
-    lost = [result for result in results if not result.figures]
+    lost = [result for result in results if not result.shown]
     names = _names(results)
     rows = [row for result in results for row in _rows(result, names, record)]
     columns = [
@@ -84,7 +84,7 @@ def _lost(lost: Sequence[ExperimentResult], names: Mapping[str, str]) -> Table:
 
 
 def _rows(result: ExperimentResult, names: Mapping[str, str], record: Recorded) -> list[list[Cell]]:
-    return [_row(names[result.id], result, figure, record) for figure in result.figures]
+    return [_row(names[result.id], result, figure, record) for figure in result.shown]
 
 
 def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Recorded) -> list[Cell]:

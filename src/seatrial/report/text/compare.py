@@ -128,7 +128,7 @@ def _without_figures(result: StudyResult, style: Style) -> str:
         names = few(one.experiment.benchmark for one in alike)
         lines += _wrapped(style, f"{state}: {len(alike)} experiments of {_plain(names)}: {_plain(reason)}", "  ")
     for one in result.results:
-        if not one.figures and (one.outcome.state, one.outcome.reason) not in shared:
+        if not one.shown and (one.outcome.state, one.outcome.reason) not in shared:
             named = _plain(f"{one.experiment.benchmark} {parameters_text(one.experiment.parameters)}".rstrip())
             lines += _wrapped(style, f"{one.outcome.state}: {named}: {_plain(one.outcome.reason)}", "  ")
     return "\n".join(lines)
