@@ -23,18 +23,26 @@ from seatrial.report.text.fabric import fabric_text
 MUTANTS = int(os.environ.get("SEATRIAL_MUTATIONS", "150"))
 TREE = FatTree(pods=2, leaves=3, nodes=3, spines=2, cores=2)
 TOPOLOGY = "SwitchName=top Switches=s[0-2]\n" + "".join(f"SwitchName=s{n} Nodes=n[{n}0-{n}7]\n" for n in range(3))
+YAML = (
+    "- topology: a\n  tree:\n    switches:\n      - switch: top\n        children: s[0-1]\n"
+    "      - switch: s0\n        nodes: n[1-4]\n      - switch: s1\n        nodes: n[5-8]\n"
+    "- topology: b\n  block:\n    block_sizes: [4]\n    blocks:\n      - block: b1\n        nodes: n[1-4]\n"
+)
 DUMPS = {
     "ibnetdiscover": TREE.ibnetdiscover(),
     "iblinkinfo": TREE.iblinkinfo(),
+    "iblinkinfo -l": TREE.iblinkinfo_lines(),
     "slurm-topology": TOPOLOGY,
+    "slurm-topology yaml": YAML,
 }
 
 
-@pytest.mark.parametrize("kind", DUMPS)
-def test_mutants_are_read_or_refused(kind: str) -> None:
+@pytest.mark.parametrize("form", DUMPS)
+def test_mutants_are_read_or_refused(form: str) -> None:
+    kind = form.split()[0]
     refused = 0
     for number in range(-(-MUTANTS // len(DUMPS))):
-        data = damaged(DUMPS[kind].encode(), Random(f"{kind} {number}"), "lspci-tree")
+        data = damaged(DUMPS[form].encode(), Random(f"{form} {number}"), "lspci-tree")
         try:
             fabric = read_fabric(kind, [Text("mutant", data, (None, 1, 2, None)[number % 4])])
         except UsageError as error:
@@ -42,7 +50,7 @@ def test_mutants_are_read_or_refused(kind: str) -> None:
             refused += 1
             continue
         except Exception as error:
-            pytest.fail(f"mutant {number} of {kind}: {type(error).__name__}: {error}")
+            pytest.fail(f"mutant {number} of {form}: {type(error).__name__}: {error}")
         json.dumps(fabric_document(fabric), allow_nan=False)
         fabric_text(fabric)
         fabric_svg(fabric)
