@@ -136,11 +136,15 @@ def show_transfers(rate_MTps: float | None) -> str:
 _UNIT_OF_SUFFIX: dict[str, Unit] = {"_B": "B", "_s": "s", "_Hz": "Hz", "_Bps": "B/s", "_W": "W"}
 
 
+UNSET = "unset"
+"""A variable of an environment that a study unsets."""
+
+
 def written(name: str, value: Value | None) -> str:
     """A setting's exact value as on the command line: "true", "2", "64MiB"; a list of arguments is quoted for a shell,
     and a variable that is not set is "unset"."""
     if value is None:
-        return "unset"
+        return UNSET
     if isinstance(value, tuple):
         return shlex.join(value)
     if isinstance(value, bool):
