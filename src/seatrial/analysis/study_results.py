@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.breakdown import breakdowns
 from seatrial.analysis.compare import compared
+from seatrial.analysis.containers.contrast import container_contrast
 from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.match import Sequential
@@ -21,7 +22,7 @@ from seatrial.model.comparison import Comparison
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
-from seatrial.model.spelling import UNSET, label
+from seatrial.model.spelling import UNSET, side_label
 from seatrial.model.study import DEFAULT_MARGIN, SYSTEM, Study, is_of_environment
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared, StudyResult
@@ -183,7 +184,7 @@ def _pair(
 ) -> _Pair:
     settings = {name: UNSET if (value := second.given.get(name)) is None else value for name in varied}
     baseline, candidate = (
-        SideExperiment(label(along, point.given.get(along)), known[point.experiment], contents, settings)
+        SideExperiment(side_label(along, point.given.get(along)), known[point.experiment], contents, settings)
         for point in (first, second)
     )
     return _Pair(second.given.get(along), baseline, candidate, rule)
@@ -199,15 +200,17 @@ def _one(
 ) -> Compared:
     first = side_facts(contents, [pair.baseline.result.id for pair in pairs])
     second = side_facts(contents, [pair.candidate.result.id for pair in pairs])
+    parts = breakdowns((pair.baseline, pair.candidate) for pair in pairs if not pair.is_itself)
     return Compared(
-        label(along, baseline),
-        label(along, value),
+        side_label(along, baseline),
+        side_label(along, value),
         tuple(comparisons),
         differences(first, second, along),
         scope(comparisons),
         tuple(text for pair in pairs if (text := lost(pair.baseline, pair.candidate))),
-        breakdowns=breakdowns((pair.baseline, pair.candidate) for pair in pairs if not pair.is_itself),
+        breakdowns=parts,
         along=along,
+        containers=container_contrast(first, second, comparisons, parts),
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.engine.contained import Contained
+from seatrial.engine.image_facts import stated_by
 from seatrial.engine.once import Once
 from seatrial.engine.rank_helpers import inside_probe, ranks_probe
 from seatrial.engine.ranks import rank_layout
@@ -85,7 +86,7 @@ def contained_environment(document: Mapping[str, Any], container: Contained) -> 
     contained = {
         **document,
         "name": f"{document.get('name', '')} {container.title}".strip(),
-        "container": container.document(),
+        "container": {**container.document(), **stated_by(container.image)},
     }
     return content_key(contained), contained
 

@@ -191,3 +191,5 @@ class ExperimentResult:
     screening: Screening | None = None
     hosts: tuple[str, ...] = ()
     """The nodes that its repeats ran on."""
+    container: str = ""
+    """The image and runtime that it ran in; "": in none."""

@@ -11,6 +11,7 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from seatrial.model.container import CONTAINER, NO_CONTAINER
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.parameter import Params, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, is_of_environment
@@ -169,6 +170,13 @@ def label(name: str, value: Value | None) -> str:
         return f"{name} {written(name, value)}"
     number = setting_number(name, value).replace(" ", "\N{NO-BREAK SPACE}")
     return f"{bare_name(name)} {number}"
+
+
+def side_label(along: str, value: Value | None) -> str:
+    """The name of a side of a comparison along an axis: as `label`, but "no container" and "container app"."""
+    if along == ENVIRONMENT_PREFIX + CONTAINER:
+        return f"no {CONTAINER}" if value == NO_CONTAINER else f"{CONTAINER} {written(along, value)}"
+    return label(along, value)
 
 
 def setting_number(name: str, value: float) -> str:

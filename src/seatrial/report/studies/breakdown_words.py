@@ -30,8 +30,9 @@ def breakdowns_of(compared: Sequence[Compared]) -> list[Breakdown]:
 
 def breakdown_title(breakdown: Breakdown) -> str:
     """The subject of a breakdown: benchmark, ranks, settings that a study varies besides, and the two sides."""
-    named = [item for item in breakdown.parameters.items() if item[0] == RANKS or is_of_environment(item[0])]
-    settings = " ".join(label(*item) for item in named)
+    settings = " ".join(
+        label(*item) for item in breakdown.parameters.items() if item[0] == RANKS or is_of_environment(item[0])
+    )
     named = f"{breakdown.benchmark} {settings}".rstrip()
     return f"{named}: {short(breakdown.candidate)} against {short(breakdown.baseline)}"
 
