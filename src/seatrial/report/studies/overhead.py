@@ -12,6 +12,7 @@ from seatrial.model.comparison import Comparison
 from seatrial.report.studies.effect import (
     Interval,
     effect_of,
+    is_speed,
     margin_words,
     signed,
     word_of,
@@ -54,11 +55,11 @@ class Overhead:
 
 
 def overheads(comparisons: Sequence[Comparison], subjects: Sequence[str]) -> list[Overhead]:
-    """One for each figure with a ratio, in their order; secondary figures are left out."""
+    """One for each time or rate with a ratio, in their order; secondary figures are left out."""
     found = []
     for one, subject in zip(comparisons, subjects, strict=True):
         effect = effect_of(one)
-        if effect is None or one.is_secondary:
+        if effect is None or one.is_secondary or not is_speed(one.unit):
             continue
         ends = None if effect.family is None else (1 / effect.family[1] - 1, 1 / effect.family[0] - 1)
         found.append(Overhead(subject, one, 1 / effect.advantage - 1, ends))

@@ -74,7 +74,8 @@ _LEFT_OUT = "What the comparison was to include, and why it does not. It is in n
 
 
 def comparison_sections(compared: Sequence[Compared], ident: str, record: Recorded) -> list[Section]:
-    """Fairness, verdicts, ratios, distributions, order of time; the last three only if there is something to draw.
+    """Fairness, verdicts, containers, ratios, distributions, order of time; the last three only if there is anything
+    to draw.
 
     Empty if nothing was compared.
     """
@@ -92,6 +93,7 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
     if not comparisons:
         return sections
     sections.append(Section("verdicts", "Verdicts", "verdicts", _verdicts(compared)))
+    sections += container_sections(compared)
     named = list(zip(names, comparisons, strict=True))
     table = comparison_table(named, f"{_number(comparisons)}: medians and ratios of the raw figures")
     held = " · ".join(label(*item) for item in shared([one.parameters for one in comparisons]).items())
@@ -101,7 +103,7 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
         ("distributions", "Distributions", _SPREAD, distributions(comparisons, names, ident)),
         ("order", "Over time", _TIME, in_order(comparisons, names, ident, record)),
     ]
-    sections += [*container_sections(compared), *_where(compared)]
+    sections += _where(compared)
     for name, title, about, chart in charts:
         if chart is not None:
             drifts = _drifts(comparisons, names) if name == "order" else []
