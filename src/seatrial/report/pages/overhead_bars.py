@@ -48,7 +48,7 @@ def _end(place: float) -> str:
     if 0.0 < place < 1.0:
         return _line(place, place, 6, 14, "reach")
     shape = "M7 5l-7 5 7 5z" if place <= 0.0 else "M-7 5l7 5-7 5z"
-    return f'<svg x="{_percent(place)}" overflow="visible"><path class="arrow" d="{shape}"/></svg>'
+    return f'<svg aria-hidden="true" x="{_percent(place)}" overflow="visible"><path class="arrow" d="{shape}"/></svg>'
 
 
 def _line(from_x: float, to_x: float, from_y: float, to_y: float, kind: str) -> str:
