@@ -315,11 +315,11 @@ def test_overheads_are_extra_time_beside_the_margin() -> None:
     for each in found:
         low, high = each.interval or (0.0, 0.0)
         assert low < each.extra < high and each.margin == "2 %"
-        drawn = overhead_bar(each)
+        drawn = overhead_bar(each).text
         is_beyond = each.extra > 0.08
         assert drawn.count('class="arrow"') == (2 if is_beyond else 0) and drawn.count('class="band"') == 1
         assert ("<circle" in drawn) is not is_beyond
-    text = " ".join("".join(page_of(PAGES["compared contained"]()).text).split())
+    text = " ".join("".join(Outline(PAGES["compared contained"]()).text).split())
     assert "What the container changes" in text and "What costs" in text and "twice instead of once" in text
     assert "not recorded" in text and "Alike on both sides: libraries" in text
 
@@ -337,4 +337,8 @@ def test_a_start_is_told_for_each_container_cache_and_number() -> None:
     (section,) = start_sections([start(*pair) for pair in pairs])
     rows = [[cell.text for cell in row] for row in section.context["table"].rows]
     assert [row[:3] for row in rows] == [[cache, str(number), "app (Charliecloud)"] for cache, number in pairs]
-    assert rows[1][3].endswith(" ms") and rows[0][5].endswith(" µs") and not start_sections([experiment("memory.stream", "", {})])
+    assert (
+        rows[1][3].endswith(" ms")
+        and rows[0][5].endswith(" µs")
+        and not start_sections([experiment("memory.stream", "", {})])
+    )

@@ -78,13 +78,13 @@ def is_told_by_facts(compared: Compared, difference: Difference) -> bool:
 
 def cost_sentence(one: ContainerCost, compared: Compared) -> str:
     """A cause, its evidence and the figures that it fits, as one or more sentences."""
-    side = compared.candidate if one.on == "candidate" else compared.baseline
     text = _SENTENCES[one.cost](one)
-    return f"{text[:1].upper()}{text[1:]} Slower with {side}: {_figures(one.figures)}{_spared(one)}."
+    figures = _figures(one.figures, compared.candidate)
+    return f"{text[:1].upper()}{text[1:]} Seen in: {figures}{_spared(one)}."
 
 
-def _figures(figures: Sequence[Comparison]) -> str:
-    named = [f"{_name(one)} ({effect_words(one)})" for one in figures[:_MOST_FIGURES]]
+def _figures(figures: Sequence[Comparison], candidate: str) -> str:
+    named = [f"{_name(one)} ({effect_words(one)} with {candidate})" for one in figures[:_MOST_FIGURES]]
     more = f", and {count(len(figures) - _MOST_FIGURES, 'more figure')}" if len(figures) > _MOST_FIGURES else ""
     return ", ".join(named) + more
 
@@ -98,7 +98,7 @@ def _spared(one: ContainerCost) -> str:
     parts = []
     if one.spared:
         names = ", ".join(map(_name, one.spared[:_MOST_FIGURES]))
-        parts.append(f"; as fast on both sides, as it must be with this cause: {names}")
+        parts.append(f"; as it must be with this cause, not slower: {names}")
     if one.share is not None:
         parts.append(f"; the MPI profiles put {show_percent(one.share)} of the difference into the calls themselves")
     return "".join(parts)
@@ -135,7 +135,7 @@ def _user_files(one: ContainerCost) -> str:
 
 
 def _not_known(one: ContainerCost) -> str:
-    return "no recorded fact of the container explains this."
+    return "no recorded fact of the container explains this difference."
 
 
 _SENTENCES: Mapping[Cost, Callable[[ContainerCost], str]] = {

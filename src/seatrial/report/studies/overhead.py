@@ -40,7 +40,8 @@ class Overhead:
         """Its interval: "-0.5 to +4.1 %"; "none"."""
         if self.interval is None:
             return "none"
-        low, high = map(_words, self.interval)
+        decimals = _decimals(max(map(abs, self.interval)))
+        low, high = (_words(end, decimals) for end in self.interval)
         return f"{low.removesuffix(' %')} to {high}" if low.endswith("%") and high.endswith("%") else f"{low} to {high}"
 
     @property
@@ -66,8 +67,13 @@ def overheads(comparisons: Sequence[Comparison], subjects: Sequence[str]) -> lis
     return found
 
 
-def _words(extra: float) -> str:
+def _words(extra: float, decimals: int | None = None) -> str:
     if extra >= _TIMES - 1:
         return f"\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}{1 + extra:.3g}"
-    percent = extra * 100
-    return f"{signed(percent, 0 if abs(percent) >= 10 else 1 if abs(percent) >= 1 else 2)} %"
+    return f"{signed(extra * 100, _decimals(extra) if decimals is None else decimals)} %"
+
+
+def _decimals(extra: float) -> int:
+    """The decimals of a percentage: three digits at most."""
+    percent = abs(extra) * 100
+    return 0 if percent >= 10 else 1 if percent >= 1 else 2
