@@ -339,7 +339,7 @@ def test_a_folder_is_compared_along_the_container_without_a_study(tmp_path: Path
     """As along any other setting of the environment; no container is the baseline."""
     made = in_containers(tmp_path / "r", rates={"app": LEVEL * 0.8, "env": LEVEL})
     (found,) = compare_along(made.contents, "environment.container", 0.02).compared
-    assert (found.baseline, found.candidate) == ("environment.container none", "environment.container app")
+    assert (found.baseline, found.candidate) == ("no container", "container app")
     assert found.comparisons[0].ratio == pytest.approx(0.8, rel=0.01)
 
 

@@ -189,8 +189,9 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
 
 
 def _statement(one: Statement, style: Style) -> list[str]:
+    lines = style.wrapped(f"{_plain(one.subject)}: {_plain(one.sentence)}", f"{one.word} ", "  ")
     word = style.paint(one.word, _TONES.get(one.comparison.verdict, "near"))
-    lines = [f"{word} {_plain(one.subject)}: {_plain(one.sentence)}"]
+    lines[0] = word + lines[0][len(one.word) :]
     for text in (one.hint, one.note):
         lines += _wrapped(style, _plain(text), "  ") if text else []
     return lines
