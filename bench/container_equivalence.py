@@ -98,7 +98,9 @@ def measure(case: Case, image: Path, scale: float) -> dict[str, Any]:
     compared = [] if done.study is None else list(done.study.compared)
     found = [one for side in compared for one in side.comparisons]
     if len(found) != 1:
-        reasons = [f"{one.outcome.state}: {one.outcome.reason}" for one in done.experiments]
+        reasons = [
+            f"{one.outcome.state}: {one.outcome.reason} {one.outcome.evidence}".strip() for one in done.experiments
+        ]
         return {**row, "verdict": "not compared", "why": reasons}
     (one,) = found
     contrast = compared[0].containers
