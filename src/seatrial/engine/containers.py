@@ -10,6 +10,7 @@ from typing import Any
 
 from seatrial.engine.contained import Contained
 from seatrial.engine.environments import Environments
+from seatrial.engine.image_facts import stated_by
 from seatrial.engine.image_tools import ImageTools
 from seatrial.engine.once import Once
 from seatrial.engine.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
@@ -184,7 +185,7 @@ def contained_environment(document: Mapping[str, Any], container: Contained) -> 
     contained = {
         **document,
         "name": f"{document.get('name', '')} {container.title}".strip(),
-        "container": container.document(),
+        "container": {**container.document(), **stated_by(container.image)},
     }
     return content_key(contained), contained
 

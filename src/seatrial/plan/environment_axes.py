@@ -203,7 +203,7 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
     if not chosen:
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
-    image, *contained = (chosen.pop(name, None) for name in OF_CONTAINERS)
+    image, runtime, placement, building = (chosen.pop(name, None) for name in OF_CONTAINERS)
     is_contained = image not in (None, containers.NO_CONTAINER)
     vm = guest_of(given)
     chosen.pop(VM, None)
@@ -222,8 +222,10 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         None if mpi is None else str(mpi),
         tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
         str(image) if is_contained else None,
-        *(str(value) if is_contained and value is not None else None for value in contained),
-        vm=vm,
+        str(runtime) if is_contained and runtime is not None else None,
+        str(placement) if is_contained and placement is not None else None,
+        str(building) if is_contained and building is not None else None,
+        vm,
     )
 
 

@@ -46,7 +46,9 @@ _OF_THE_SYSTEM = re.compile(
 _MODULE_OF_MPI = re.compile(r"mca_\w+\.so")
 """Open MPI's modules: which transports it loads depends on the number of ranks and on where they are."""
 _LAYOUT = frozenset({RANKS, NODES, "ranks_per_node", "node_placement", "placement"})
-_NOTES_OF_MPI = ("mpi_", "control_variables", "ranks_with_other_settings", "launcher", "transport")
+_TRANSPORT = "transport"
+_NOTES_OF_MPI = ("mpi_", "control_variables", "ranks_with_other_settings", "launcher", _TRANSPORT)
+_MPI_VARIABLES = ("OMPI_", "MPIR_CVAR_", "UCX_")
 
 
 def intent(noticed: Sequence[Noticed], group: Group, axis: str | None) -> list[tuple[Noticed, bool, str]]:
@@ -183,8 +185,10 @@ def _follows_variable(item: Noticed, name: str, group: Group) -> bool:
     if item.kind is Kind.PROGRAM:
         return name in _CHOOSE_A_PROGRAM or (item.name == BUILD and _identifies(name, group.benchmark))
     if item.kind is Kind.NOTE:
-        return ("blas" in item.name and name.startswith((*_THREAD_VARIABLES, *_LOADER))) or (
-            "huge" in item.name and name.startswith(_PAGE_VARIABLES)
+        return (
+            ("blas" in item.name and name.startswith((*_THREAD_VARIABLES, *_LOADER)))
+            or ("huge" in item.name and name.startswith(_PAGE_VARIABLES))
+            or (item.name.startswith(_TRANSPORT) and name.startswith(_MPI_VARIABLES))
         )
     return False
 
@@ -220,6 +224,8 @@ def _note_follows(note: str, axis: str) -> bool:
         return True
     if axis in ("memory", "node"):
         return note.startswith("page_nodes")
+    if axis in _LAYOUT:
+        return note.startswith(_TRANSPORT)  # one rank has no neighbour whose memory it could read
     return "blas" in note and axis in ("blas", "threads", "cores")
 
 
