@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -19,8 +20,11 @@ from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import containers
 from seatrial.engine.contained import Contained
+from seatrial.engine.container_choice import ContainerChoice
 from seatrial.engine.environments import chosen_environment
+from seatrial.engine.ready import Ready
 from seatrial.environments.mpi import find_mpis
+from seatrial.environments.site import use_site_within
 from seatrial.interface.point import prepare_point
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.runtimes import RUNTIMES
@@ -30,6 +34,8 @@ from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.layout import Layout
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
+from seatrial.model.site import Site
+from seatrial.plan.site_file import read_site
 from seatrial.store.folder import ResultsFolder
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
@@ -67,7 +73,7 @@ def try_ranks(
     environment = chosen_environment(EnvironmentChoice(mpi=mpi), machine, with_mpi=True)
     starter = chosen_environment(EnvironmentChoice(mpi=launcher_of or mpi), machine, with_mpi=True).mpi
     assert starter is not None
-    found = containers._found(str(image), runtime)
+    found = containers._found(ContainerChoice("", str(image), runtime, None))
     return containers._placed(found, environment, starter, Layout(2), (), wanted)
 
 
@@ -151,6 +157,82 @@ def test_ranks_are_measured_inside(image: Path, live_machine: Machine, folder: R
     record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     assert record.seen["container"]["mpi"] == JOINED and "--join" in record.seen["command"]
+
+
+def site_container(image: Path, text: str) -> Site:
+    return read_site(f"containers: {{app: {{image: {image}, {text}}}}}".encode(), "site.yaml")
+
+
+SHOW = ("/usr/bin/bash", "-c", 'test "$(</mnt/x)" = there && test "$A" = site && test "$B" = study')
+
+
+@pytest.mark.parametrize("runtime", ["charliecloud", "bubblewrap", "podman", "nspawn"])
+def test_a_container_of_the_site(image: Path, runtime: str, live_machine: Machine, folder: ResultsFolder,
+                                 tmp_path: Path) -> None:  # fmt: skip
+    """With a mount and variables of its own; a study sets one of these anew, and adds a mount."""
+    need(runtime)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x").write_text("there")
+    text = f"runtime: {runtime}, mounts: ['{tmp_path}/data:/mnt'], variables: {{A: site, B: site}}"
+    settings = {IMAGE: "app", "environment.container_mounts": f"{tmp_path}:/srv", "environment.B": "study"}
+    with use_site_within(site_container(image, text), None):
+        ready = make_ready(COMMAND, live_machine, folder, **settings, argv=SHOW)
+        record = run_one(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    facts = record.seen["container"]
+    assert facts["name"] == "app" and facts["variables_set"] == {"A": "site"}
+    assert facts["mounts"] == [f"{tmp_path}/data:/mnt", f"{tmp_path}:/srv"]
+
+
+@pytest.mark.parametrize(
+    ("runtime", "text", "why"),
+    [
+        (
+            "charliecloud",
+            "mounts: [/nowhere/at/all:/mnt]",
+            "/nowhere/at/all cannot be mounted at /mnt in app",
+        ),
+        ("charliecloud", "mounts: ['/etc:/mnt:ro']", "Charliecloud cannot mount /etc read-only"),
+        ("charliecloud", "mounts: [/etc:/nowhere]", "(mount point): the image has no file or folder"),
+        ("bubblewrap", "mounts: [/etc:/usr/share/nowhere]", "(mount point): the image has no file or folder"),
+        ("bubblewrap", "devices: [nvidia.com/gpu=all]", "bubblewrap cannot give a container the device nvidia.com/gpu"),
+        ("podman", "devices: [nvidia]", "(CDI): this machine describes no device of that name"),
+    ],
+)
+def test_what_a_container_of_the_site_cannot_get(
+    image: Path, live_machine: Machine, runtime: str, text: str, why: str
+) -> None:
+    with use_site_within(site_container(image, text), None):
+        assert why in refusal("app", live_machine, runtime)
+
+
+def test_drivers(image: Path, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that nobody has; one on a shared path of this machine that is not in the container; the same mounted."""
+    if _loads("libcuda.so.1"):
+        pytest.skip("this machine has a driver")
+    with use_site_within(site_container(image, "devices: [nvidia]"), None):
+        assert "(no driver): neither the container nor this machine has libcuda.so.1" in refusal("app", live_machine)
+        shared = tmp_path / "shared"
+        shared.mkdir()
+        words = ["gcc", "-shared", "-x", "c", "/dev/null", "-o", str(shared / "libcuda.so.1")]
+        subprocess.run(words, check=True)
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(shared))
+        missing = refusal("app", live_machine)
+        assert f"(missing driver): this machine has {shared}/libcuda.so.1" in missing
+        assert "environment.container_mounts=" in missing
+    text = f"devices: [nvidia], mounts: ['{shared}:/mnt'], variables: {{LD_LIBRARY_PATH: /mnt}}"
+    with use_site_within(site_container(image, text), None):
+        ready = prepare_point(PEAK, live_machine, {IMAGE: "app", RUNTIME: "charliecloud"})
+    assert isinstance(ready, Ready), ready
+    assert ready.environment["container"]["devices"] == ["nvidia"]
+
+
+def _loads(name: str) -> bool:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
 
 
 def refusal(image: object, machine: Machine, runtime: str = "charliecloud") -> str:

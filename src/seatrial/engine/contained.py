@@ -9,21 +9,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import Image
-from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
+from seatrial.launch.containers.runtime import SHARED, Inside, Mount, Runtime
 from seatrial.model.container import INSIDE, JOINED
+from seatrial.model.container_device import Device
+from seatrial.model.container_mount import ContainerMount, is_unmistakable
 
 
 @dataclass(frozen=True, slots=True)
 class Contained:
     """An image with its runtime. `placement` is where the launcher of ranks is ("" without ranks), `launcher` the
-    launcher of the image for ranks inside. `facts` are recorded with every repeat."""
+    launcher of the image for ranks inside. `mounts`, `devices` and `variables` are what it gets besides the image.
+    `facts` are recorded with every repeat."""
 
     image: Image
     runtime: Runtime
     version: str
     placement: str = ""
     launcher: Path | None = None
+    mounts: tuple[ContainerMount, ...] = ()
+    devices: tuple[Device, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
@@ -35,6 +42,9 @@ class Contained:
             "runtime": self.runtime.title,
             "version": self.version,
             **({"mpi": self.placement} if self.placement else {}),
+            **({"mounts": sorted(map(str, self.mounts))} if self.mounts else {}),
+            **({"devices": [device.name for device in self.devices]} if self.devices else {}),
+            **({"variables_set": dict(self.variables)} if self.variables else {}),
         }
 
     @property
@@ -46,13 +56,22 @@ class Contained:
     def inside(self, folders: Sequence[Path], variables: Mapping[str, str], ranks: int = 0, tag: str = "") -> Inside:
         """One start with these folders of the host. Raises ContainerError."""
         needed = dict.fromkeys(folder for folder in folders if not folder.is_relative_to(SHARED))
-        own = {**self.runtime.variables(), "TMPDIR": str(SHARED)}
+        for folder in needed:
+            if not is_unmistakable(str(folder)):
+                raise ContainerError(
+                    f"the path {str(folder)!r} has a character that runtimes take for the end of a path",
+                    "use another folder for results and SEATRIAL_CACHE: without : , ; \\ and quotes",
+                )
+        own = {**self.runtime.variables(), "TMPDIR": str(SHARED), **dict(self.variables)}
+        added = tuple(Mount(Path(mount.source), Path(mount.inside), mount.is_read_only) for mount in self.mounts)
         return Inside(
             self.image,
-            self.runtime.mounts(self.image, list(needed)),
+            self.runtime.mounts(self.image, list(needed), added),
             {**own, **variables},
             ranks if self.placement == JOINED else 0,
             tag,
+            added,
+            self.devices,
         )
 
     @property

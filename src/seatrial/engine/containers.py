@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.engine.contained import Contained
+from seatrial.engine.container_choice import ContainerChoice, container_choice
+from seatrial.engine.container_drivers import check_drivers
 from seatrial.engine.once import Once
 from seatrial.engine.rank_helpers import inside_probe, ranks_probe
 from seatrial.engine.ranks import rank_layout
@@ -54,30 +56,30 @@ class Containers:
     """Each image is tried once with each runtime and placement of ranks, each program described once in each."""
 
     def __init__(self) -> None:
-        self._images: Once[tuple[str, str | None], Contained] = Once()
+        self._images: Once[ContainerChoice, Contained] = Once()
         self._ranks: Once[Any, Contained] = Once()
         self._hellos: Once[Any, Hello] = Once()
 
     def of(self, point: Point, environment: Environment, built: Built) -> tuple[Contained, Hello]:
         """The container of a point, and the description of its program in it. Raises BuildError, ContainerError if it
         does not work there."""
-        choice = point.environment
+        choice = container_choice(point.environment)
         variables = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
-        image, runtime = str(choice.container), choice.container_runtime
         container = self.alone(point)
-        own = (image, runtime, built.key, variables)
+        alone = replace(choice, mpi=None)
+        own = (alone, built.key, variables)
         hello = self._hellos.get(own, lambda: _described(container, built, variables))
         if environment.mpi is None:
             return container, hello
-        mpi, layout, wanted = environment.mpi, rank_layout(point), choice.container_mpi
-        key = (image, runtime, wanted, mpi.library, variables, layout.ranks, layout.hosts)
+        mpi, layout, wanted = environment.mpi, rank_layout(point), choice.mpi
+        key = (choice, mpi.library, variables, layout.ranks, layout.hosts)
         ranks = self._ranks.get(key, lambda: _placed(container, environment, mpi, layout, variables, wanted))
         return ranks, hello
 
     def alone(self, point: Point) -> Contained:
         """The container of a point, for a program outside that starts it. Raises ContainerError."""
-        image, runtime = str(point.environment.container), point.environment.container_runtime
-        return self._images.get((image, runtime), lambda: _found(image, runtime))
+        choice = replace(container_choice(point.environment), mpi=None)
+        return self._images.get(choice, lambda: _found(choice))
 
 
 def contained_environment(document: Mapping[str, Any], container: Contained) -> tuple[str, Mapping[str, Any]]:
@@ -90,12 +92,27 @@ def contained_environment(document: Mapping[str, Any], container: Contained) -> 
     return content_key(contained), contained
 
 
-def _found(text: str, name: str | None) -> Contained:
+def _found(choice: ContainerChoice) -> Contained:
     """An image with its runtime, and what a process sees in it."""
-    image = image_of(text)
-    runtime = runtime_for(image, name)
-    container = Contained(image, runtime, _version(runtime))
-    return replace(container, facts=_facts(container))
+    image = image_of(choice.image)
+    runtime = runtime_for(image, choice.runtime)
+    for mount in choice.mounts:
+        if mount.is_read_only and not runtime.can_mount_read_only:
+            raise ContainerError(
+                f"{runtime.title} cannot mount {mount.source} read-only",
+                "leave out `:ro`, or choose another environment.container_runtime",
+            )
+    container = Contained(
+        image,
+        runtime,
+        _version(runtime),
+        mounts=choice.mounts,
+        devices=choice.devices,
+        variables=choice.variables,
+    )
+    container = replace(container, facts=_facts(container, choice.name))
+    check_drivers(container, run_inside)
+    return container
 
 
 def _version(runtime: Runtime) -> str:
@@ -117,7 +134,7 @@ def run_inside(container: Contained, words: Sequence[str], variables: _Variables
         raise not_started(what, error.output or error.message) from error
 
 
-def _facts(container: Contained) -> dict[str, Any]:
+def _facts(container: Contained, name: str = "") -> dict[str, Any]:
     try:
         record = parse_record(run_inside(container, [str(inside_probe())]).encode())
     except ProtocolError as error:
@@ -126,6 +143,7 @@ def _facts(container: Contained) -> dict[str, Any]:
     own = {name: link for name, link in there.items() if link != _namespace(name)}
     return {
         **container.document(),
+        **({"name": name} if name else {}),
         "path": container.image.given,
         "own_namespaces": sorted(own),
         "root": _root(str(record.notes.get("root_mount", ""))),

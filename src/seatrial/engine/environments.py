@@ -101,6 +101,8 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
         "container": choice.container,
         "container_runtime": choice.container_runtime,
         "container_mpi": choice.container_mpi,
+        "container_mounts": choice.container_mounts,
+        "container_devices": choice.container_devices,
     }
     document = {"name": "not to be had here", "chosen": {name: value for name, value in chosen.items() if value}}
     return content_key(document), document

@@ -5,6 +5,8 @@ from __future__ import annotations
 CONTAINER = "container"
 CONTAINER_RUNTIME = "container_runtime"
 CONTAINER_MPI = "container_mpi"
+CONTAINER_MOUNTS = "container_mounts"
+CONTAINER_DEVICES = "container_devices"
 NO_CONTAINER = "none"
 
 OUTSIDE, JOINED, INSIDE = "outside", "joined", "inside"

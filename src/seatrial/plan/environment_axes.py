@@ -10,6 +10,8 @@ from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_
 from seatrial.model import container as containers
 from seatrial.model import mpi_settings
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.container_device import ACCEPTED_DEVICE, devices_of
+from seatrial.model.container_mount import ACCEPTED_MOUNT, SEPARATOR, mounts_of
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.mpi_settings import (
     BINDINGS,
@@ -39,10 +41,12 @@ SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING, CLUSTER_LINK)
 CONTAINER = ENVIRONMENT_PREFIX + containers.CONTAINER
 CONTAINER_RUNTIME = ENVIRONMENT_PREFIX + containers.CONTAINER_RUNTIME
 CONTAINER_MPI = ENVIRONMENT_PREFIX + containers.CONTAINER_MPI
-OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI)
+CONTAINER_MOUNTS = ENVIRONMENT_PREFIX + containers.CONTAINER_MOUNTS
+CONTAINER_DEVICES = ENVIRONMENT_PREFIX + containers.CONTAINER_DEVICES
+OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_MOUNTS, CONTAINER_DEVICES)
 OF_RANKS = (MPI, *SETTINGS, CONTAINER_MPI)
 """Axes that affect only programs with MPI ranks."""
-NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME)
+NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES)
 """All axes of the environment except environment variables."""
 
 VARIABLE = r"[A-Z_][A-Z0-9_]{0,127}|[A-Z][A-Z0-9]{0,31}_[A-Za-z0-9_]{1,127}"
@@ -93,8 +97,8 @@ ACCEPTED_TRANSPORT = f"one of {', '.join(TRANSPORTS)}"
 ACCEPTED_BINDING = f"{BINDINGS[0]} (each rank on its own CPUs, the default) or {BINDINGS[1]} (placed by the kernel)"
 ACCEPTED_LINK = "the rate of each node's link on a `seatrial cluster`, such as 10gbit or 500mbit"
 ACCEPTED_IMAGE = (
-    f"{containers.NO_CONTAINER}, or an image: the path of a folder, of a squashfs or SIF file or of an OCI archive, or "
-    "the name of an image that the runtime has stored"
+    f"{containers.NO_CONTAINER}, the name of a container of the site file, or an image: the path of a folder, of a "
+    "squashfs or SIF file or of an OCI archive, or the name of an image that the runtime has stored"
 )
 ACCEPTED_PLACEMENT = (
     "outside (the launcher is outside, each rank in its own container), joined (the same with one container for all "
@@ -109,6 +113,8 @@ ACCEPTED = {
     CONTAINER: ACCEPTED_IMAGE,
     CONTAINER_RUNTIME: f"one of {', '.join(containers.RUNTIMES)}",
     CONTAINER_MPI: ACCEPTED_PLACEMENT,
+    CONTAINER_MOUNTS: f"{containers.NO_CONTAINER}, or mounts with {SEPARATOR} between them: {ACCEPTED_MOUNT}",
+    CONTAINER_DEVICES: f"{containers.NO_CONTAINER}, or devices with {SEPARATOR} between them: {ACCEPTED_DEVICE}",
 }
 """What these axes accept, for messages and schema descriptions."""
 
@@ -186,8 +192,7 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
     if not chosen:
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
-    image, runtime, placement = (chosen.pop(name, None) for name in OF_CONTAINERS)
-    is_contained = image not in (None, containers.NO_CONTAINER)
+    image, *in_it = (_unless_none(chosen.pop(name, None)) for name in OF_CONTAINERS)
     settings = {name.removeprefix(ENVIRONMENT_PREFIX): str(chosen.pop(name)) for name in SETTINGS if name in chosen}
     if mpi_settings.COLLECTIVE_ALGORITHM in settings:
         settings[mpi_settings.COLLECTIVE_ALGORITHM] = _with_operations(
@@ -202,10 +207,13 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         tuple(sorted(variables.items())),
         None if mpi is None else str(mpi),
         tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
-        str(image) if is_contained else None,
-        str(runtime) if is_contained and runtime is not None else None,
-        str(placement) if is_contained and placement is not None else None,
+        image,
+        *(in_it if image is not None else ()),
     )
+
+
+def _unless_none(value: Value | None) -> str | None:
+    return None if value in (None, containers.NO_CONTAINER) else str(value)
 
 
 def _with_operations(value: str, operation: str | None) -> str:
@@ -247,9 +255,23 @@ def _of_containers(name: str, node: Node) -> str:
                 known.todo if known.nearest and name == CONTAINER_RUNTIME else f"it takes {ACCEPTED[name]}",
             )
         return text
+    if name in (CONTAINER_MOUNTS, CONTAINER_DEVICES):
+        return _given_to_a_container(name, text, node)
     if not text or not text.isprintable() or len(text) > _LONGEST_VALUE or text.startswith("-") or ":" in text[:1]:
         raise UsageError(f"{node.shown()} is not an image", f"it takes {ACCEPTED_IMAGE}")
     return str(Path(text).expanduser().absolute()) if text.startswith(("/", ".", "~")) else text
+
+
+def _given_to_a_container(name: str, text: str, node: Node) -> str:
+    """Mounts or devices, in the form in which they are compared."""
+    if text == containers.NO_CONTAINER:
+        return text
+    if not text or len(text) > _LONGEST_VALUE:
+        raise UsageError(f"{node.shown()} is not accepted", f"it takes {ACCEPTED[name]}")
+    parts = text.split(SEPARATOR)
+    if name == CONTAINER_MOUNTS:
+        return SEPARATOR.join(map(str, mounts_of(parts)))
+    return SEPARATOR.join(device.name for device in devices_of(parts))
 
 
 def _of_ranks(name: str, node: Node) -> str:

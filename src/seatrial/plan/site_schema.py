@@ -10,6 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from seatrial.model.container import PLACEMENTS, RUNTIMES
+from seatrial.model.container_device import ACCEPTED_DEVICE, NVIDIA
+from seatrial.model.container_mount import ACCEPTED_MOUNT
 from seatrial.model.job_options import BATCH_SYSTEMS
 from seatrial.model.mpi import MpiFamily
 
@@ -23,7 +26,7 @@ _PATH = "^[~/].*$"
 _SCRATCH = "^/[A-Za-z0-9_./+-]*$"
 
 ACCEPTED = {
-    "": "a mapping: environments, systems, benchmarks",
+    "": "a mapping: environments, containers, systems, benchmarks",
     "benchmarks": "a list of folders with declaration files of benchmarks",
     "benchmarks.*": "the path of a folder: begins with / or ~/",
     "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
@@ -35,6 +38,18 @@ ACCEPTED = {
     "environments.*.flags": "flags in one string, such as '-O2 -march=x86-64-v3'",
     "environments.*.variables": "a mapping of environment variables to values, such as {UCX_TLS: rc,sm,self}",
     "environments.*.variables.*": "text, a number, true or false",
+    "containers": "a mapping of names to containers, such as `app: {image: /images/app.sqfs}`",
+    "containers.*": "a mapping with image, and any of runtime, mpi, mounts, devices, variables",
+    "containers.*.image": "the path of a folder, of a squashfs or SIF file or of an OCI archive, or the name of an "
+    "image that the runtime has stored",
+    "containers.*.runtime": f"one of {', '.join(RUNTIMES)}",
+    "containers.*.mpi": f"where the launcher of ranks is: one of {', '.join(PLACEMENTS)}",
+    "containers.*.mounts": "a list of mounts, such as [/data, '/opt/site:/opt:ro']",
+    "containers.*.mounts.*": ACCEPTED_MOUNT,
+    "containers.*.devices": f"a list of devices, such as [{NVIDIA}]",
+    "containers.*.devices.*": ACCEPTED_DEVICE,
+    "containers.*.variables": "a mapping of environment variables to values, which are set inside",
+    "containers.*.variables.*": "text, a number, true or false",
     "systems": "a mapping of names to systems, such as `tera: {partitions: {compute: {nodes: 64}}}`",
     "systems.*": "a mapping with partitions, and any of batch, poll",
     "systems.*.batch": f"the batch system that jobs are submitted to: {', '.join(BATCH_SYSTEMS)}",
@@ -71,7 +86,7 @@ ACCEPTED = {
 }
 """Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
-NAMED = frozenset({"environments", "systems", "partitions", "variables"})
+NAMED = frozenset({"environments", "containers", "systems", "partitions", "variables"})
 """Mappings whose keys are names that the user chooses."""
 
 _Name = Annotated[StrictStr, Field(min_length=1, max_length=4096)]
@@ -130,6 +145,19 @@ class PartitionModel(_Closed):
     ] = None
 
 
+class ContainerModel(_Closed):
+    """What programs run in."""
+
+    image: Annotated[_Name, _described("containers.*.image")]
+    runtime: Annotated[
+        _Name | None, _described("containers.*.runtime", json_schema_extra={"enum": [*RUNTIMES, None]})
+    ] = None
+    mpi: Annotated[_Name | None, _described("containers.*.mpi", json_schema_extra={"enum": [*PLACEMENTS, None]})] = None
+    mounts: Annotated[list[_Name] | None, _described("containers.*.mounts", max_length=100)] = None
+    devices: Annotated[list[_Name] | None, _described("containers.*.devices", max_length=100)] = None
+    variables: Annotated[dict[_Name, _Scalar] | None, _described("containers.*.variables")] = None
+
+
 class SystemModel(_Closed):
     """One machine of the site."""
 
@@ -143,11 +171,12 @@ class SystemModel(_Closed):
 
 
 class SiteModel(_Closed):
-    """The environments of a site and its systems."""
+    """The environments of a site, its containers and its systems."""
 
     environments: Annotated[
         dict[_Name, EnvironmentModel | None] | None, _described("environments", max_length=1000)
     ] = None
+    containers: Annotated[dict[_Name, ContainerModel] | None, _described("containers", max_length=1000)] = None
     systems: Annotated[dict[_Name, SystemModel] | None, _described("systems", max_length=1000)] = None
     benchmarks: Annotated[list[_Name] | None, _described("benchmarks", max_length=100)] = None
 
@@ -164,9 +193,11 @@ def site_schema() -> dict[str, Any]:
     environment["family"] |= {"anyOf": [{"enum": list(_FAMILIES)}, {"type": "null"}]}
     for names, pattern in (
         (schema["properties"]["environments"], _NAME),
+        (schema["properties"]["containers"], _NAME),
         (schema["properties"]["systems"], _NAME),
         (schema["$defs"]["SystemModel"]["properties"]["partitions"], _NAME),
         (environment["variables"], _VARIABLE),
+        (schema["$defs"]["ContainerModel"]["properties"]["variables"], _VARIABLE),
     ):
         mapping = next((kind for kind in names.get("anyOf", ()) if kind.get("type") == "object"), names)
         mapping["propertyNames"] = {"pattern": f"^{pattern}$"}

@@ -15,7 +15,13 @@ from seatrial.analysis.fairness.side import Group, SideFacts, derived_parameters
 from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
 from seatrial.model.benchmark import Benchmark, Skip
-from seatrial.model.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME
+from seatrial.model.container import (
+    CONTAINER,
+    CONTAINER_DEVICES,
+    CONTAINER_MOUNTS,
+    CONTAINER_MPI,
+    CONTAINER_RUNTIME,
+)
 from seatrial.model.experiment import Experiment
 from seatrial.model.layout import NODES, RANKS
 from seatrial.model.machine import Machine
@@ -25,7 +31,10 @@ from seatrial.model.parameter import Params, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_environment
 
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
-_CONTAINERS = tuple(ENVIRONMENT_PREFIX + name for name in (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI))
+_CONTAINERS = tuple(
+    ENVIRONMENT_PREFIX + name
+    for name in (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_MOUNTS, CONTAINER_DEVICES)
+)
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
 """Libraries that come with a compiler, or that flags such as -fopenmp and -stdlib add."""
 _LOADER = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD"})

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from seatrial.launch.containers.image import ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
+from seatrial.model.container_device import Device
 
 _OF_THE_HOST = frozenset({"dev", "proc", "sys", "tmp", "run"})
 
@@ -27,11 +28,17 @@ class Bubblewrap(Runtime):
         words = [self.command, *_image(inside.image.path)]
         words += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--ro-bind", "/sys", "/sys"]
         words += ["--bind", str(SHARED), str(SHARED), "--tmpfs", "/run"]
-        for mount in inside.mounts:
-            words += ["--bind", str(mount.host), str(mount.inside)]
+        words += self.devices(inside)
+        for mount in inside.all_mounts:
+            words += ["--ro-bind" if mount.is_read_only else "--bind", str(mount.host), str(mount.inside)]
         for name, value in inside.variables.items():
             words += ["--setenv", name, value]
         return [*words, "--"]
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """None are needed: all devices of the host are there. The driver's libraries are those of the image, or
+        mounted."""
+        return None if device.is_cdi else []
 
 
 def _image(top: Path) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from seatrial.launch.containers.image import ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Runtime, is_root
+from seatrial.model.container_device import NVIDIA, Device
 
 _UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
 
@@ -30,16 +31,34 @@ class Podman(Runtime):
         words = [*(_OWN_MOUNTS if is_root() else ()), self.command]
         if not _UNIFIED.exists() and shutil.which("runc"):
             words += ["--runtime", "runc", "--cgroup-manager=cgroupfs", "--storage-driver", "overlay"]
-        words += ["run", "--rm", "--network=host", "--ipc=host", "--pid=host", "--uts=host", "--log-driver=none"]
+        words += [
+            "run",
+            "--rm",
+            "--pull=never",
+            "--network=host",
+            "--ipc=host",
+            "--pid=host",
+            "--uts=host",
+            "--log-driver=none",
+        ]
         words += ["--security-opt", "label=disable", "--security-opt", "seccomp=unconfined", "--env-host"]
         if is_root():
             words += ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]
         words += ["-v", f"{SHARED}:{SHARED}"]
-        for mount in inside.mounts:
-            words += ["-v", f"{mount.host}:{mount.inside}"]
+        words += self.devices(inside)
+        for mount in inside.all_mounts:
+            words += ["-v", mount.option]
         for name, value in inside.variables.items():
             words += ["-e", f"{name}={value}"]
         image = inside.image
         if image.kind is ImageKind.FOLDER:
             return [*words, "--rootfs", f"{image.given}:O"]
         return [*words, f"oci-archive:{image.given}" if image.kind is ImageKind.ARCHIVE else image.given]
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """By their CDI name; for ROCm the device files, as its images have the libraries."""
+        if device.is_cdi:
+            return ["--device", device.name]
+        if device.name == NVIDIA:
+            return ["--device", "nvidia.com/gpu=all"]
+        return ["--device", "/dev/kfd", "--device", "/dev/dri"]

@@ -1,8 +1,13 @@
-// inside: prints what a process sees of the container that it is started in, as a record.
+// inside: prints what a process sees of the container that it is started in, as a record; for each
+// `--load NAME` also whether the loader finds a library of that name, and where.
 //
 // untimed: -O1
 #include <cstdio>
 #include <string>
+#include <string_view>
+
+#include <dlfcn.h>
+#include <link.h>
 
 #include "affinity.hpp"
 #include "events.hpp"
@@ -19,6 +24,17 @@ void print(const json::Object& event) {
   std::printf("%s\n", event.text().c_str());
 }
 
+// The path that a library is loaded from; "" and the loader's words if it is not.
+[[nodiscard]] json::Object loaded(const char* name) {
+  json::Object found;
+  void* library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr)
+    return found.add("name", name).add("path", "").add("error", ::dlerror());
+  const link_map* map = nullptr;
+  const bool known = ::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0;
+  return found.add("name", name).add("path", known ? map->l_name : name).add("error", "");
+}
+
 [[nodiscard]] int run(int argc, char** argv) {
   if (const auto status = described("inside", argc, argv))
     return *status;
@@ -26,6 +42,9 @@ void print(const json::Object& event) {
   print(note_event("namespaces", namespaces_here()));
   print(note_event("root_mount", root_mount()));
   print(note_event("variables", variables_here()));
+  for (int k = 1; k + 1 < argc; k += 2)
+    if (std::string_view(argv[k]) == "--load")
+      print(note_event("loaded " + std::string(argv[k + 1]), loaded(argv[k + 1])));
   print(end_event());
   return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::record);
 }
