@@ -10,11 +10,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from seatrial.engine.shared_folders import shared_folder
 from seatrial.environments.cache import make_folder, own_cache
 from seatrial.errors import SeatrialError
 from seatrial.launch.containers.runtime import Runtime
 from seatrial.launch.containers.runtimes import RUNTIMES
-from seatrial.launch.containers.trial import Trial, tried
+from seatrial.launch.containers.trial import Trial, absent, tried
 from seatrial.model.experiment import content_key
 from seatrial.version import __version__
 
@@ -29,12 +30,16 @@ def container_trials() -> list[Trial]:
 
 def _trial(runtime: Runtime) -> Trial:
     if runtime.path() is None:
-        return tried(runtime)
+        return absent(runtime)
     name = f"{_key(runtime)}.json"
     with suppress(SeatrialError, OSError, ValueError, TypeError):
         if (known := own_cache().read(_FOLDER, name)) is not None:
             return Trial(**json.loads(known))
-    found = tried(runtime)
+    try:
+        with shared_folder("seatrial-root-") as folder:
+            found = tried(runtime, folder)
+    except OSError as error:
+        return Trial(runtime.name, runtime.title, "fails", f"no folder for a trial can be made: {error}")
     with suppress(SeatrialError, OSError):
         folder = own_cache().path / _FOLDER
         make_folder(folder)

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from seatrial.engine.contained import Contained
 from seatrial.engine.container_choice import ContainerChoice, container_choice
 from seatrial.engine.container_drivers import check_drivers
+from seatrial.engine.environments import Environments
+from seatrial.engine.image_tools import ImageTools
 from seatrial.engine.once import Once
-from seatrial.engine.rank_helpers import inside_probe, ranks_probe
+from seatrial.engine.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
 from seatrial.engine.ranks import rank_layout
+from seatrial.engine.shared_folders import folder_of_all_nodes, shared_folder
 from seatrial.engine.starting import started
-from seatrial.environments.build import Built, Environment
-from seatrial.environments.compiler import ask
+from seatrial.environments.brought import Brought, bring_all, bring_mpi
+from seatrial.environments.build import Built, Environment, build
+from seatrial.environments.cached_files import Start, as_it_is
+from seatrial.environments.compiler import Answer, ask
 from seatrial.environments.private_copy import private_top
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.containers.error import ContainerError
-from seatrial.launch.containers.faults import not_started, ranks_fault
+from seatrial.launch.containers.faults import OF_LIBRARIES, not_started, ranks_fault
 from seatrial.launch.containers.image import image_of
-from seatrial.launch.containers.runtime import SHARED, Runtime
+from seatrial.launch.containers.runtime import Runtime
 from seatrial.launch.containers.runtimes import runtime_for
 from seatrial.launch.local import Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
-from seatrial.model.container import INSIDE, JOINED, OUTSIDE
+from seatrial.model.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
+from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import content_key
 from seatrial.model.layout import Layout
 from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.protocol import Hello, ProgramRecord, parse_record
+from seatrial.model.protocol import ProgramRecord, parse_record
 from seatrial.plan.points import Point
 
 _START_LIMIT_S = 60.0
@@ -52,29 +56,125 @@ _OF_HYDRA = ("HYDRA", "Intel(R) MPI")
 _Variables = tuple[tuple[str, str | None], ...]
 
 
+Builder = Callable[[Environment, Start], Built]
+"""Builds a program in an environment, with a way to start the compiler."""
+_HERE: Start = as_it_is
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A program in a container: what it was built in and, in `hello`, how it describes itself there."""
+
+    container: Contained
+    environment: Environment
+    built: Built
+
+
 class Containers:
     """Each image is tried once with each runtime and placement of ranks, each program described once in each."""
 
     def __init__(self) -> None:
         self._images: Once[ContainerChoice, Contained] = Once()
         self._ranks: Once[Any, Contained] = Once()
-        self._hellos: Once[Any, Hello] = Once()
+        self._fitted: Once[Any, Fitted] = Once()
+        self._brought: Once[Any, Brought] = Once()
 
-    def of(self, point: Point, environment: Environment, built: Built) -> tuple[Contained, Hello]:
-        """The container of a point, and the description of its program in it. Raises BuildError, ContainerError if it
-        does not work there."""
-        choice = container_choice(point.environment)
-        variables = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
-        container = self.alone(point)
-        alone = replace(choice, mpi=None)
-        own = (alone, built.key, variables)
-        hello = self._hellos.get(own, lambda: _described(container, built, variables))
-        if environment.mpi is None:
-            return container, hello
-        mpi, layout, wanted = environment.mpi, rank_layout(point), choice.mpi
-        key = (choice, mpi.library, variables, layout.ranks, layout.hosts)
-        ranks = self._ranks.get(key, lambda: _placed(container, environment, mpi, layout, variables, wanted))
-        return ranks, hello
+    def of(self, point: Point, outside: Environment | BuildError, isa: Iterable[str], build_with: Builder) -> Fitted:
+        """A program in the container of a point: built on the host, or in the image if the point chooses that, or if
+        the image's libraries are too old for the host's programs. `outside` is the environment of the host, `isa` the
+        features of the CPU. Raises BuildError, ContainerError if it does not work there."""
+        wanted = point.environment.container_build
+        first: ContainerError | None = None
+        for where in (OUTSIDE, INSIDE) if wanted is None else (wanted,):
+            try:
+                return self._in(where, point, outside, isa, build_with)
+            except ContainerError as error:
+                if wanted is not None or (first is None and error.fault not in OF_LIBRARIES):
+                    raise
+                first = first or error
+        assert first is not None  # noqa: S101  the loop ran at least once
+        raise first
+
+    def of_ranks(self, point: Point, environments: Environments, family: MpiFamily) -> Fitted:
+        """How ranks of an application of the image work together: tried with a program of ours that loads the image's
+        library of this family. Raises BuildError."""
+        choice = replace(point.environment, container_build=None)
+        outside = environments.of(choice, with_mpi=True)
+        if isinstance(outside, Environment) and (outside.mpi is None or outside.mpi.family is not family):
+            raise ContainerError(
+                f"the application of {choice.container} is linked with {family.value}, not with {choice.mpi}",
+                "leave out environment.mpi, or use an image with an application for it",
+            )
+        builds = INSIDE if isinstance(outside, BuildError) else point.environment.container_build
+        point = replace(point, environment=replace(choice, container_build=builds))
+        return self.of(
+            point,
+            outside,
+            environments.isa,
+            lambda environment, start: build(environment, RANKS_PROBE, start=start),
+        )
+
+    def _in(
+        self,
+        where: str,
+        point: Point,
+        outside: Environment | BuildError,
+        isa: Iterable[str],
+        build_with: Builder,
+    ) -> Fitted:
+        chosen, has_ranks = container_choice(point.environment), point.benchmark.ranks == "mpi"
+        choice = replace(point.environment, container_mpi=chosen.mpi)
+        container, start = replace(self.alone(point), build=where), _HERE
+        if where == INSIDE:
+            tools = ImageTools(container)
+            environment, start = tools.environment(choice, isa, outside, with_mpi=has_ranks), tools.start
+        elif isinstance(outside, BuildError):
+            raise outside
+        else:
+            environment = outside
+        mpi = environment.mpi
+        variables = (*(mpi.variables if mpi is not None else ()), *environment.variables)
+        image = (chosen, where)
+        built = build_with(environment, start)
+        container = replace(container, brought=self._bring(container, choice, outside, built, has_ranks=has_ranks))
+        key = (*image, built.key, variables)
+        fitted = self._fitted.get(key, lambda: _described(Fitted(container, environment, built), variables))
+        if mpi is None:
+            return fitted
+        layout = rank_layout(point)
+        way = (*image, environment.key, variables, layout.ranks, layout.hosts)
+        wanted = choice.container_mpi
+        placed = self._ranks.get(
+            way, lambda: _placed(fitted.container, environment, mpi, layout, variables, wanted, start)
+        )
+        own = replace(placed, brought=fitted.container.brought)  # of this program, not of the first one in this way
+        facts = {**placed.facts, **fitted.container.facts, **own.document()}
+        return replace(fitted, container=replace(own, facts=facts))
+
+    def _bring(
+        self,
+        container: Contained,
+        choice: EnvironmentChoice,
+        outside: Environment | BuildError,
+        built: Built,
+        *,
+        has_ranks: bool,
+    ) -> Brought | None:
+        """The files of the host that a program needs inside. Raises BuildError."""
+        binds = has_ranks and choice.container_mpi == BIND
+        if container.build != BROUGHT and not binds:
+            return None
+        if isinstance(outside, BuildError):
+            raise outside
+        own, variables = choice.variables, variables_with(choice.variables)
+        mpi = outside.mpi if has_ranks else None
+        if container.build == BROUGHT:
+            return self._brought.get((built.path, own), lambda: bring_all(built.path, (), mpi, variables))
+        if mpi is None:
+            return None
+        is_theirs = container.build == INSIDE
+        key = (mpi.library, is_theirs, own)
+        return self._brought.get(key, lambda: bring_mpi(mpi, variables, prefers_image=is_theirs))
 
     def alone(self, point: Point) -> Contained:
         """The container of a point, for a program outside that starts it. Raises ContainerError."""
@@ -122,13 +222,23 @@ def _version(runtime: Runtime) -> str:
     return lines[0].strip()[:100] if lines else "unknown"
 
 
-def run_inside(container: Contained, words: Sequence[str], variables: _Variables = ()) -> str:
-    """The output of a program in a container; a program of the host by its path. Raises ContainerError."""
-    folders = [private_top(Path(words[0]))] if words[0].startswith("/") else []
+def run_inside(
+    container: Contained, words: Sequence[str], variables: _Variables = (), *, of_image: bool = False
+) -> str:
+    """The output of a program in a container; a program of the host by its path, unless it is `of_image`. Raises
+    ContainerError."""
+    return answer_inside(container, words, variables, of_image=of_image or not words[0].startswith("/")).stdout
+
+
+def answer_inside(
+    container: Contained, words: Sequence[str], variables: _Variables = (), *, of_image: bool = True
+) -> Answer:
+    """What a program of the image, or one of the host, prints in a container. Raises ContainerError."""
+    folders = [] if of_image else [private_top(Path(words[0]))]
     start = started(None, None, container, variables, {}, folders)
     command = [*start.before, *start.words(words)]
     try:
-        return ask(command, environment=start.variables, limit_s=_START_LIMIT_S).stdout
+        return ask(command, environment=start.variables, limit_s=_START_LIMIT_S)
     except BuildError as error:
         what = f"{Path(words[0]).name} does not start in {container.image.given} with {container.runtime.title}"
         raise not_started(what, error.output or error.message) from error
@@ -185,15 +295,23 @@ def _fnv1a(data: bytes) -> str:
     return f"{value:016x}"
 
 
-def _described(container: Contained, built: Built, variables: _Variables) -> Hello:
-    """A program's description of itself in a container, with the libraries that it loads there."""
+def _described(fitted: Fitted, variables: _Variables) -> Fitted:
+    """With a program's description of itself in a container, with the libraries that it loads there."""
+    container, built = fitted.container, fitted.built
     try:
         hello = parse_record(run_inside(container, [str(built.path), "--describe"], variables).encode()).hello
     except ProtocolError as error:
         raise ContainerError(f"{built.path.name} in {container.image.given} printed something else: {error}") from error
     if hello is None:
         raise ContainerError(f"{built.path.name} in {container.image.given} does not describe itself")
-    return hello
+    facts = container.facts
+    if container.brought is not None:
+        inside = container.inside([], {}).mapped(str(container.brought.folder))
+        loaded = sorted(name for name, path in hello.lib_paths.items() if path.startswith(f"{inside}/"))
+        facts = {**facts, **container.document(), "libraries_of_the_host": loaded}
+    elif container.build != OUTSIDE:
+        facts = {**facts, **container.document()}
+    return replace(fitted, container=replace(container, facts=facts), built=replace(built, hello=hello))
 
 
 def _placed(
@@ -203,14 +321,20 @@ def _placed(
     layout: Layout,
     variables: _Variables,
     wanted: str | None,
+    start: Start = as_it_is,
 ) -> Contained:
-    """The container with its ranks placed as wanted, or in the first way in which they work together."""
+    """The container with its ranks placed as wanted, or in the first way in which they work together. `start` is how
+    the programs of the environment are built."""
     runtime = container.runtime
-    able = [
-        *([JOINED] if runtime.joins else []),
-        *([OUTSIDE] if runtime.ranks_outside else []),
-        *([INSIDE] if not layout.hosts else []),
+    ways = [
+        *([(JOINED, True), (BIND, True)] if runtime.joins else []),
+        *([(OUTSIDE, False), (BIND, False)] if runtime.ranks_outside else []),
+        *([(INSIDE, False)] if not layout.hosts else []),
     ]
+    if container.build == BROUGHT:
+        ways = [way for way in ways if way[0] == BIND]
+        wanted = wanted or BIND
+    able = list(dict.fromkeys(placement for placement, _ in ways))
     if wanted is not None and wanted not in able:
         raise ContainerError(
             f"{runtime.title} cannot run ranks with environment.container_mpi={wanted}"
@@ -218,9 +342,12 @@ def _placed(
             f"it can with {' or '.join(able)}" if able else "use another environment.container_runtime",
         )
     first: ContainerError | None = None
-    for placement in [wanted] if wanted is not None else able:
+    for placement, is_joined in ways:
+        if placement != (wanted or placement) or (wanted is None and placement == BIND):
+            continue
         try:
-            return _tried(replace(container, placement=placement), environment, mpi, layout, variables)
+            placed = replace(container, placement=placement, is_joined=is_joined)
+            return _tried(placed, environment, mpi, layout, variables, start)
         except ContainerError as error:
             first = first or error
     assert first is not None  # noqa: S101  `able` is never empty here: checked above for `wanted`, else INSIDE or OUTSIDE
@@ -228,26 +355,24 @@ def _placed(
 
 
 def _tried(
-    container: Contained, environment: Environment, mpi: Mpi, layout: Layout, variables: _Variables
+    container: Contained, environment: Environment, mpi: Mpi, layout: Layout, variables: _Variables, start: Start
 ) -> Contained:
     """Ranks that exchange a message in a container, before anything is measured. Raises ContainerError."""
     if container.is_launcher_inside:
         container = replace(container, launcher=_launcher_inside(container, mpi, variables))
-    probe = ranks_probe(environment)
-    folder = Path(tempfile.mkdtemp(prefix="seatrial-ranks-", dir=SHARED))
+    probe = ranks_probe(environment, start)
     try:
-        start = started(mpi, layout, container, variables, {}, [folder, private_top(probe)])
-        command = [*start.before, *start.words([str(probe), "--record", str(folder)])]
-        limit_s = _RANKS_LIMIT_S + layout.ranks * 0.1
-        (done,) = run_together([Program(command, start.variables, folder, grace_s=GRACE_S)], limit_s)
-        records = [_record(path) for path in sorted(folder.glob("rank-*.jsonl"))]
-        output = "\n".join((folder / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
+        with folder_of_all_nodes() if layout.hosts else shared_folder("seatrial-ranks-") as folder:
+            ranks = started(mpi, layout, container, variables, {}, [folder, private_top(probe)])
+            command = [*ranks.before, *ranks.words([str(probe), "--record", str(folder)])]
+            limit_s = _RANKS_LIMIT_S + layout.ranks * 0.1
+            (done,) = run_together([Program(command, ranks.variables, folder, grace_s=GRACE_S)], limit_s)
+            records = [_record(path) for path in sorted(folder.glob("rank-*.jsonl"))]
+            output = "\n".join((folder / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
     except NoLauncherError as error:
         raise ContainerError(str(error)) from error
     except OSError as error:
         raise ContainerError(f"ranks in {container.image.given} cannot be tried: {error}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     fault = ranks_fault(
         [record.notes for record in records],
         layout.ranks,
@@ -290,7 +415,7 @@ def _facts_of_ranks(records: Sequence[ProgramRecord]) -> dict[str, Any]:
 def _launcher_inside(container: Contained, mpi: Mpi, variables: _Variables) -> Path:
     """The image's launcher of the same kind of library. Raises ContainerError."""
     known = _WORDS.get(mpi.family, _OF_HYDRA)
-    bare = replace(container, placement="")
+    bare = container.bare
     for name in _LAUNCHERS[mpi.family]:
         try:
             text = run_inside(bare, [name, "--version"], variables)

@@ -47,6 +47,11 @@ class Environments:
         environments._found = {(AS_IT_IS, False): environment, (AS_IT_IS, True): environment}
         return environments
 
+    @property
+    def isa(self) -> list[str]:
+        """The features of this machine's CPUs; empty if unknown."""
+        return isa_of(self._machine)
+
     def of(self, choice: EnvironmentChoice, *, with_mpi: bool = False) -> Environment | BuildError:
         """The environment of a choice. Raises UsageError for an invalid $CXX."""
         if not with_mpi:
@@ -103,6 +108,7 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
         "container_mpi": choice.container_mpi,
         "container_mounts": choice.container_mounts,
         "container_devices": choice.container_devices,
+        "container_build": choice.container_build,
     }
     document = {"name": "not to be had here", "chosen": {name: value for name, value in chosen.items() if value}}
     return content_key(document), document

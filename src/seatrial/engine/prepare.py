@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
 from seatrial.engine.kinds import KINDS
+from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.container import BROUGHT
 from seatrial.model.outcome import Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import settings
@@ -40,25 +43,27 @@ class Preparation:
     def of(self, point: Point) -> Ready | Refused:
         """The experiment of a point, with its program built or found."""
         kind = self._kinds[type(point.benchmark.program)]
-        if (why := _not_in_a_container(point)) is not None:
+        if (why := _not_in_a_container(point, kind)) is not None:
             return kind.refused(point, Outcome.unsupported("container", why), absent_environment(point.environment))
         return kind.identify(point, point.benchmark.program)
 
 
-def _not_in_a_container(point: Point) -> str | None:
+def _not_in_a_container(point: Point, kind: Kind[Any]) -> str | None:
     """Why a program cannot be measured in the container that its point chooses; None if it can, or chooses none."""
     if point.environment.container is None:
         return None
     program = point.benchmark.program
-    if program.source is None:
+    if program.source is None and not kind.runs_in_images:
         return (
-            "only programs of seatrial are brought into containers; run an application of the image by its path there "
-            "with the benchmark command, in a study file"
+            "programs of this kind are not looked up in images; run it by its path there with the benchmark command, "
+            "in a study file"
         )
-    if program.library is not None:
-        return f"its {program.library} library is found on the host, not in the image"
-    if len(point.hosts) > 1:
-        return "containers on several nodes were never tried"
+    if program.source is None and point.environment.container_build == BROUGHT:
+        return f"an application of an image uses the C library of the image, not environment.container_build={BROUGHT}"
+    if program.library == "gpu":
+        return "GPU programs are not started in containers"
+    if program.library is not None and point.environment.container_build == BROUGHT:
+        return f"its {program.library} library is that of the image; it is not brought with the host's C library"
     return None
 
 

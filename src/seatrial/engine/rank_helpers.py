@@ -16,12 +16,15 @@ from seatrial.environments.build import (
     libc_version,
 )
 from seatrial.environments.cache import cache_folder
+from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.target import Target
-from seatrial.errors import NoCompilerError
+from seatrial.errors import BuildError, NoCompilerError
 from seatrial.launch.place import Helpers
 from seatrial.profiler.capture.run import profiler
 
+RANKS_PROBE = NATIVE_HEADERS / "launch" / "ranks_inside.cpp"
+"""The source of the program that finds out whether ranks work together."""
 _ANY_CPU = "any CPU"
 _BASELINE = {"x86_64": "-march=x86-64", "aarch64": "-march=armv8-a"}
 
@@ -70,14 +73,18 @@ def _static(name: str) -> Path:
 
 
 def inside_probe() -> Path:
-    """The program that prints what it sees of a container. Raises BuildError."""
-    return build(_environment(), NATIVE_HEADERS / "launch" / "inside.cpp").path
+    """The program that prints what it sees of a container, linked statically where this machine has static libraries:
+    images may have no C library, or an older one. Raises BuildError."""
+    try:
+        return _static("inside")
+    except BuildError:
+        return build(_environment(), NATIVE_HEADERS / "launch" / "inside.cpp").path
 
 
-def ranks_probe(environment: Environment) -> Path:
-    """The program that finds out whether ranks work together, built with the MPI library of an environment. Raises
-    BuildError."""
-    return build(environment, NATIVE_HEADERS / "launch" / "ranks_inside.cpp").path
+def ranks_probe(environment: Environment, start: Start = as_it_is) -> Path:
+    """The program that finds out whether ranks work together, built with the MPI library of an environment; `start` as
+    for `build`. Raises BuildError."""
+    return build(environment, RANKS_PROBE, start=start).path
 
 
 @cache

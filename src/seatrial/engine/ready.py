@@ -53,6 +53,11 @@ class Runnable(ABC):
         return False
 
     @property
+    def is_of_image(self) -> bool:
+        """Whether `path` is in the image of its container, not on this machine."""
+        return False
+
+    @property
     def build_s(self) -> float:
         """How long it was built just now, in seconds; 0 if it was not."""
         return 0.0

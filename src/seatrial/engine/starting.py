@@ -9,7 +9,7 @@ from pathlib import Path
 
 from seatrial.engine.contained import Contained, tag_of
 from seatrial.engine.probing import probe_variables
-from seatrial.engine.rank_helpers import rank_helpers
+from seatrial.engine.rank_helpers import inside_probe, rank_helpers
 from seatrial.engine.ranks import rank_layout
 from seatrial.engine.ready import Ready
 from seatrial.environments.private_copy import private_top
@@ -31,16 +31,18 @@ launching needs none. Other libraries, and Open MPI 5, ignore the variable."""
 @dataclass(frozen=True, slots=True)
 class Start:
     """`before` precedes the program's own command; `variables` is its whole environment. `launcher` starts the ranks;
-    empty for a single process. `inside`: the container that the program is started in."""
+    empty for a single process. `inside`: the container that the program is started in, `loader` the words that start it
+    there with a loader that was brought."""
 
     before: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
     launcher: str = ""
     inside: Inside | None = None
+    loader: tuple[str, ...] = ()
 
     def words(self, words: Sequence[str]) -> list[str]:
         """The program and its arguments, with paths as they are where it runs."""
-        return list(words) if self.inside is None else [self.inside.mapped(word) for word in words]
+        return list(words) if self.inside is None else [*self.loader, *(self.inside.mapped(word) for word in words)]
 
 
 def start_of(ready: Ready, directory: Path) -> Start:
@@ -54,8 +56,9 @@ def start_of(ready: Ready, directory: Path) -> Start:
     if ready.container is not None and ready.program.starts_containers:
         outside = started(None, None, ready.container, ready.variables, added, [directory])
         return Start(variables=outside.variables)
-    folders = [directory, private_top(ready.program.path)]
-    return started(ready.mpi, layout, ready.container, ready.variables, added, folders, record)
+    folders = [directory, private_top(inside_probe() if ready.program.is_of_image else ready.program.path)]
+    works_in = directory if ready.program.runs_in_its_folder else None
+    return started(ready.mpi, layout, ready.container, ready.variables, added, folders, record, works_in)
 
 
 def started(
@@ -66,11 +69,13 @@ def started(
     added: Mapping[str, str],
     folders: Sequence[Path],
     record: Path | None = None,
+    works_in: Path | None = None,
 ) -> Start:
     """The same for any program. `chosen` variables are those of the environment, `added` are set for the program alone;
-    a container has `folders`, the first of which names the start; `record`: see `placed`."""
+    a container has `folders`, the first of which names the start, and starts the program in `works_in`; `record`: see
+    `placed`."""
     if container is not None:
-        return _contained(mpi, layout, container, chosen, added, folders, record)
+        return _contained(mpi, layout, container, chosen, added, folders, record, works_in)
     if mpi is None or layout is None:
         return Start(variables=variables_with((*chosen, *added.items())))
     starter = rank_command(mpi, layout, [*(name for name, value in chosen if value is not None), *added])
@@ -93,36 +98,52 @@ def _contained(
     added: Mapping[str, str],
     folders: Sequence[Path],
     record: Path | None,
+    works_in: Path | None,
 ) -> Start:
     """In a container: placed outside of it, or, with the launcher inside, in it."""
     set_inside = {**{name: value for name, value in chosen if value is not None}, **added}
     outside = [*((name, None) for name in _LOADER), *container.runtime.variables().items(), ("TMPDIR", str(SHARED))]
     prefix = container.runtime.prefix
     if mpi is None or layout is None:
-        inside = _mapped(container.inside(folders, set_inside))
-        return Start(tuple(prefix(inside)), variables_with((*chosen, *outside)), inside=inside)
+        inside = _mapped(container.inside(folders, set_inside), works_in)
+        loader = _loader(container, inside)
+        return Start(tuple(prefix(inside)), variables_with((*chosen, *outside)), inside=inside, loader=loader)
     helpers = rank_helpers()
     without = [(name, None) for name in rank_variables(os.environ)]
     keeps = kept(helpers, os.getpid())
     if not container.is_launcher_inside:
-        starter = rank_command(mpi, layout, list(set_inside))
-        inside = _mapped(container.inside(folders, set_inside, layout.ranks_per_host, tag_of(folders[0])))
+        of_runtime = {**container.runtime.variables(), "TMPDIR": str(SHARED)}
+        # The others are set only inside: the runtime does that on every node.
+        starter = rank_command(mpi, layout, [*(name for name, value in chosen if value is not None), *of_runtime])
+        of_rank = container.inside(folders, set_inside, layout.ranks_per_host, tag_of(folders[0]))
+        inside = _mapped(of_rank, works_in)
         before = [*keeps, *starter.argv, *placed(helpers, starter, layout, record), *prefix(inside)]
-        changes = (*without, *starter.variables.items(), *chosen, ("TMPDIR", str(SHARED)))
-        changes = (*changes, *container.runtime.variables().items())
-        return Start(tuple(before), variables_with(changes), starter.argv[0], inside)
+        changes = (*without, *starter.variables.items(), *chosen, *of_runtime.items())
+        return Start(tuple(before), variables_with(changes), starter.argv[0], inside, _loader(container, inside))
     starter = rank_command(replace(mpi, launcher=container.launcher), layout, list(set_inside))
     of_starter = {name: value for name, value in starter.variables.items() if value is not None}
     of_starter |= _WITHOUT_SSH
-    inside = _mapped(container.inside([*folders, private_top(helpers.place)], {**of_starter, **set_inside}))
+    of_all = container.inside([*folders, private_top(helpers.place)], {**of_starter, **set_inside})
+    inside = _mapped(of_all, works_in)
     ranks = [inside.mapped(word) for word in placed(helpers, starter, layout, record)]
     before = [*keeps, *prefix(inside), *starter.argv, *ranks]
     return Start(tuple(before), variables_with((*without, *chosen, *outside)), starter.argv[0], inside)
 
 
-def _mapped(inside: Inside) -> Inside:
+def _mapped(inside: Inside, works_in: Path | None) -> Inside:
     """With paths of the host in its variables, single or in lists, as they are inside."""
-    variables = {
-        name: ":".join(inside.mapped(part) for part in value.split(":")) for name, value in inside.variables.items()
-    }
-    return replace(inside, variables=variables)
+    return replace(
+        inside,
+        variables={name: _list(value, inside) for name, value in inside.variables.items()},
+        works_in=None if works_in is None else Path(inside.mapped(str(works_in))),
+    )
+
+
+def _list(text: str, inside: Inside) -> str:
+    """A path, or several with colons between them, as they are inside."""
+    return ":".join(inside.mapped(part) for part in text.split(":"))
+
+
+def _loader(container: Contained, inside: Inside) -> tuple[str, ...]:
+    """The words before a program that start it with a loader that was brought."""
+    return () if container.brought is None else tuple(_list(word, inside) for word in container.brought.before)

@@ -10,14 +10,15 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from seatrial.environments.cache import cache_folder, caches
-from seatrial.environments.cached_files import BUILD_FILE, KeptFile, kept_file, make_file, needed_file
+from seatrial.environments.cached_files import BUILD_FILE, KeptFile, Start, as_it_is, kept_file, make_file, needed_file
 from seatrial.environments.compiler import Compiler, Started, ask, side_by_side
 from seatrial.environments.native_sources import Unit, units_of
-from seatrial.environments.private_copy import private_copy
+from seatrial.environments.private_copy import private_copy, private_top
 from seatrial.environments.target import Target
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.model.experiment import content_key
@@ -69,6 +70,7 @@ class Environment:
                 "path": self.compiler.identity,
                 "family": self.compiler.family,
                 "version": self.compiler.version,
+                **({"image": self.compiler.image} if self.compiler.image else {}),
             },
             "flags": [*BASE_FLAGS, *self.target.flags],
             **added,
@@ -88,7 +90,9 @@ class Environment:
         """The inverse of `document()`, without `by_settings`."""
         compiler, target = document["compiler"], document["target"]
         return cls(
-            Compiler(tuple(compiler["path"].split(" ")), compiler["family"], compiler["version"]),
+            Compiler(
+                tuple(compiler["path"].split(" ")), compiler["family"], compiler["version"], compiler.get("image", "")
+            ),
             Target(
                 tuple(document["flags"][len(BASE_FLAGS) :]),
                 frozenset(target["isa"]),
@@ -153,8 +157,11 @@ def is_built(environment: Environment, source: Path) -> bool:
     return kept_file(cache_folder() / "programs" / program_key(environment, source) / source.stem) is not None
 
 
-def build(environment: Environment, source: Path, announce: Callable[[], None] = lambda: None) -> Built:
-    """The program of `source`, from the cache or built now; `announce` is called before a build.
+def build(
+    environment: Environment, source: Path, announce: Callable[[], None] = lambda: None, start: Start = as_it_is
+) -> Built:
+    """The program of `source`, from the cache or built now; `announce` is called before a build. `start` is how the
+    compiler and the program are started.
 
     Raises BuildError with the compiler's message.
     """
@@ -168,13 +175,14 @@ def build(environment: Environment, source: Path, announce: Callable[[], None] =
     from_cache, seconds = kept is not None, 0.0
     if kept is None:
         announce()
-        start = time.perf_counter()
-        side_by_side(item.make for item in objects)
+        began_s = time.perf_counter()
+        side_by_side(partial(item.make, start) for item in objects)
         inputs = [needed_file(item.path) for item in objects]
-        make_file(_linking(environment, inputs), program, _document_of_build(environment), inputs=inputs)
-        kept, seconds = needed_file(program), time.perf_counter() - start
+        made = _linking(environment, inputs)
+        make_file(made, program, _document_of_build(environment), inputs=inputs, start=start)
+        kept, seconds = needed_file(program), time.perf_counter() - began_s
     path = private_copy(kept.data, kept.path)
-    return Built(path, key, objects[0].command, _describe(path), seconds, from_cache, kept.path)
+    return Built(path, key, objects[0].command, _describe(path, start), seconds, from_cache, kept.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +211,10 @@ class _Object:
         home = cache_folder() / "objects" / (key or _key(own, unit))
         return cls(home / f"{unit.source.stem}.o", command, own)
 
-    def make(self, started: Started) -> None:
+    def make(self, start: Start, started: Started) -> None:
         """Compile it, unless it is in the cache."""
         if kept_file(self.path) is None:
-            make_file(self.command, self.path, _document_of_build(self.environment), started)
+            make_file(self.command, self.path, _document_of_build(self.environment), started, start=start)
 
 
 def _compiler_words(environment: Environment, unit: Unit | None = None) -> tuple[str, ...]:
@@ -232,7 +240,8 @@ def embedding(unit: Unit) -> tuple[str, ...]:
 
 
 def kept_environments() -> list[Environment]:
-    """The environments of the programs in the caches, the latest build first, for machines without a compiler."""
+    """The environments of the programs in the caches, the latest build first, for machines without a compiler; without
+    those of programs for an image."""
     found: dict[str, Environment] = {}
     kept = []
     for cache in caches():
@@ -244,14 +253,16 @@ def kept_environments() -> list[Environment]:
             environment = Environment.from_document(json.loads(text)["environment"])
         except (ValueError, KeyError, TypeError):
             continue
-        found.setdefault(environment.key, environment)
+        if not environment.compiler.image:
+            found.setdefault(environment.key, environment)
     return list(found.values())
 
 
-def _describe(program: Path) -> Hello:
+def _describe(program: Path, start: Start) -> Hello:
     """The program's description of itself, without variables that change the loader's search."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
-    return _described([str(program), "--describe"], clean)
+    command, variables = start([str(program), "--describe"], [private_top(program)])
+    given = os.environ if variables is None else variables
+    return _described(command, {name: value for name, value in given.items() if not name.startswith("LD_")})
 
 
 def describe_with(program: Path, library: Path, variables: Mapping[str, str] | None = None) -> Hello:

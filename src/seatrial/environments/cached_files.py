@@ -13,7 +13,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +21,22 @@ from typing import Any
 
 from seatrial.environments.cache import cache_folder, caches, check_folder, keep_others_from_writing, make_folder
 from seatrial.environments.compiler import Started, ask
-from seatrial.environments.private_copy import private_copy
+from seatrial.environments.private_copy import private_copy, private_top
 from seatrial.errors import BuildError
 
 BUILD_FILE = "build.json"
 """Beside each file: how it was made, and its hash."""
 _COMPILE_LIMIT_S = 600.0
 _LOOK_AGAIN_S = 0.05
+
+
+Start = Callable[[Sequence[str], Sequence[Path]], tuple[Sequence[str], Mapping[str, str] | None]]
+"""How a command is started that uses these folders: (command, its variables; None: those of this process)."""
+
+
+def as_it_is(command: Sequence[str], folders: Sequence[Path]) -> tuple[Sequence[str], Mapping[str, str] | None]:
+    """On this machine."""
+    return command, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +79,16 @@ def make_file(
     environment: Mapping[str, Any],
     started: Started = lambda process: None,
     inputs: Sequence[KeptFile] = (),
+    start: Start = as_it_is,
 ) -> None:
     """Build in a private folder and rename it into place. Waits if another process of this user makes the same build.
     `environment` is the document that is stored beside it; `inputs` are the files of the cache among the words of the
-    command. Raises BuildError."""
+    command, `start` is how it is started. Raises BuildError."""
     home = place.parent
     try:
         with private_folder(home) as private:
             if kept_file(place) is None:
-                _make_in(private, command, place, environment, started, inputs)
+                _make_in(private, command, place, environment, started, inputs, start)
     finally:
         shutil.rmtree(home / "damaged", ignore_errors=True)
 
@@ -90,18 +100,19 @@ def _make_in(
     environment: Mapping[str, Any],
     started: Started,
     inputs: Sequence[KeptFile],
+    start: Start,
 ) -> None:
     made = private / place.name
-    start = time.perf_counter()
-    copies = {str(item.path): str(private_copy(item.data, item.path)) for item in inputs}
-    answer = ask(
-        [*(copies.get(word, word) for word in command), "-o", str(made)], limit_s=_COMPILE_LIMIT_S, started=started
-    )
+    began_s = time.perf_counter()
+    copies = {str(item.path): private_copy(item.data, item.path) for item in inputs}
+    folders = dict.fromkeys([private, *map(private_top, copies.values())])
+    words, variables = start([*(str(copies.get(word, word)) for word in command), "-o", str(made)], list(folders))
+    answer = ask(words, variables, _COMPILE_LIMIT_S, started)
     kept = {
         "environment": environment,
         "command": list(command),
         "warnings": answer.stderr,
-        "seconds": time.perf_counter() - start,
+        "seconds": time.perf_counter() - began_s,
         "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
     }
     (private / BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")

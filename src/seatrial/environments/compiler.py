@@ -36,16 +36,18 @@ Started = Callable[[Running], None]
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """One compiler: its command (several words with a launcher such as ccache), family and version."""
+    """One compiler: its command (several words with a launcher such as ccache), family and version. `image` is the
+    digest of the container image that it belongs to; "" for a compiler of this machine."""
 
     command: tuple[str, ...]
     family: str
     version: str
+    image: str = ""
 
     @property
     def identity(self) -> str:
         """Identifies the compiler, regardless of the name that it was found by."""
-        return _program(self.command)
+        return " ".join(self.command) if self.image else _program(self.command)
 
     @property
     def name(self) -> str:
@@ -220,10 +222,15 @@ def _program(command: tuple[str, ...]) -> str:
 
 @cache
 def _examine(command: tuple[str, ...]) -> Compiler | BuildError:
-    """A compiler by its predefined macros (one short call) and version; an error if it cannot be used."""
+    return examined(command, lambda words: ask(words).stdout)
+
+
+def examined(command: tuple[str, ...], answer: Callable[[Sequence[str]], str]) -> Compiler | BuildError:
+    """A compiler by its predefined macros (one short call) and version; an error if it cannot be used. `answer` is what
+    a command prints, where the compiler is."""
     try:
-        printed = ask([*command, "-std=c++20", "-include", "version", "-dM", "-E", "-x", "c++", "-"]).stdout
-        version = ask([*command, "--version"]).stdout.strip().splitlines()[0]
+        printed = answer([*command, "-std=c++20", "-include", "version", "-dM", "-E", "-x", "c++", "-"])
+        version = answer([*command, "--version"]).strip().splitlines()[0]
     except BuildError as error:
         return error
     except IndexError:

@@ -94,8 +94,14 @@ def needed_libraries(path: Path) -> tuple[str, ...]:
 
     Raises ParseError for any other content, OSError if it cannot be read.
     """
+    return names_in(path)[1]
+
+
+def names_in(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The name by which a shared library is needed (DT_SONAME; "" for programs), and those of the libraries that it
+    needs. Raises as `needed_libraries`."""
     with _opened(path) as file:
-        return file.dependencies()[1]
+        return file.dependencies()
 
 
 def interpreter(path: Path) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.compiler import Answer, ask
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import External
 from seatrial.model.experiment import content_key
@@ -23,23 +23,29 @@ class NotInstalledError(BuildError):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An installed program: its path, the version that it reports, the hash of its file, and its companions."""
+    """An installed program: its path, the version that it reports, the hash of its file, and its companions. `image` is
+    the digest of the container image that it belongs to, and by which it is known, with its path; "" for a program of
+    this machine."""
 
     path: Path
     version: str
     sha256: str
     companions: Mapping[str, Path] = field(default_factory=dict)
+    image: str = ""
 
     def document(self) -> dict[str, Any]:
         """The JSON document of `environments/<key>.json`."""
+        known_by = {"image": self.image} if self.image else {"sha256": self.sha256}
         return {
             "name": self.version,
-            "program": {"path": str(self.path), "version": self.version, "sha256": self.sha256},
+            "program": {"path": str(self.path), "version": self.version, **known_by},
         }
 
     @property
     def key(self) -> str:
-        """The content key, which does not depend on the path."""
+        """The content key, which does not depend on the path on this machine."""
+        if self.image:
+            return content_key({"version": self.version, "image": self.image, "path": str(self.path)})
         return content_key({"version": self.version, "sha256": self.sha256})
 
 
@@ -56,6 +62,12 @@ def find_installed(program: External) -> Installed:
     return replace(found, companions=companions)
 
 
+def version_in(answer: Answer) -> str:
+    """The first line of what a version command prints."""
+    lines = (line.strip(" \t:-()") for line in (answer.stdout.strip() or answer.stderr).splitlines())
+    return next(filter(None, lines), "")[:200]  # GROMACS puts `:-)` around its name
+
+
 def find_command(name: str, install: str, ask_version: Sequence[str] = ()) -> Installed:
     """A program by its path or its name on PATH. `install`: how to get it; `ask_version`: the arguments that make it
     print its version. Raises as `find_installed`."""
@@ -65,9 +77,7 @@ def find_command(name: str, install: str, ask_version: Sequence[str] = ()) -> In
     path = Path(found)
     version = ""
     if ask_version:
-        answer = ask([found, *ask_version])
-        lines = (line.strip(" \t:-()") for line in (answer.stdout.strip() or answer.stderr).splitlines())
-        version = next(filter(None, lines), "")[:200]  # GROMACS puts `:-)` around its name
+        version = version_in(ask([found, *ask_version]))
     try:
         digest = hashlib.sha256(path.resolve().read_bytes()).hexdigest()
     except OSError as error:

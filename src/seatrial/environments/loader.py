@@ -17,17 +17,23 @@ _LISTED = re.compile(r"^\s*(\S+) => (\S.*?) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _MOST_SEGMENTS = 256
 
 
-def libraries_of(program: Path, variables: Mapping[str, str]) -> dict[str, str]:
+def libraries_of(program: Path, variables: Mapping[str, str], loader: str | None = None) -> dict[str, str]:
     """Name -> path of the libraries that the loader finds for a program with these environment variables (glibc and
-    musl: `LOADER --list PROGRAM`). Empty for scripts, static programs, and if the loader cannot list them."""
+    musl: `LOADER --list PROGRAM`). Empty for scripts, static programs, and if the loader cannot list them. `loader` is
+    for libraries, which name none."""
     try:
-        loader = interpreter_of(program)
+        loader = interpreter_of(program) or loader
         if loader is None:
             return {}
         answer = ask([loader, "--list", str(program)], environment=variables)
     except (OSError, BuildError):
         return {}
-    return dict(_LISTED.findall(answer.stdout))
+    return listed_libraries(answer.stdout)
+
+
+def listed_libraries(text: str) -> dict[str, str]:
+    """Name -> path of the libraries in what a loader lists."""
+    return dict(_LISTED.findall(text))
 
 
 def interpreter_of(program: Path) -> str | None:

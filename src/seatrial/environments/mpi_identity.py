@@ -88,9 +88,14 @@ def _of_header(header: Path) -> Identity | None:
     """From the macros of an mpi.h."""
     try:
         with header.open("rb") as stream:
-            macros = dict(_MACRO.findall(stream.read(_LARGEST_HEADER_B).decode("utf-8", "replace")))
+            return of_macros(stream.read(_LARGEST_HEADER_B).decode("utf-8", "replace"))
     except OSError:
         return None
+
+
+def of_macros(text: str) -> Identity | None:
+    """From the macros of an mpi.h, or from those that a preprocessor prints."""
+    macros = dict(_MACRO.findall(text))
     if "OMPI_MAJOR_VERSION" in macros:
         parts = [macros.get(f"OMPI_{part}_VERSION", "") for part in ("MAJOR", "MINOR", "RELEASE")]
         return Identity(MpiFamily.OPENMPI, ".".join(filter(None, parts)))

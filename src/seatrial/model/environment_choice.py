@@ -16,8 +16,9 @@ class EnvironmentChoice:
 
     `container` is the path or name of an image, or the name of a container of the site file, that programs run in
     (None: in none), `container_runtime` what starts it (None: the first one that can), `container_mpi` where the
-    launcher of ranks is (None: where ranks can meet), `container_mounts` and `container_devices` what it gets besides,
-    as one text (model/container_mount.py).
+    launcher of ranks is (None: where ranks can meet), `container_build` where programs are built (None: outside, inside
+    where the image's C library does not fit), `container_mounts` and `container_devices` what it gets besides, as one
+    text (model/container_mount.py).
     """
 
     compiler: str | None = None
@@ -28,6 +29,7 @@ class EnvironmentChoice:
     container: str | None = None
     container_runtime: str | None = None
     container_mpi: str | None = None
+    container_build: str | None = None
     container_mounts: str | None = None
     container_devices: str | None = None
 

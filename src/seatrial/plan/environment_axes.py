@@ -30,9 +30,6 @@ from seatrial.plan.study_yaml import Node
 
 COMPILER = ENVIRONMENT_PREFIX + "compiler"
 FLAGS = ENVIRONMENT_PREFIX + "flags"
-OF_BUILDS = (COMPILER, FLAGS)
-"""Axes that affect only benchmarks compiled here."""
-
 MPI = ENVIRONMENT_PREFIX + "mpi"
 COLLECTIVE_ALGORITHM = ENVIRONMENT_PREFIX + mpi_settings.COLLECTIVE_ALGORITHM
 TRANSPORT = ENVIRONMENT_PREFIX + mpi_settings.TRANSPORT
@@ -41,9 +38,13 @@ SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING, CLUSTER_LINK)
 CONTAINER = ENVIRONMENT_PREFIX + containers.CONTAINER
 CONTAINER_RUNTIME = ENVIRONMENT_PREFIX + containers.CONTAINER_RUNTIME
 CONTAINER_MPI = ENVIRONMENT_PREFIX + containers.CONTAINER_MPI
+CONTAINER_BUILD = ENVIRONMENT_PREFIX + containers.CONTAINER_BUILD
 CONTAINER_MOUNTS = ENVIRONMENT_PREFIX + containers.CONTAINER_MOUNTS
 CONTAINER_DEVICES = ENVIRONMENT_PREFIX + containers.CONTAINER_DEVICES
-OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_MOUNTS, CONTAINER_DEVICES)
+OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD, CONTAINER_MOUNTS, CONTAINER_DEVICES)
+OF_BUILDS = (COMPILER, FLAGS, CONTAINER_BUILD)
+"""Axes that affect only benchmarks compiled here."""
+
 OF_RANKS = (MPI, *SETTINGS, CONTAINER_MPI)
 """Axes that affect only programs with MPI ranks."""
 NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES)
@@ -102,7 +103,12 @@ ACCEPTED_IMAGE = (
 )
 ACCEPTED_PLACEMENT = (
     "outside (the launcher is outside, each rank in its own container), joined (the same with one container for all "
-    "ranks of a node) or inside (launcher and ranks in one container)"
+    "ranks of a node), inside (launcher and ranks in one container) or bind (the launcher is outside, the host's MPI "
+    "is brought into the image)"
+)
+ACCEPTED_BUILD = (
+    "outside (built on the host, with the image's libraries), inside (built by the image's compiler) or brought (built "
+    "on the host and brought in with the host's C library and loader)"
 )
 ACCEPTED = {
     MPI: ACCEPTED_MPI,
@@ -115,6 +121,7 @@ ACCEPTED = {
     CONTAINER_MPI: ACCEPTED_PLACEMENT,
     CONTAINER_MOUNTS: f"{containers.NO_CONTAINER}, or mounts with {SEPARATOR} between them: {ACCEPTED_MOUNT}",
     CONTAINER_DEVICES: f"{containers.NO_CONTAINER}, or devices with {SEPARATOR} between them: {ACCEPTED_DEVICE}",
+    CONTAINER_BUILD: ACCEPTED_BUILD,
 }
 """What these axes accept, for messages and schema descriptions."""
 
@@ -192,7 +199,7 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
     if not chosen:
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
-    image, *in_it = (_unless_none(chosen.pop(name, None)) for name in OF_CONTAINERS)
+    image, *contained = (_unless_none(chosen.pop(name, None)) for name in OF_CONTAINERS)
     settings = {name.removeprefix(ENVIRONMENT_PREFIX): str(chosen.pop(name)) for name in SETTINGS if name in chosen}
     if mpi_settings.COLLECTIVE_ALGORITHM in settings:
         settings[mpi_settings.COLLECTIVE_ALGORITHM] = _with_operations(
@@ -208,7 +215,7 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         None if mpi is None else str(mpi),
         tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
         image,
-        *(in_it if image is not None else ()),
+        *(contained if image is not None else ()),
     )
 
 
@@ -246,7 +253,11 @@ def _flags(node: Node) -> str:
 def _of_containers(name: str, node: Node) -> str:
     """An image as an absolute path or a name, a runtime or a placement. What there is is looked up on the machine."""
     text = node.written if node.is_scalar and node.value is not None else ""
-    words = {CONTAINER_RUNTIME: containers.RUNTIMES, CONTAINER_MPI: containers.PLACEMENTS}.get(name)
+    words = {
+        CONTAINER_RUNTIME: containers.RUNTIMES,
+        CONTAINER_MPI: containers.PLACEMENTS,
+        CONTAINER_BUILD: containers.BUILDS,
+    }.get(name)
     if words is not None:
         if text not in words:
             known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)

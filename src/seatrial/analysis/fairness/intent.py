@@ -17,6 +17,7 @@ from seatrial.errors import SeatrialError
 from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.container import (
     CONTAINER,
+    CONTAINER_BUILD,
     CONTAINER_DEVICES,
     CONTAINER_MOUNTS,
     CONTAINER_MPI,
@@ -33,7 +34,14 @@ from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_enviro
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
 _CONTAINERS = tuple(
     ENVIRONMENT_PREFIX + name
-    for name in (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_MOUNTS, CONTAINER_DEVICES)
+    for name in (
+        CONTAINER,
+        CONTAINER_RUNTIME,
+        CONTAINER_MPI,
+        CONTAINER_BUILD,
+        CONTAINER_MOUNTS,
+        CONTAINER_DEVICES,
+    )
 )
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
 """Libraries that come with a compiler, or that flags such as -fopenmp and -stdlib add."""

@@ -11,11 +11,19 @@ from seatrial.benchmarks import registry
 from seatrial.cli.main import app
 from seatrial.cli.sources import KINDS
 from seatrial.imports.readers import readers
-from seatrial.model.container import PLACEMENTS, RUNTIMES
+from seatrial.model.container import BUILDS, PLACEMENTS, RUNTIMES
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
-from seatrial.plan.environment_axes import BINDING, CONTAINER_MPI, CONTAINER_RUNTIME, MPI, NAMED, TRANSPORT
+from seatrial.plan.environment_axes import (
+    BINDING,
+    CONTAINER_BUILD,
+    CONTAINER_MPI,
+    CONTAINER_RUNTIME,
+    MPI,
+    NAMED,
+    TRANSPORT,
+)
 from seatrial.report.export.image_recipes import RECIPES
 
 _CHOICES = re.compile(r"<([a-z-]+(?:\|[a-z-]+)+)>")
@@ -25,6 +33,7 @@ _VALUES = {
     BINDING: list(BINDINGS),
     CONTAINER_RUNTIME: list(RUNTIMES),
     CONTAINER_MPI: list(PLACEMENTS),
+    CONTAINER_BUILD: list(BUILDS),
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from seatrial.benchmarks.declared import program_of, timed
 from seatrial.benchmarks.declared_output import LARGEST_OUTPUT_B, Outputs, read_checks, read_figures
+from seatrial.engine.contained import Contained
 from seatrial.engine.file_contents import digest
 from seatrial.engine.kinds.external import ExternalKind, ExternalProgram
 from seatrial.engine.kinds.native import NativeKind, NativeProgram
@@ -189,10 +190,12 @@ class DeclaredCommandKind(NativeKind):
             return _described(self.refused(point, problem), declaration, {})
         return _described(super(DeclaredCommandKind, self).identify(point, program), declaration, own)
 
-    def _identified(self, point: Point, program: Native, built: Built) -> tuple[Point, NativeProgram, str]:
+    def _identified(
+        self, point: Point, program: Native, built: Built, container: Contained | None
+    ) -> tuple[Point, NativeProgram, str]:
         declaration, folder = _of(program)
         more, _ = self._prepared.identity(point, declaration, folder, builds=False)
-        point, runnable, key = super(DeclaredCommandKind, self)._identified(point, program, built)
+        point, runnable, key = super(DeclaredCommandKind, self)._identified(point, program, built, container)
         made = DeclaredCommandProgram(
             runnable.declared, runnable.built, runnable.library_arguments, declaration=declaration, folder=folder
         )
@@ -218,6 +221,7 @@ def _described(found: Ready | Refused, declaration: Declaration, own: Mapping[st
 class DeclaredRanksKind(ExternalKind):
     """Declared programs with MPI ranks."""
 
+    runs_in_images: ClassVar[bool] = False
     _prepared: _Prepared = field(default_factory=_Prepared)
 
     @staticmethod

@@ -8,14 +8,19 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from seatrial.engine.contained import Contained
+from seatrial.engine.containers import Containers
 from seatrial.engine.environments import absent_environment
+from seatrial.engine.image_programs import ImageProgram, find_in_image, for_program
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.once import Once
 from seatrial.engine.ranks import placed
 from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
+from seatrial.engine.starting import started
 from seatrial.environments.build import Environment
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
 from seatrial.environments.mpi import choose_mpi, mpi_of
@@ -53,6 +58,11 @@ class ExternalProgram(Runnable):
         """The file of the application."""
         return self.installed.path
 
+    @property
+    def is_of_image(self) -> bool:
+        """As it was found."""
+        return bool(self.installed.image)
+
     @contextmanager
     def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
         """Write its files, run its preparation commands in sequence, and replace the files of `input_exchange` when the
@@ -61,18 +71,19 @@ class ExternalProgram(Runnable):
         for name, content in self.declared.inputs(params).items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (directory / name).write_bytes(content)
-        variables = variables_with(ready.variables)
+        preparing = partial(started, None, None, ready.container, ready.variables, {}, [directory], works_in=directory)
         for arguments in self.declared.preparation(params):
-            command = self._preparing(arguments)
-            completed = run(command, variables, directory, limit_s, runs_in=directory)
+            start, command = preparing(), self._preparing(arguments)
+            words = [*start.before, *start.words(command)]
+            completed = run(words, start.variables, directory, limit_s, runs_in=directory)
             if completed.timed_out or completed.returncode != 0:
                 with suppress(ProtocolError):
                     said = self.declared.parse(completed.evidence.encode())
                     if said.skip and said.need:
                         raise NotPreparedError(said.skip, completed.evidence, said.need)
                 how = f"did not finish within {limit_s:.0f} s" if completed.timed_out else completed.died_of
-                words = " ".join((Path(command[0]).name, *command[1:]))
-                raise NotPreparedError(f"{words} {how}", completed.evidence)
+                said_to = " ".join((Path(command[0]).name, *command[1:]))
+                raise NotPreparedError(f"{said_to} {how}", completed.evidence)
         with ExitStack() as stack:
             if self.declared.input_exchange is not None:
                 stop = threading.Event()
@@ -168,7 +179,12 @@ def found_program(program: External) -> tuple[External, Installed]:
 class ExternalKind(Kind[External]):
     """Each application is looked up once."""
 
+    runs_in_images: ClassVar[bool] = True
+    """Whether it can be an application of an image."""
+
     _found: Once[str, tuple[External, Installed]] = field(default_factory=Once)
+    _containers: Containers = field(default_factory=Containers)
+    _in_images: Once[Any, ImageProgram] = field(default_factory=Once)
 
     @staticmethod
     def missing(program: External, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -180,7 +196,9 @@ class ExternalKind(Kind[External]):
         return None
 
     def installed_programs(self, point: Point, program: External) -> Iterator[Path]:
-        """The application."""
+        """The application, unless it is in an image."""
+        if point.environment.container is not None:
+            return
         with suppress(BuildError):
             yield self._found.get(program.name, lambda: found_program(program))[1].path
 
@@ -191,8 +209,13 @@ class ExternalKind(Kind[External]):
         except BuildError as problem:
             return self.refused(point, problem, absent_environment(point.environment))
         variables = variables_with(point.environment.variables)
-        mpi = self._library_of(point, found, variables) if point.benchmark.ranks == "mpi" else None
+        container: Contained | None = None
         try:
+            if point.environment.container is None:
+                mpi = self._library_of(point, found, variables) if point.benchmark.ranks == "mpi" else None
+            else:
+                mpi, container = self._placed_in_image(point, program)
+                described |= {"container": container.document()}
             self.make_helpers(point, mpi)
             by_settings = setting_variables(mpi, point.environment.mpi_settings) if mpi is not None else ()
         except BuildError as problem:
@@ -219,11 +242,31 @@ class ExternalKind(Kind[External]):
         of_mpi = mpi.variables if mpi is not None else ()
         changes = (*of_mpi, *by_settings, *ours.items(), *point.environment.variables)
         experiment = self.experiment(point, key, found.key)
-        return Ready(point, experiment, self._runnable(chosen, found), document, mpi, changes)
+        return Ready(point, experiment, self._runnable(chosen, found), document, mpi, changes, container)
+
+    def _in_image(self, point: Point, program: External) -> ImageProgram:
+        """The application of the image of a point. Raises BuildError."""
+        choice = point.environment
+        key = (program.name, choice.container, choice.container_runtime, choice.variables)
+        container = self._containers.alone(point)
+        return self._in_images.get(key, lambda: find_in_image(container, program, choice.variables))
+
+    def _placed_in_image(self, point: Point, program: External) -> tuple[Mpi | None, Contained]:
+        """The MPI library that starts the ranks of an application of an image, and its container. Raises BuildError."""
+        found = self._in_image(point, program)
+        if point.benchmark.ranks != "mpi" or found.family is None:
+            return None, for_program(self._containers.alone(point))
+        wanted = point.environment.mpi
+        point = replace(point, environment=replace(point.environment, mpi=wanted or found.family.value))
+        fitted = self._containers.of_ranks(point, self.environments, found.family)
+        return fitted.environment.mpi, for_program(fitted.container)
 
     def _found_for(self, point: Point, program: External) -> tuple[External, Installed, dict[str, Any]]:
         """The declaration of the program that was found, the program, and what else identifies its experiments. Raises
         BuildError."""
+        if point.environment.container is not None:
+            found = self._in_image(point, program)
+            return found.declared, found.installed, {}
         return *self._found.get(program.name, lambda: found_program(program)), {}
 
     def _library_of(self, point: Point, found: Installed, variables: Mapping[str, str]) -> Mpi | None:
@@ -232,6 +275,8 @@ class ExternalKind(Kind[External]):
 
     def _refusal(self, point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
         """Why the program cannot run at this point."""
+        if mpi is not None and point.environment.container is not None:
+            return None
         return _not_of_this_mpi(point, found, mpi, variables)
 
     def _runnable(self, declared: External, found: Installed) -> ExternalProgram:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Listener
@@ -30,6 +30,9 @@ class Kind(ABC, Generic[P]):
 
     Without `builds`, only programs that must report what identifies their experiments are built; none can be run.
     """
+
+    runs_in_images: ClassVar[bool] = False
+    """Whether such programs may be those of a container image."""
 
     environments: Environments
     machine_key: str

@@ -13,18 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from seatrial.engine.blas_libraries import BlasLibraries
+from seatrial.engine.blas_libraries import BlasLibraries, LoadedLibrary
+from seatrial.engine.contained import Contained
 from seatrial.engine.container_start import start_arguments, write_started
 from seatrial.engine.containers import Containers, contained_environment
 from seatrial.engine.devices import Devices, with_devices
 from seatrial.engine.environments import absent_environment, isa_of
 from seatrial.engine.fft_libraries import FftLibraries
 from seatrial.engine.file_contents import Commands, files_among
+from seatrial.engine.image_libraries import ImageLibraries
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.once import Once
 from seatrial.engine.ready import Ready, Refused, Runnable
 from seatrial.environments.blas import HOW_TO_GET_ONE, find_blas
 from seatrial.environments.build import Built, Environment, build, program_key
+from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.environments.target import DECISIVE_FEATURES
@@ -32,6 +35,7 @@ from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError
 from seatrial.launch.containers.tiny_root import timed_program
 from seatrial.model.benchmark import Native
+from seatrial.model.container import INSIDE
 from seatrial.model.experiment import content_key
 from seatrial.model.layout import RANKS
 from seatrial.model.machine import Machine
@@ -157,6 +161,7 @@ class NativeKind(Kind[Native]):
     _fft: FftLibraries = field(default_factory=FftLibraries)
     _commands: Commands = field(default_factory=Commands)
     _containers: Containers = field(default_factory=Containers)
+    _of_images: ImageLibraries = field(default_factory=ImageLibraries)
 
     @staticmethod
     def missing(program: Native, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -176,25 +181,21 @@ class NativeKind(Kind[Native]):
 
     def identify(self, point: Point, program: Native) -> Ready | Refused:
         """By its build and everything that it loads, starts and reads."""
-        environment = self.environments.of(point.environment, with_mpi=point.benchmark.ranks == "mpi")
-        if isinstance(environment, BuildError):
-            return self.refused(point, environment, absent_environment(point.environment))
-        described: tuple[str, Mapping[str, Any] | None] = environment.key, environment.document()
+        outside = self.environments.of(point.environment, with_mpi=point.benchmark.ranks == "mpi")
+        described = absent_environment(point.environment)
+        if isinstance(outside, BuildError) and point.environment.container_build != INSIDE:
+            return self.refused(point, outside, described)
         key = ""
         try:
-            key = program_key(environment, program.source)
+            if isinstance(outside, Environment):
+                described = outside.key, outside.document()
+                key = program_key(outside, program.source)
             if (refusal := point.refusal or _refused_start(point, program)) is not None:
                 return self.refused(point, refusal, described, key)
-            built = self._built(environment, program, key, point)
-            container = None
-            if program.starts_containers:
-                container = self._containers.alone(point)
+            environment, built, container = self._found(point, program, outside)
+            if container is not None:
                 described = contained_environment(environment.document(), container)
-            elif point.environment.container is not None:
-                container, hello = self._containers.of(point, environment, built)
-                built = replace(built, hello=hello)
-                described = contained_environment(environment.document(), container)
-            point, runnable, key = self._identified(point, program, built)
+            point, runnable, key = self._identified(point, program, built, container)
             self.make_helpers(point, environment.mpi)
         except BuildError as problem:
             if point.environment.container is not None:
@@ -205,14 +206,31 @@ class NativeKind(Kind[Native]):
         experiment = self.experiment(point, described[0], key)
         return Ready(point, experiment, runnable, described[1] or {}, environment.mpi, changes, container)
 
-    def _built(self, environment: Environment, program: Native, key: str, point: Point) -> Built:
+    def _found(
+        self, point: Point, program: Native, outside: Environment | BuildError
+    ) -> tuple[Environment, Built, Contained | None]:
+        """Its build, where it was built, and the container of its point. `outside` is the environment of the host.
+        Raises BuildError."""
+        if point.environment.container is not None and not program.starts_containers:
+            building = partial(self._built, program, point)
+            fitted = self._containers.of(point, outside, self.environments.isa, building)
+            return fitted.environment, fitted.built, fitted.container
+        if isinstance(outside, BuildError):
+            raise outside
+        container = self._containers.alone(point) if program.starts_containers else None
+        return outside, self._built(program, point, outside, as_it_is), container
+
+    def _built(self, program: Native, point: Point, environment: Environment, start: Start) -> Built:
         """Its build; a plan only builds programs that must report what they load."""
+        key = program_key(environment, program.source)
         if not self.builds and program.library is None and point.environment.container is None:
             return Built(Path(), key, (), Hello(point.benchmark.name, key, ""), 0.0, from_cache=False)
         announce = partial(self.listener.building, point)
-        return self._builds.get((key, program.source), lambda: build(environment, program.source, announce))
+        return self._builds.get((key, program.source), lambda: build(environment, program.source, announce, start))
 
-    def _identified(self, point: Point, program: Native, built: Built) -> tuple[Point, NativeProgram, str]:
+    def _identified(
+        self, point: Point, program: Native, built: Built, container: Contained | None
+    ) -> tuple[Point, NativeProgram, str]:
         """The point, its program, and the key of everything that affects the run: the build, the programs that it
         starts, the library that it loads, and the variables that these depend on."""
         variables = variables_with(point.environment.variables)
@@ -222,13 +240,8 @@ class NativeKind(Kind[Native]):
         if program.library == "gpu":
             point, identity["devices"] = with_devices(point, self._devices.of(built.path, variables))
         if program.library in ("blas", "fft"):
-            parameters = point.parameters
-            if program.library == "blas":
-                loaded = self._blas.of(str(parameters["blas"]), built, point.environment, variables)
-            else:
-                wanted, precision = str(parameters["fft"]), str(parameters["precision"])
-                loaded = self._fft.of(wanted, precision, built, point.environment, variables)
-            point = replace(point, parameters={**parameters, program.library: loaded.name})
+            loaded = self._library(point, program.library, built, container)
+            point = replace(point, parameters={**point.parameters, program.library: loaded.name})
             built, arguments = replace(built, hello=loaded.hello), loaded.arguments
             notes = loaded.notes
             identity["libraries"] = loaded.identity
@@ -240,6 +253,19 @@ class NativeKind(Kind[Native]):
             return point, runnable, built.key
         identity["variables"] = {name: variables[name] for name in program.variables if name in variables}
         return point, runnable, content_key(identity)
+
+    def _library(self, point: Point, kind: str, built: Built, container: Contained | None) -> LoadedLibrary:
+        """The BLAS or FFT library that a program loads, of this machine or of the image. Raises BuildError."""
+        choice, wanted = point.environment, str(point.parameters[kind])
+        variables = variables_with(choice.variables)
+        if kind == "blas":
+            if container is not None:
+                return self._of_images.blas(wanted, built, container, choice.variables)
+            return self._blas.of(wanted, built, choice, variables)
+        precision = str(point.parameters["precision"])
+        if container is not None:
+            return self._of_images.fft(wanted, precision, built, container, choice.variables)
+        return self._fft.of(wanted, precision, built, choice, variables)
 
     def _started(self, point: Point, program: Native, variables: Mapping[str, str]) -> dict[str, Any]:
         """The identity of the programs that it starts and of the files that these read; {} if there are none."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from seatrial.engine.file_contents import files_among
 from seatrial.engine.kinds.external import ExternalKind
@@ -28,6 +28,8 @@ from seatrial.plan.points import Point
 @dataclass(slots=True)
 class PythonScriptKind(ExternalKind):
     """The interpreter is found by what it can import."""
+
+    runs_in_images: ClassVar[bool] = False
 
     @staticmethod
     def missing(program: External, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:

@@ -32,6 +32,8 @@ class Apptainer(Runtime):
             words += ["--bind", mount.option]
         for name, value in inside.variables.items():
             words += ["--env", f"{name}={value}"]
+        if inside.works_in is not None:
+            words += ["--pwd", str(inside.works_in)]
         return [*words, inside.image.given]
 
     def device_words(self, device: Device) -> list[str] | None:

@@ -53,6 +53,8 @@ class Charliecloud(Runtime):
         words += [f"--set-env={name}={value}" for name, value in inside.variables.items()]
         if inside.variables:
             words.append("--env-no-expand")
+        if inside.works_in is not None:
+            words.append(f"--cd={inside.works_in}")
         if inside.ranks:
             words += ["--join", f"--join-ct={inside.ranks}", f"--join-tag={inside.tag}"]
         return [*words, inside.image.given, "--"]

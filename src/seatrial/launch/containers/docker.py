@@ -30,6 +30,8 @@ class Docker(Runtime):
             words += ["-v", mount.option]
         for name, value in inside.variables.items():
             words += ["-e", f"{name}={value}"]
+        if inside.works_in is not None:
+            words += ["--workdir", str(inside.works_in)]
         return [*words, inside.image.given]
 
     def device_words(self, device: Device) -> list[str] | None:

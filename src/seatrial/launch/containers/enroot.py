@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Mount, Runtime
 from seatrial.model.container_device import NVIDIA, Device
@@ -25,6 +26,11 @@ class Enroot(Runtime):
         words += self.devices(inside)
         for mount in inside.all_mounts:
             words += ["--mount", _mount(mount)]
+        if inside.works_in is not None:
+            raise ContainerError(
+                "enroot cannot start a program in a folder that its image does not choose",
+                "use another environment.container_runtime for applications",
+            )
         for name, value in inside.variables.items():
             words += ["--env", f"{name}={value}"]
         return [*words, inside.image.given]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seatrial.launch.containers.error import ContainerError
-from seatrial.model.container import INSIDE, JOINED, OUTSIDE
+from seatrial.model.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
 
 _LINES = 3
 _SHOWN = 300
@@ -33,7 +33,8 @@ _FAULTS = (
         "old C library",
         r"version [`']?(?:GLIBC|GLIBCXX|CXXABI)_[\w.]+'? not found",
         "the libraries of the image are older than those that the program was built with",
-        "use an image with at least the host's C library, or add -static to environment.flags (programs without MPI)",
+        "use an image with at least the host's C library, or set environment.container_build to "
+        f"{INSIDE} (built by the image's compiler) or {BROUGHT} (with the host's C library)",
     ),
     _fault(
         "newer instruction set",
@@ -48,10 +49,18 @@ _FAULTS = (
         "mount the driver's folder, and name it in LD_LIBRARY_PATH",
     ),
     _fault(
+        "missing MPI library",
+        r"error while loading shared libraries: lib(?:mpi(?:ch)?(?:_\w+)?|open-(?:rte|pal))\.so[\w.]*: cannot open",
+        "the image does not have the MPI library that the program was built with",
+        f"set environment.container_mpi={BIND} to bring the host's, or environment.container_build={INSIDE} to use the "
+        "image's, or install the same library in the image",
+    ),
+    _fault(
         "missing library",
         r"error while loading shared libraries: \S+: cannot open shared object file",
         "the image does not have a library that the program needs",
-        "install it in the image: the same MPI library and compiler's libraries as on the host",
+        f"install it in the image, or set environment.container_build to {INSIDE} (built by the image's compiler) or "
+        f"{BROUGHT} (with the host's libraries)",
     ),
     _fault(
         "shared memory of UCX",
@@ -73,9 +82,11 @@ _FAULTS = (
     ),
     _fault(
         "no such program",
-        r"can't execve|No such file or directory.*(?:exec|executable)|executable file .* not found|failed to find",
+        r"can't execve|\bexec(?:vp?e?)?\b\W.*no such file|No such file or directory.*(?:exec|executable)"
+        r"|executable file .* not found|failed to find",
         "the program does not exist in the image, or the loader that it asks for does not",
-        "give a path of the image; a program from outside needs the image's C library to be of the same kind",
+        "give a path of the image; a program from outside needs a C library of the same kind in the image, or "
+        f"environment.container_build={BROUGHT}",
     ),
     _fault(
         "no such image",
@@ -125,6 +136,10 @@ _FAULTS = (
 )
 
 
+OF_LIBRARIES = frozenset({"old C library", "missing library", "no such program"})
+"""Faults of programs of the host that programs built in the image do not have."""
+
+
 def fault_in(output: str) -> Fault | None:
     """The first known fault that a text shows."""
     return next((fault for fault in _FAULTS if fault.pattern.search(output)), None)
@@ -142,7 +157,10 @@ def not_started(what: str, output: str) -> ContainerError:
     if fault is None:
         return ContainerError(f"{what}: {last_words(output)}", "run the same command by hand", output=output)
     line = next((line.strip() for line in output.splitlines() if fault.pattern.search(line)), "")
-    return ContainerError(f"{what} ({fault.name}): {fault.cause}: {line[:_SHOWN]}", fault.remedy, output=output)
+    return ContainerError(f"{what} ({fault.name}): {fault.cause}: {line[:_SHOWN]}", fault.remedy, output, fault.name)
+
+
+_WITH = {BIND: "the host's MPI library (bind)", JOINED: "one container for all (joined)"}
 
 
 def ranks_fault(
@@ -159,7 +177,7 @@ def ranks_fault(
     `notes` are those of every process that started (native/launch/ranks_inside.cpp): without `size` it did not return
     from MPI_Init, without `message_arrived` a message of 4 MiB did not arrive.
     """
-    where = f"ranks with their launcher {placement}"
+    where = f"ranks with {_WITH.get(placement, f'their launcher {placement}')}"
     sizes = [note["size"] for note in notes if "size" in note]
     if sizes and any(size != ranks for size in sizes):
         seen = f"{len(sizes)} times rank 0 of {sizes[0]}" if len(sizes) > 1 else f"{sizes[0]} ranks"
@@ -171,7 +189,7 @@ def ranks_fault(
         )
     known = fault_in(output)
     if not notes and (failed or timed_out):
-        return not_started(f"no rank started in the container, with the launcher {placement}", output)
+        return not_started(f"no rank started in the container: {where}", output)
     stuck = [note for note in notes if "size" in note and not note.get("message_arrived")]
     attach = next((note["cross_memory_error"] for note in notes if note.get("cross_memory_error")), 0)
     if timed_out and stuck and attach:

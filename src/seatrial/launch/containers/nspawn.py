@@ -28,4 +28,6 @@ class Nspawn(Runtime):
             f"--bind{'-ro' if mount.is_read_only else ''}={mount.host}:{mount.inside}" for mount in inside.all_mounts
         ]
         words += [f"--setenv={name}={value}" for name, value in inside.variables.items()]
+        if inside.works_in is not None:
+            words.append(f"--chdir={inside.works_in}")
         return [*words, "--"]

@@ -50,6 +50,8 @@ class Podman(Runtime):
             words += ["-v", mount.option]
         for name, value in inside.variables.items():
             words += ["-e", f"{name}={value}"]
+        if inside.works_in is not None:
+            words += ["--workdir", str(inside.works_in)]
         image = inside.image
         if image.kind is ImageKind.FOLDER:
             return [*words, "--rootfs", f"{image.given}:O"]

@@ -45,14 +45,15 @@ class Mount:
 @dataclass(frozen=True, slots=True)
 class Inside:
     """What one start needs: the image, what is mounted for it, the variables that are set only inside. `ranks` ranks of
-    this node join under the name `tag`; 0: nobody joins. `added` are the mounts that the user asks for, and `devices`
-    the devices."""
+    this node join under the name `tag`; 0: nobody joins. `works_in` is the current folder, as it is inside; None: that
+    of the runtime. `added` are the mounts that the user asks for, and `devices` the devices."""
 
     image: Image
     mounts: tuple[Mount, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     ranks: int = 0
     tag: str = ""
+    works_in: Path | None = None
     added: tuple[Mount, ...] = ()
     devices: tuple[Device, ...] = ()
 

@@ -24,6 +24,8 @@ class Sarus(Runtime):
         words = [self.command, "run", _mount(Mount(SHARED, SHARED)), *self.devices(inside)]
         words += map(_mount, inside.all_mounts)
         words += [f"--env={name}={value}" for name, value in inside.variables.items()]
+        if inside.works_in is not None:
+            words.append(f"--workdir={inside.works_in}")
         return [*words, inside.image.given]
 
     def device_words(self, device: Device) -> list[str] | None:

@@ -25,6 +25,8 @@ class Shifter(Runtime):
         words += self.devices(inside)
         words += [f"--volume={mount.option}" for mount in inside.all_mounts]
         words += [f"--env={name}={value}" for name, value in inside.variables.items()]
+        if inside.works_in is not None:
+            words.append(f"--workdir={inside.works_in}")
         return [*words, "--"]
 
     def device_words(self, device: Device) -> list[str] | None:

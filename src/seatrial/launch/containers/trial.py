@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -29,14 +27,17 @@ class Trial:
     need: str = ""
 
 
-def tried(runtime: Runtime) -> Trial:
-    """Try a runtime; with a root of its own it is started once."""
-    path = runtime.path()
-    if path is None:
-        return Trial(runtime.name, runtime.title, "absent", f"install {runtime.package}")
+def absent(runtime: Runtime) -> Trial:
+    """A runtime that is not installed."""
+    return Trial(runtime.name, runtime.title, "absent", f"install {runtime.package}")
+
+
+def tried(runtime: Runtime, folder: Path) -> Trial:
+    """Try a runtime: it is started once, with a root that is written into this empty folder."""
+    if runtime.path() is None:
+        return absent(runtime)
     if ImageKind.FOLDER not in runtime.kinds:
         return Trial(runtime.name, runtime.title, "unverified")
-    folder = Path(tempfile.mkdtemp(prefix="seatrial-root-", dir=SHARED))
     try:
         folder.chmod(0o755)
         if not write_root(folder):
@@ -44,8 +45,6 @@ def tried(runtime: Runtime) -> Trial:
         need = _why_not_started(runtime, folder)
     except OSError as error:
         need = f"{runtime.command} cannot be started: {error}"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     if need:
         return Trial(runtime.name, runtime.title, "fails", need)
     return Trial(runtime.name, runtime.title, "ready" if runtime.is_verified else "unverified")

@@ -1,5 +1,7 @@
-// inside: prints what a process sees of the container that it is started in, as a record; for each
-// `--load NAME` also whether the loader finds a library of that name, and where.
+// inside: prints what a process sees of the container that it is started in, as a record; also
+// where programs of these names are, or where the loader finds libraries of these names.
+//
+//   inside [--find PROGRAM...|--load LIBRARY...]
 //
 // untimed: -O1
 #include <cstdio>
@@ -13,6 +15,7 @@
 #include "events.hpp"
 #include "failure.hpp"
 #include "hello.hpp"
+#include "launch/find_inside.hpp"
 #include "launch/helper_main.hpp"
 #include "launch/seen_inside.hpp"
 
@@ -42,9 +45,15 @@ void print(const json::Object& event) {
   print(note_event("namespaces", namespaces_here()));
   print(note_event("root_mount", root_mount()));
   print(note_event("variables", variables_here()));
-  for (int k = 1; k + 1 < argc; k += 2)
-    if (std::string_view(argv[k]) == "--load")
-      print(note_event("loaded " + std::string(argv[k + 1]), loaded(argv[k + 1])));
+  if (argc > 1 && std::string_view(argv[1]) == "--load")
+    for (int number = 2; number < argc; ++number)
+      print(note_event("loaded " + std::string(argv[number]), loaded(argv[number])));
+  if (argc > 1 && std::string_view(argv[1]) == "--find") {
+    json::Object found;
+    for (int number = 2; number < argc; ++number)
+      found.add(argv[number], found_program(argv[number]));
+    print(note_event("found", found));
+  }
   print(end_event());
   return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::record);
 }

@@ -47,6 +47,7 @@ class ChosenJson(TypedDict):
     container_mpi: Annotated[str | None, "where the launcher of ranks is; null: where ranks can meet"]
     container_mounts: Annotated[str | None, "what is mounted besides: SOURCE:INSIDE[:ro], with + between several"]
     container_devices: Annotated[str | None, "the devices that it gets, with + between several"]
+    container_build: Annotated[str | None, "where programs are built; null: outside, if the image's C library fits"]
     variables: Annotated[dict[str, str | None], "null: unset"]
 
 

@@ -1,0 +1,100 @@
+"""Applications of an image: found and asked for their version inside, by the container's PATH and loader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from seatrial.engine.contained import Contained
+from seatrial.engine.containers import answer_inside, run_inside
+from seatrial.engine.rank_helpers import inside_probe
+from seatrial.environments.installed import Installed, version_in
+from seatrial.environments.loader import listed_libraries
+from seatrial.environments.mpi_library import is_mpi_library
+from seatrial.errors import ProtocolError
+from seatrial.launch.containers.error import ContainerError
+from seatrial.model.benchmark import External
+from seatrial.model.container import OUTSIDE
+from seatrial.model.mpi import MpiFamily
+from seatrial.model.protocol import parse_record
+
+_Variables = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageProgram:
+    """An application of an image, and the family of the MPI library that it is linked with; None if it is linked with
+    none."""
+
+    declared: External
+    installed: Installed
+    family: MpiFamily | None
+
+
+class NotInImageError(ContainerError):
+    """The image does not have the program."""
+
+    need = "program"
+
+
+def find_in_image(container: Contained, program: External, variables: _Variables) -> ImageProgram:
+    """The first program of a declaration and its alternatives that the image has. Raises NotInImageError if it has
+    none, ContainerError if it does not start."""
+    declared = (program, *program.alternatives)
+    names = dict.fromkeys(name for one in declared for name in (one.name, *one.companions))
+    found = _found(container, list(names), variables)
+    for one in declared:
+        if found[one.name]["path"]:
+            return _described(container, one, found, variables)
+    raise NotInImageError(
+        f"{container.image.given} has no {' or '.join(one.name for one in declared)} on the PATH of the container",
+        "install it in the image, or set environment.PATH to its folder there",
+    )
+
+
+def _found(container: Contained, names: Sequence[str], variables: _Variables) -> Mapping[str, Mapping[str, str]]:
+    try:
+        output = run_inside(container.bare, [str(inside_probe()), "--find", *names], variables)
+        found: Any = parse_record(output.encode()).notes.get("found", {})
+    except ProtocolError as error:
+        raise ContainerError(f"a program in {container.image.given} printed something else: {error}") from error
+    return {name: {part: str(found.get(name, {}).get(part, "")) for part in ("path", "loader")} for name in names}
+
+
+def _described(
+    container: Contained, program: External, found: Mapping[str, Mapping[str, str]], variables: _Variables
+) -> ImageProgram:
+    companions: dict[str, Path] = {}
+    for name in program.companions:
+        if not found[name]["path"]:
+            raise NotInImageError(f"{container.image.given} has no {name}, which {program.name} needs", program.install)
+        companions[name] = Path(found[name]["path"])
+    path, loader = found[program.name]["path"], found[program.name]["loader"]
+    version = ""
+    if program.version:
+        version = version_in(answer_inside(container.bare, [path, *program.version], variables))
+    family = None
+    if loader:
+        listed = listed_libraries(run_inside(container.bare, [loader, "--list", path], variables, of_image=True))
+        family = next((_family(name, where) for name, where in listed.items() if is_mpi_library(name)), None)
+    image = container.image.digest or container.image.given
+    return ImageProgram(program, Installed(Path(path), version or program.name, "", companions, image), family)
+
+
+def _family(name: str, path: str) -> MpiFamily:
+    """By the name of the file: MPICH, Intel MPI and MVAPICH share one (the MPICH ABI initiative: libmpi.so.12)."""
+    if name.startswith("libmpich"):
+        return MpiFamily.MPICH
+    if name.startswith("libmpi_"):
+        return MpiFamily.CRAY
+    if name.startswith("libmpi.so.12"):
+        return MpiFamily.INTEL if "intel" in path or "impi" in path else MpiFamily.MPICH
+    return MpiFamily.OPENMPI
+
+
+def for_program(container: Contained) -> Contained:
+    """The container for an application of the image, whose programs are not ours."""
+    image = replace(container, build=OUTSIDE)
+    return replace(image, facts={**container.facts, **image.document()})
