@@ -69,10 +69,8 @@ class Contained:
         brought = [] if self.brought is None else [self.brought.folder.parent]
         needed = dict.fromkeys(folder for folder in (*folders, *brought) if not folder.is_relative_to(SHARED))
         # What lies in another one is mounted with it.
-        needed = {
-            folder: None for folder in needed if not any(folder != of and folder.is_relative_to(of) for of in needed)
-        }
-        for folder in needed:
+        tops = [folder for folder in needed if not any(above in needed for above in folder.parents)]
+        for folder in tops:
             if not is_unmistakable(str(folder)):
                 raise ContainerError(
                     f"the path {str(folder)!r} has a character that runtimes take for the end of a path",
