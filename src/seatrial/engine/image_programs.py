@@ -12,12 +12,13 @@ from seatrial.engine.containers import answer_inside, run_inside
 from seatrial.engine.rank_helpers import inside_probe
 from seatrial.environments.installed import Installed, version_in
 from seatrial.environments.loader import listed_libraries
+from seatrial.environments.mpi_identity import of_text
 from seatrial.environments.mpi_library import is_mpi_library
 from seatrial.errors import ProtocolError
 from seatrial.launch.containers.error import ContainerError
 from seatrial.model.benchmark import External
 from seatrial.model.container import OUTSIDE
-from seatrial.model.mpi import MpiFamily
+from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.protocol import parse_record
 
 _Variables = tuple[tuple[str, str | None], ...]
@@ -25,12 +26,28 @@ _Variables = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class ImageProgram:
-    """An application of an image, and the family of the MPI library that it is linked with; None if it is linked with
-    none."""
+    """An application of an image; family, name and path of the MPI library that it is linked with, None and "" if it is
+    linked with none."""
 
     declared: External
     installed: Installed
-    family: MpiFamily | None
+    family: MpiFamily | None = None
+    library: str = ""
+    library_path: str = ""
+
+    def mpi(self, starter: Mpi, container: Contained) -> Mpi:
+        """Its library, with the launcher of `starter`: as the ranks of the trial reported it."""
+        ranks = container.facts.get("ranks", {})
+        seen = of_text(str(ranks.get("library", "")))
+        return replace(
+            starter,
+            version="unknown" if seen is None else seen.version,
+            library=Path(self.library_path),
+            build_id=next(iter(ranks.get("libraries", {}).get(self.library, ())), ""),
+            compile_flags=(),
+            link_flags=(),
+            found="brought from the host" if container.brought is not None else "the image",
+        )
 
 
 class NotInImageError(ContainerError):
@@ -75,12 +92,17 @@ def _described(
     version = ""
     if program.version:
         version = version_in(answer_inside(container.bare, [path, *program.version], variables))
-    family = None
+    known = ImageProgram(program, Installed(Path(path), version or program.name, "", companions, _id(container)))
     if loader:
         listed = listed_libraries(run_inside(container.bare, [loader, "--list", path], variables, of_image=True))
-        family = next((_family(name, where) for name, where in listed.items() if is_mpi_library(name)), None)
-    image = container.image.digest or container.image.given
-    return ImageProgram(program, Installed(Path(path), version or program.name, "", companions, image), family)
+        for name, where in listed.items():
+            if is_mpi_library(name):
+                return replace(known, family=_family(name, where), library=name, library_path=where)
+    return known
+
+
+def _id(container: Contained) -> str:
+    return container.image.digest or container.image.given
 
 
 def _family(name: str, path: str) -> MpiFamily:

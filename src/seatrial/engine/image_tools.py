@@ -9,7 +9,7 @@ from pathlib import Path
 from seatrial.engine.contained import Contained
 from seatrial.engine.starting import started
 from seatrial.environments.build import NATIVE_HEADERS, Environment
-from seatrial.environments.compiler import Compiler, ask, examined
+from seatrial.environments.compiler import Answer, Compiler, ask, examined
 from seatrial.environments.mpi_identity import of_macros
 from seatrial.environments.mpi_wrapper import WrapperWords, parse_answer
 from seatrial.environments.target import resolve_target
@@ -53,10 +53,8 @@ class ImageTools:
         """The environment of programs that are built in the image for this CPU. `outside` is that of the host, whose
         launcher may start the ranks. Raises ContainerError if the image lacks a compiler or the chosen MPI."""
         compiler = self._compiler(choice.compiler)
-        prefix, _ = self.start([], [])
-        called = replace(compiler, command=(*prefix, *compiler.command))
         try:
-            target = resolve_target(called, isa)
+            target = resolve_target(compiler, isa, self._ask)
         except BuildError as error:
             raise ContainerError(
                 f"the compiler of {self._image}: {error.message}", "install a newer one in the image"
@@ -79,9 +77,12 @@ class ImageTools:
     def _image(self) -> str:
         return self._container.image.given
 
-    def _answer(self, words: Sequence[str]) -> str:
+    def _ask(self, words: Sequence[str]) -> Answer:
         command, variables = self.start(words, [])
-        return ask(command, variables, _ASK_LIMIT_S).stdout
+        return ask(command, variables, _ASK_LIMIT_S)
+
+    def _answer(self, words: Sequence[str]) -> str:
+        return self._ask(words).stdout
 
     def _compiler(self, name: str | None) -> Compiler:
         """The compiler of this name in the image, or the first one."""

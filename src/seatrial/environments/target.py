@@ -11,10 +11,10 @@ import itertools
 import platform
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from seatrial.environments.compiler import Compiler, ask
+from seatrial.environments.compiler import Answer, Compiler, ask
 from seatrial.errors import BuildError
 
 _MACROS = {
@@ -50,8 +50,11 @@ class Target:
     cpu: str = ""
 
 
-def resolve_target(compiler: Compiler, cpu_isa: Iterable[str]) -> Target:
+def resolve_target(
+    compiler: Compiler, cpu_isa: Iterable[str], answer: Callable[[Sequence[str]], Answer] = ask
+) -> Target:
     """The flags for a CPU with the features `cpu_isa` (names as in /proc/cpuinfo), which is the CPU of this machine.
+    `answer` is what a command prints, where the compiler is.
 
     Raises BuildError if no choice covers the decisive features: a program for a lesser CPU would give the figure of
     that CPU.
@@ -59,9 +62,9 @@ def resolve_target(compiler: Compiler, cpu_isa: Iterable[str]) -> Target:
     offered = frozenset(cpu_isa)
     wanted = offered & DECISIVE_FEATURES
     tried: list[str] = []
-    for flags, how, cpu in _choices(compiler, offered):
+    for flags, how, cpu in _choices(compiler, offered, answer):
         try:
-            isa = _isa(compiler, flags)
+            isa = _isa(compiler, flags, answer)
         except BuildError:
             tried.append(f"{how}: refused")
             continue
@@ -75,10 +78,12 @@ def resolve_target(compiler: Compiler, cpu_isa: Iterable[str]) -> Target:
     )
 
 
-def _choices(compiler: Compiler, offered: frozenset[str]) -> list[tuple[tuple[str, ...], str, str]]:
+def _choices(
+    compiler: Compiler, offered: frozenset[str], answer: Callable[[Sequence[str]], Answer]
+) -> list[tuple[tuple[str, ...], str, str]]:
     """Flags to try, best first, with their origin and the meaning of `native` in them."""
     native = "-mcpu=native" if platform.machine() == "aarch64" else "-march=native"
-    flags, cpu = _native(compiler, native)
+    flags, cpu = _native(compiler, native, answer)
     choices = [(flags, f"{compiler.name} {native}", cpu)]
     choices += [((f"-march={level}",), f"-march={level}", "") for level, needs in _PSABI_LEVELS if needs <= offered]
     by_name = tuple(f"-m{feature}" for feature in sorted(offered & DECISIVE_FEATURES - {"asimd", "sve"}))
@@ -87,14 +92,14 @@ def _choices(compiler: Compiler, offered: frozenset[str]) -> list[tuple[tuple[st
     return choices
 
 
-def _native(compiler: Compiler, native: str) -> tuple[tuple[str, ...], str]:
+def _native(compiler: Compiler, native: str, answer: Callable[[Sequence[str]], Answer]) -> tuple[tuple[str, ...], str]:
     """What `native` means to this compiler: (flags, meaning of `native` if it remains in them).
 
     GCC lists command-line flags, which mean the same on any machine. Clang does not, so `native` stays in the command
     and its meaning goes into the key.
     """
     try:
-        lines = ask([*compiler.command, native, "-###", "-E", "-x", "c++", "-"]).stderr.splitlines()
+        lines = answer([*compiler.command, native, "-###", "-E", "-x", "c++", "-"]).stderr.splitlines()
     except BuildError:
         return (native,), platform.node()
     words = shlex.split(next((line for line in lines if re.search(r"cc1plus|/cc1|-cc1", line)), ""))
@@ -106,7 +111,7 @@ def _native(compiler: Compiler, native: str) -> tuple[tuple[str, ...], str]:
     return (native,), " ".join(value for option, value in pairs if option in ("-target-cpu", "-target-feature"))
 
 
-def _isa(compiler: Compiler, flags: tuple[str, ...]) -> frozenset[str]:
+def _isa(compiler: Compiler, flags: tuple[str, ...], answer: Callable[[Sequence[str]], Answer]) -> frozenset[str]:
     """The decisive features that these flags enable, by the macros that the compiler defines."""
-    macros = ask([*compiler.command, *flags, "-dM", "-E", "-x", "c++", "-"]).stdout
+    macros = answer([*compiler.command, *flags, "-dM", "-E", "-x", "c++", "-"]).stdout
     return frozenset(feature for feature, macro in _MACROS.items() if f"#define {macro} " in macros)

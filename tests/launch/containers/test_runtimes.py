@@ -210,7 +210,8 @@ def test_a_runtime_that_cannot_start_an_image(monkeypatch: pytest.MonkeyPatch) -
 WORDS = {
     "old C library": "/w/p: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /w/p)",
     "newer instruction set": "/w/p: CPU ISA level is lower than required",
-    "missing library": "p: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such",
+    "missing MPI library": "p: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No",
+    "missing library": "p: error while loading shared libraries: libgomp.so.1: cannot open shared object file: No such",
     "missing driver": "error while loading shared libraries: libcuda.so.1: cannot open shared object file",
     "shared memory of UCX": "mm_ep.c:171  UCX  ERROR   mm ep failed to connect to remote FIFO: Shared memory error",
     "control groups": "Error: OCI runtime error: crun: cgroups in hybrid mode not supported, drop all controllers",

@@ -259,7 +259,8 @@ class ExternalKind(Kind[External]):
         wanted = point.environment.mpi
         point = replace(point, environment=replace(point.environment, mpi=wanted or found.family.value))
         fitted = self._containers.of_ranks(point, self.environments, found.family)
-        return fitted.environment.mpi, for_program(fitted.container)
+        starter = fitted.environment.mpi
+        return None if starter is None else found.mpi(starter, fitted.container), for_program(fitted.container)
 
     def _found_for(self, point: Point, program: External) -> tuple[External, Installed, dict[str, Any]]:
         """The declaration of the program that was found, the program, and what else identifies its experiments. Raises
