@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engine.as_user import give_away, user_command
 from engine.harness import make_ready, run_one
 from engine.host_root import make_host_root
 
@@ -27,6 +30,7 @@ from seatrial.environments.mpi import find_mpis
 from seatrial.environments.site import use_site_within
 from seatrial.interface.point import prepare_point
 from seatrial.launch.containers.error import ContainerError
+from seatrial.launch.containers.runtime import SHARED
 from seatrial.launch.containers.runtimes import RUNTIMES
 from seatrial.launch.containers.tiny_root import write_root
 from seatrial.model.container import INSIDE, JOINED, OUTSIDE
@@ -99,6 +103,31 @@ def test_ranks_find_each_other(
     ranks = found.facts["ranks"]
     assert ranks["world"] == 2 and ranks["cross_memory_attach"] and ranks["user_namespaces"] == 1
     assert all(len(ids) == 1 and ids[0] for ids in ranks["libraries"].values())
+
+
+def test_rootless_podman(image: Path) -> None:
+    """As a user without rights and without ids in /etc/subuid, whose image it is."""
+    need("podman", "openmpi")
+    need("podman", "mpich")
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to run as another user")
+    with tempfile.TemporaryDirectory(dir=SHARED, ignore_cleanup_errors=True) as top:
+        Path(top).chmod(0o755)
+        home = Path(top, "home")
+        home.mkdir()
+        shutil.copytree(image, home / "root", symlinks=True)
+        give_away(home / "root")
+        ways = ("openmpi:outside", "openmpi:inside", "mpich:outside", "mpich:inside")
+        words = [sys.executable, str(Path(__file__).with_name("try_ranks.py")), str(home / "root"), "podman", *ways]
+        done = subprocess.run(user_command(words, home), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = dict(zip(ways, json.loads(done.stdout), strict=True))
+    assert "(another user inside)" in found.pop("openmpi:outside")["error"]
+    assert "(descriptors of the launcher)" in found.pop("mpich:outside")["error"]
+    for facts in found.values():
+        assert "error" not in facts, facts
+        assert facts["ranks"]["world"] == 2 and "user" in facts["own_namespaces"]
+    assert not [line for line in Path("/proc/mounts").read_text().splitlines() if top in line]
 
 
 def test_ranks_that_cannot_read_each_other_hang(

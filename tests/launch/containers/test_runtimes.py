@@ -221,6 +221,7 @@ WORDS = {
     "launcher of another library": "  plm_rsh_agent: ssh : rsh",
     "no such program": "ch-run[7]: error: can't execve(2): /bin/x: No such file or directory",
     "root needed": "Need to be root.",
+    "another user inside": "[vm:604] OPAL ERROR: Unreachable in file ext3x_client.c at line 112",
     "no such image": "Error: nosuchimage:1: image not known",
     "CDI": "Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all",
     "mount point": "ch-run[1]: error: can't mkdir: /var/tmp/root.ch/mnt/x: Read-only file system (ch_misc.c:409 30)",

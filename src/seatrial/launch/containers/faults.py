@@ -89,6 +89,12 @@ _FAULTS = (
         f"environment.container_build={BROUGHT}",
     ),
     _fault(
+        "another user inside",
+        r"OPAL ERROR: Unreachable in file ext3x_client\.c|PMIX_ERR_INVALID_CRED",
+        "the user has another number inside the container, with which Open MPI's launcher outside accepts no rank",
+        f"set environment.container_mpi={INSIDE}",
+    ),
+    _fault(
         "no such image",
         r"image not known|Unable to find image|No such image|no such container image",
         "the runtime has stored no image of that name",

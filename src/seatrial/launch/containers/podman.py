@@ -12,6 +12,9 @@ from seatrial.model.container_device import NVIDIA, Device
 
 _UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
 
+_QUEUES = Path("/dev/mqueue")
+_MEMORY = "/dev/shm"  # noqa: S108  the folder that the ranks of MPI libraries share
+
 _OWN_MOUNTS = ("unshare", "--mount", "--propagation", "slave")
 """Root's podman mounts images where everybody sees them; so they end with its processes, whatever ends these."""
 
@@ -36,12 +39,12 @@ class Podman(Runtime):
             "--rm",
             "--pull=never",
             "--network=host",
-            "--ipc=host",
             "--pid=host",
             "--uts=host",
             "--log-driver=none",
         ]
         words += ["--security-opt", "label=disable", "--security-opt", "seccomp=unconfined", "--env-host"]
+        words += _shared_memory()
         if is_root():
             words += ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]
         words += ["-v", f"{SHARED}:{SHARED}"]
@@ -64,3 +67,11 @@ class Podman(Runtime):
         if device.name == NVIDIA:
             return ["--device", "nvidia.com/gpu=all"]
         return ["--device", "/dev/kfd", "--device", "/dev/dri"]
+
+
+def _shared_memory() -> list[str]:
+    """The host's System V IPC and /dev/shm. Without root, podman's own way to share them needs /dev/mqueue; a host
+    without it shares /dev/shm alone."""
+    if is_root() or _QUEUES.exists():
+        return ["--ipc=host"]
+    return ["-v", f"{_MEMORY}:{_MEMORY}"]
