@@ -43,7 +43,7 @@ class Contained:
     def document(self) -> dict[str, Any]:
         """What identifies it in an environment: an image by its content, not by its place."""
         return {
-            "image": Path(self.image.given).name if self.image.digest else self.image.given,
+            "image": self.image.name,
             "digest": self.image.digest,
             "kind": self.image.kind.value,
             "runtime": self.runtime.title,
@@ -62,7 +62,7 @@ class Contained:
         """For the name of an environment."""
         words = [self.runtime.title, *([self.placement] if self.placement else [])]
         words += [_BUILT[self.build]] if self.build in _BUILT else []
-        return f"in {Path(self.image.given).name} ({', '.join(words)})"
+        return f"in {self.image.name} ({', '.join(words)})"
 
     def inside(self, folders: Sequence[Path], variables: Mapping[str, str], ranks: int = 0, tag: str = "") -> Inside:
         """One start with these folders of the host. Raises ContainerError."""

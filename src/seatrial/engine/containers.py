@@ -18,6 +18,7 @@ from seatrial.engine.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
 from seatrial.engine.ranks import rank_layout
 from seatrial.engine.shared_folders import folder_of_all_nodes, shared_folder
 from seatrial.engine.starting import started
+from seatrial.engine.unpacked_image import unpacked
 from seatrial.environments.brought import Brought, bring_all, bring_mpi
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.cached_files import Start, as_it_is
@@ -27,9 +28,9 @@ from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.faults import OF_LIBRARIES, not_started, ranks_fault
-from seatrial.launch.containers.image import image_of
+from seatrial.launch.containers.image import Image, ImageKind, image_of
 from seatrial.launch.containers.runtime import Runtime
-from seatrial.launch.containers.runtimes import runtime_for
+from seatrial.launch.containers.runtimes import RUNTIMES, runtime_for
 from seatrial.launch.local import Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
@@ -194,7 +195,7 @@ def contained_environment(document: Mapping[str, Any], container: Contained) -> 
 
 def _found(choice: ContainerChoice) -> Contained:
     """An image with its runtime, and what a process sees in it."""
-    image = image_of(choice.image)
+    image = _startable(image_of(choice.image), choice.runtime)
     runtime = runtime_for(image, choice.runtime)
     for mount in choice.mounts:
         if mount.is_read_only and not runtime.can_mount_read_only:
@@ -213,6 +214,13 @@ def _found(choice: ContainerChoice) -> Contained:
     container = replace(container, facts=_facts(container, choice.name))
     check_drivers(container, run_inside)
     return container
+
+
+def _startable(image: Image, runtime: str | None) -> Image:
+    """An image, with an archive as a folder; but not for a runtime that starts no folders."""
+    if image.kind is ImageKind.ARCHIVE and (runtime is None or ImageKind.FOLDER in RUNTIMES[runtime].kinds):
+        return unpacked(image)
+    return image
 
 
 def _version(runtime: Runtime) -> str:
@@ -254,7 +262,7 @@ def _facts(container: Contained, name: str = "") -> dict[str, Any]:
     return {
         **container.document(),
         **({"name": name} if name else {}),
-        "path": container.image.given,
+        "path": container.image.archive or container.image.given,
         "own_namespaces": sorted(own),
         "root": _root(str(record.notes.get("root_mount", ""))),
         "variables": _changes(record.notes.get("variables", ())),

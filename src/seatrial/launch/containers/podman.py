@@ -25,7 +25,7 @@ class Podman(Runtime):
     name: ClassVar[str] = "podman"
     title: ClassVar[str] = "podman"
     command: ClassVar[str] = "podman"
-    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER, ImageKind.ARCHIVE, ImageKind.NAME})
+    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER, ImageKind.NAME})
     package: ClassVar[str] = "the packages podman, runc, uidmap, slirp4netns and fuse-overlayfs"
 
     def prefix(self, inside: Inside) -> list[str]:
@@ -58,7 +58,7 @@ class Podman(Runtime):
         image = inside.image
         if image.kind is ImageKind.FOLDER:
             return [*words, "--rootfs", f"{image.given}:O"]
-        return [*words, f"oci-archive:{image.given}" if image.kind is ImageKind.ARCHIVE else image.given]
+        return [*words, image.given]
 
     def device_words(self, device: Device) -> list[str] | None:
         """By their CDI name; for ROCm the device files, as its images have the libraries."""
