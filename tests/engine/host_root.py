@@ -70,3 +70,31 @@ def make_small_root(root: Path, programs: Iterable[Path]) -> None:
         target = root / str(path).lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path.resolve(), target)
+
+
+_OF_COMPILER = ("g++-12", "gcc-12", "cpp-12", "libgcc-12-dev", "libstdc++-12-dev", "libc6-dev", "linux-libc-dev")
+_OF_BINUTILS = ("binutils-x86-64-linux-gnu", "libopenmpi-dev")
+_TOOLS = ("g++", "g++-12", "as", "ld", "mpicxx.openmpi")
+
+
+def add_compiler(root: Path) -> None:
+    """Add this machine's compiler, Debian 12's, and the headers of its Open MPI. Raises CalledProcessError if Debian's
+    packages are not installed."""
+    words = ["dpkg", "-L", *_OF_COMPILER, *_OF_BINUTILS]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    tools = [Path(found) for name in _TOOLS if (found := shutil.which(name)) is not None]
+    files = [path for path in map(Path, listed) if path.is_file() and "/usr/share/" not in str(path)]
+    of_linker = Path("/usr/lib/x86_64-linux-gnu/libmvec.so.1")  # named by the linker script libm.so
+    for path in dict.fromkeys((*files, *tools, of_linker)):
+        _bring(path, root)
+    for path in _needed([*tools, *Path("/usr/lib/gcc/x86_64-linux-gnu/12").glob("cc1plus")]):
+        _bring(path, root)
+
+
+def without_mpi(root: Path) -> None:
+    """Remove the MPI libraries from an image."""
+    for path in list(root.rglob("lib*.so*")):
+        if path.name.startswith(("libmpi", "libopen-", "libpmix", "libuc")):
+            path.unlink()
+    for path in list(root.glob("usr/lib/*/openmpi")):
+        shutil.rmtree(path)

@@ -158,18 +158,22 @@ def test_containers() -> None:
     assert choose({"environment.container": "app", **without}) == EnvironmentChoice(container="app")
     value = environment_value("environment.container_mounts", Node("/d+/x:/y:ro", 1, "/d+/x:/y:ro"))
     assert value == "/d:/d+/x:/y:ro"
+    built = choose({**axes, "environment.container_build": "brought"})
+    assert built.container_build == "brought" and built.container_mpi is None
+    assert not concerns_environment("environment.container_build", benchmark_named("apps.lammps"))
 
 
 @pytest.mark.parametrize(
     ("axis", "value", "why"),
     [
         ("container_runtime", "podmann", "did you mean podman?"),
-        ("container_mpi", "bind", "outside"),
         ("container", "-v", "it takes none, the name of a container of the site file, or an image"),
         ("container", "", "it takes none, the name of a container of the site file, or an image"),
         ("container_mounts", "/a:/b:rw", "it takes SOURCE"),
         ("container_mounts", "", "it takes none, or mounts"),
         ("container_devices", "--gpus", "it takes nvidia, rocm, or a CDI name"),
+        ("container_mpi", "bound", "bind (the launcher is outside"),
+        ("container_build", "here", "brought (built"),
     ],
 )
 def test_what_containers_are_not(axis: str, value: str, why: str) -> None:

@@ -14,6 +14,7 @@ from seatrial.environments.images.given import add_given
 from seatrial.environments.images.private import move_into_place, private_folder
 from seatrial.environments.images.static import add_mount_points
 from seatrial.environments.images.tree import Tree
+from seatrial.environments.images.tree import folder as folder_entry
 from seatrial.environments.images.write_folder import write_folder
 from seatrial.errors import SeatrialError
 from seatrial.launch.containers.error import ContainerError
@@ -22,6 +23,8 @@ from seatrial.launch.containers.image import Image, ImageKind
 _FOLDER = "images"
 _LATEST_S = (1 << 33) - 1  # the largest time of a plain tar: times stay as they are
 _SPARE_B = 256 << 20
+_POINTS = ("mnt", "srv", "media", "opt")
+"""Empty folders, where Charliecloud mounts what is not in the image."""
 
 
 def unpacked(image: Image) -> Image:
@@ -49,6 +52,9 @@ def _unpack(archive: Path, folder: Path) -> None:
         tree = Tree(_LATEST_S)
         add_given(tree, archive, work, LeftOut())
         add_mount_points(tree)
+        for name in _POINTS:
+            if name not in tree:
+                tree.add(name, folder_entry(tree.mtime_s))
         needed = sum({id(entry): entry.size for _, entry in tree.sorted()}.values()) + _SPARE_B
         free = shutil.disk_usage(work).free
         if needed > free:

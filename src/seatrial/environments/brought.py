@@ -173,7 +173,7 @@ def _libraries(files: Iterable[Path], variables: Mapping[str, str], *, are_plugi
     """Name -> path of everything that the loader finds for programs and libraries, libraries that are no plugins
     included. What it does not find is missing on this machine too."""
     found: dict[str, Path] = {}
-    for file in (*files, *(path for name in _ALWAYS if (path := _beside_c_library(name)) is not None)):
+    for file in (*files, *(path for name in _ALWAYS if (path := _in_usual_folders(name)) is not None)):
         try:
             soname, needed = names_in(file)
         except (OSError, ParseError):
@@ -197,9 +197,8 @@ def _with_plugins(
     return libraries, plugins
 
 
-def _beside_c_library(name: str) -> Path | None:
-    path = _place(_loader()) / name
-    return path if path.is_file() else None
+def _in_usual_folders(name: str) -> Path | None:
+    return next((folder / name for folder in LOADER_FOLDERS if (folder / name).is_file()), None)
 
 
 def _plugins_of(one: _Own, libraries: Mapping[str, Path]) -> list[Path]:

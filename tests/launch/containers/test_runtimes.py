@@ -55,6 +55,38 @@ def test_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert RUNTIMES[name].prefix(Inside(image, MOUNTS, VARIABLES, 2, "t")) == words
 
 
+WORKS_IN = {
+    "apptainer": ["--pwd", "/mnt/1"],
+    "singularity": ["--pwd", "/mnt/1"],
+    "bubblewrap": ["--chdir", "/mnt/1"],
+    "charliecloud": ["--cd=/mnt/1"],
+    "podman": ["--workdir", "/mnt/1"],
+    "docker": ["--workdir", "/mnt/1"],
+    "nspawn": ["--chdir=/mnt/1"],
+    "sarus": ["--workdir=/mnt/1"],
+    "shifter": ["--workdir=/mnt/1"],
+}
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_the_folder_that_a_program_works_in(name: str, tmp_path: Path) -> None:
+    inside = Inside(Image(str(tmp_path), ImageKind.FOLDER, ""), works_in=Path("/mnt/1"))
+    if name not in WORKS_IN:
+        with pytest.raises(ContainerError, match="cannot start a program in a folder"):
+            RUNTIMES[name].prefix(inside)
+        return
+    words, wanted = RUNTIMES[name].prefix(inside), WORKS_IN[name]
+    assert any(words[k : k + len(wanted)] == wanted for k in range(len(words)))
+
+
+def test_bubblewrap_mounts_where_it_can(tmp_path: Path) -> None:
+    (tmp_path / "root" / ".cache").mkdir(parents=True)
+    image = Image(str(tmp_path), ImageKind.FOLDER, "")
+    folders = [Path("/work/1"), Path("/root/.cache"), Path("/root/results")]
+    mounts = RUNTIMES["bubblewrap"].mounts(image, folders)
+    assert [str(mount.inside) for mount in mounts] == ["/work/1", "/root/.cache", "/.seatrial-mounts/2"]
+
+
 def test_every_runtime_is_known_by_its_name() -> None:
     assert tuple(RUNTIMES) == names.RUNTIMES
     assert not any(RUNTIMES[name].is_verified for name in ("docker", "enroot", "sarus", "shifter", "apptainer"))
@@ -226,6 +258,20 @@ WORDS = {
     "CDI": "Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all",
     "mount point": "ch-run[1]: error: can't mkdir: /var/tmp/root.ch/mnt/x: Read-only file system (ch_misc.c:409 30)",
 }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "bwrap: execvp /.seatrial-mounts/0/peak: No such file or directory",
+        "exec /root/.cache/peak: no such file or directory",
+        "execv(/root/.cache/peak) failed: No such file or directory",
+        "ch-run[1]: error: can't execve(2): /mnt/peak: No such file or directory",
+    ],
+)
+def test_a_program_whose_loader_is_missing(words: str) -> None:
+    fault = fault_in(words)
+    assert fault is not None and fault.name == "no such program"
 
 
 @pytest.mark.parametrize("name", WORDS)

@@ -23,13 +23,13 @@ def test_the_static_program(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("name", ["charliecloud", "bubblewrap", "podman", "nspawn"])
-def test_runtimes_that_start_here(name: str) -> None:
+def test_runtimes_that_start_here(name: str, tmp_path: Path) -> None:
     runtime = RUNTIMES[name]
     if runtime.path() is None:
         pytest.skip(f"needs {runtime.package}")
     if name == "nspawn" and os.geteuid() != 0:
         pytest.skip("needs root")
-    found = tried(runtime)
+    found = tried(runtime, tmp_path)
     assert (found.state, found.need) == ("ready", "")
 
 
