@@ -15,7 +15,14 @@ from seatrial.analysis.fairness.side import Group, SideFacts, derived_parameters
 from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
 from seatrial.model.benchmark import Benchmark, Skip
-from seatrial.model.container import CONTAINER, CONTAINER_BUILD, CONTAINER_MPI, CONTAINER_RUNTIME
+from seatrial.model.container import (
+    CONTAINER,
+    CONTAINER_BUILD,
+    CONTAINER_DEVICES,
+    CONTAINER_MOUNTS,
+    CONTAINER_MPI,
+    CONTAINER_RUNTIME,
+)
 from seatrial.model.experiment import Experiment
 from seatrial.model.guest import VM
 from seatrial.model.layout import NODES, RANKS
@@ -28,7 +35,15 @@ from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_enviro
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
 _GUEST = ENVIRONMENT_PREFIX + VM
 _CONTAINERS = tuple(
-    ENVIRONMENT_PREFIX + name for name in (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD)
+    ENVIRONMENT_PREFIX + name
+    for name in (
+        CONTAINER,
+        CONTAINER_RUNTIME,
+        CONTAINER_MPI,
+        CONTAINER_BUILD,
+        CONTAINER_MOUNTS,
+        CONTAINER_DEVICES,
+    )
 )
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
 """Libraries that come with a compiler, or that flags such as -fopenmp and -stdlib add."""
