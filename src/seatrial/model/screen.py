@@ -75,7 +75,10 @@ class RepeatsOfItems(Sequence[Sequence[float]]):
 
 @dataclass(frozen=True, slots=True)
 class ItemFigure:
-    """One figure over nodes, or devices of nodes: `values` has the repeats of each item, all positive."""
+    """One figure over nodes, or devices of nodes: `values` has the repeats of each item, all positive.
+
+    `later` has those of an item, by its position, that a screen measured because the item was odd.
+    """
 
     benchmark: str
     figure: str
@@ -84,6 +87,7 @@ class ItemFigure:
     items: tuple[Item, ...]
     values: Sequence[Sequence[float]]
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    later: Mapping[int, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +175,19 @@ class Odd:
 
 
 @dataclass(frozen=True, slots=True)
+class NotSeenAgain:
+    """A node or device that was odd, but not when it was measured again: `ratio` and `later` are over the others."""
+
+    kind: OddKind
+    what: str
+    benchmark: str
+    figure: str
+    ratio: float
+    later: float
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ValueOfFact:
     """A value of a fact, and the nodes that have it; `value` is None for nodes that do not state the fact."""
 
@@ -234,3 +251,4 @@ class Screen:
     false_alarm_rate: float
     margin: float
     link_counts: tuple[LinkCount, ...] = ()
+    not_seen_again: tuple[NotSeenAgain, ...] = ()

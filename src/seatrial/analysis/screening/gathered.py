@@ -53,6 +53,7 @@ class ScreenFolder:
     record_hosts: Numbers
     """Of each record, the position in `hosts`."""
     record_repeats: Numbers
+    record_t0: Numbers
     keys: Sequence[Key]
     value_experiments: Numbers
     value_records: Numbers
@@ -192,6 +193,7 @@ class _Gathered:
             hosts=hosts,
             record_hosts=records["hosts"][order],
             record_repeats=repeat[order],
+            record_t0=records["t0"][order],
             keys=list(self._numbers["keys"]),
             value_experiments=of_records[of_values[rows]],
             value_records=of_values[rows],

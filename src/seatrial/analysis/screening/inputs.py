@@ -22,12 +22,17 @@ _MOST_NAMED = 4
 
 
 def screen_input(
-    folders: Sequence[ScreenFolder], switch_of: Mapping[str, str] | None = None, oversubscription: float | None = None
+    folders: Sequence[ScreenFolder],
+    switch_of: Mapping[str, str] | None = None,
+    oversubscription: float | None = None,
+    confirmed_s: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> ScreenInput:
     """All that a screen uses of these folders: of one cluster, or of one node each.
 
     A figure is that of equal benchmark, parameters and environment; the machine need not be equal, since that is the
     question. What ran on several nodes is a figure of pairs, or of the halves of `mpi.bisection`, or ignored.
+    `confirmed_s` has the times at which a node was measured again because it was odd: from and until, in seconds since
+    1970.
     """
     pairs: dict[str, _Pairs] = {}
     halves: dict[str, _Halves] = {}
@@ -49,7 +54,7 @@ def screen_input(
                 _add_pairs(pairs, folder, experiment)
             elif given.parameters.get("half", "ranks") != "ranks":
                 _add_half(halves, own, experiment, switch_of)
-    made = tuple(item_figures(figures, are_of_one))
+    made = tuple(item_figures(figures, are_of_one, confirmed_s or {}))
     of_pairs = tuple(one for own_pairs in pairs.values() for one in own_pairs.made())
     nodes = dict.fromkeys(item.node for figure in made for item in figure.items)
     nodes |= dict.fromkeys(node for figure in of_pairs for pair in figure.pairs for node in pair)

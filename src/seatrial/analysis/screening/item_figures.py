@@ -67,12 +67,17 @@ class FolderFigures:
         return _values(self.folder, rows)
 
 
-def item_figures(folders: Sequence[FolderFigures], is_of_one_node: Sequence[Sequence[bool]]) -> Iterator[ItemFigure]:
+def item_figures(
+    folders: Sequence[FolderFigures],
+    is_of_one_node: Sequence[Sequence[bool]],
+    confirmed_s: Mapping[str, Sequence[tuple[float, float]]],
+) -> Iterator[ItemFigure]:
     """The figures of equal benchmark, parameters and environment, each with its items in order of their names.
 
-    `is_of_one_node`: of each folder, whether each experiment ran on one node at a time.
+    `is_of_one_node`: of each folder, whether each experiment ran on one node at a time. `confirmed_s`: when a node was
+    measured again because it was odd, from and until, in seconds since 1970.
     """
-    collected = _Collected()
+    collected = _Collected(confirmed_s)
     for place, folder in enumerate(folders):
         collected.add(folder, is_of_one_node[place])
     yield from collected.made()
@@ -85,12 +90,13 @@ class _Collection:
     experiment: Experiment
     figure: Figure
     parameters: dict[str, Value]
-    rows: list[tuple[ScreenFolder, Numbers, Numbers]]
-    """Folder, rows and the number of the item of each row."""
+    rows: list[tuple[ScreenFolder, Numbers, Numbers, Numbers]]
+    """Folder, rows, the number of the item of each row, and whether it is of when the node was measured again."""
 
 
 class _Collected:
-    def __init__(self) -> None:
+    def __init__(self, confirmed_s: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+        self._confirmed_s = confirmed_s
         self._of: dict[str, _Collection] = {}
         self._known: dict[Any, tuple[str, str]] = {}
         self._items: dict[Item, int] = {}
@@ -113,13 +119,23 @@ class _Collected:
         wanted = np.flatnonzero((of_figure[figures.of_rows] >= 0) & (folder.values > 0) & nodes[hosts])
         of_wanted = of_figure[figures.of_rows[wanted]]
         order = np.argsort(of_wanted, kind="stable")
+        is_later = self._is_later(folder)
         ends = np.searchsorted(of_wanted[order], np.arange(len(numbers) + 1))
         for key, number in numbers.items():
             rows = wanted[order[ends[number] : ends[number + 1]]]
             if len(rows):
-                self._of[key].rows.append(
-                    (folder, rows, self._items_of(folder, hosts[rows], figures.of_rows[rows], devices))
-                )
+                items = self._items_of(folder, hosts[rows], figures.of_rows[rows], devices)
+                self._of[key].rows.append((folder, rows, items, is_later[folder.value_records[rows]]))
+
+    def _is_later(self, folder: ScreenFolder) -> Numbers:
+        """Of each record, whether its node was measured again because it was odd."""
+        import numpy as np
+
+        found = np.zeros(len(folder.record_t0), bool)
+        for host, own in enumerate(folder.hosts):
+            for start, end in self._confirmed_s.get(own.of_ranks[0], ()) if own.of_ranks else ():
+                found |= (folder.record_hosts == host) & (folder.record_t0 >= start) & (folder.record_t0 <= end)
+        return found
 
     def _collection(self, experiment: Experiment, one: FigureRows) -> tuple[str, str]:
         """The key of the collection of a figure, and its device ("": none)."""
@@ -155,7 +171,16 @@ class _Collected:
         for one in self._of.values():
             if not one.rows:
                 continue
-            numbers = np.concatenate([own for _, _, own in one.rows])
+            numbers = np.concatenate([own for _, _, own, _ in one.rows])
+            values = [value for folder, rows, *_ in one.rows for value in _values(folder, rows)]
+            is_later = np.concatenate([own for *_, own in one.rows])
+            later: dict[int, list[float]] = {}
+            if is_later.any():
+                for row in np.flatnonzero(is_later).tolist():
+                    later.setdefault(int(numbers[row]), []).append(values[row])
+                numbers, values = numbers[~is_later], [values[row] for row in np.flatnonzero(~is_later).tolist()]
+            if not values:
+                continue
             found, first = np.unique(numbers, return_index=True)
             names = found[np.lexsort((first, devices[found], nodes[found]))]
             place = np.zeros(len(items), np.int64)
@@ -168,7 +193,6 @@ class _Collected:
                 if len({item.device for item in own_items}) == 1:
                     own_items = tuple(Item(item.node) for item in own_items)
                 known[names.tobytes()] = own_items
-            values = [value for folder, rows, _ in one.rows for value in _values(folder, rows)]
             yield ItemFigure(
                 one.experiment.benchmark,
                 one.figure.name,
@@ -177,6 +201,7 @@ class _Collected:
                 own_items,
                 RepeatsOfItems([values[k] for k in order.tolist()], starts.tolist()),
                 one.parameters,
+                {place: later[name] for place, name in enumerate(names.tolist()) if name in later},
             )
 
 
