@@ -36,7 +36,7 @@ _IGNORED_NOTES = frozenset(
 )
 """Notes that differ from repeat to repeat, or state how something was observed or chosen; and the arguments, which are
 those of the command."""
-_BY_CHANCE = frozenset({"dropped_iterations", "missed_bursts", "turns"})
+_BY_CHANCE = frozenset({"bursts", "dropped_iterations", "missed_bursts", "turns"})
 """Notes that count random events during a run: never compared as exact values."""
 _PER_JOB = frozenset({"SLURM_JOB_ID"})
 """Variables that differ in every job."""
