@@ -123,7 +123,10 @@ void run(mpi::Program& program, const Settings& settings) {
       steps = std::min(steps, settings.write_every - done % settings.write_every);
     if (is_last)
       before_last = simulation.motion();
-    const double elapsed_s = timed([&] { simulation.advance(steps); }).elapsed_s();
+    const double elapsed_s = timed([&] {
+      simulation.advance(steps);
+      MPI_Barrier(MPI_COMM_WORLD); // ranks may be a step apart
+    }).elapsed_s();
     done += steps;
     if (settings.steps == 0 && simulation.time() >= end_of_case_s)
       last = std::min(last, done + 1);
@@ -173,6 +176,7 @@ void run(mpi::Program& program, const Settings& settings) {
   program.check("energy_error", finite((found - taken) / std::max(std::abs(taken), 1e-12)));
   program.check("hourglass_share", finite(energy.hourglass / std::max(found, 1e-12)));
   program.check("momentum_error", finite(momentum_error / momentum));
+  program.check("step_over_bound", finite(simulation.over_bound()));
   program.check("copies_differ_m", finite(simulation.copies_differ()));
   program.note("flop_of_an_element", flop);
   program.note("nodes", nodes);

@@ -130,6 +130,11 @@ public:
     const double last_imbalance = imbalance(physics);
     const auto late = flow_.budget();
     const double alone_s = exchange_alone_s();
+    flow_.product.transforms_only();
+    double fastest = 1e9;
+    for (int i = 0; i < 5; ++i)
+      fastest = std::min(fastest, 2 * timed([&] { flow_.product.transforms_alone(); }).elapsed_s());
+    program_.note("transforms_alone_s", fastest);
     const double memory_Bps = slowest(triad_Bps<Real>(flow_.product));
     report(measured, early, alone_s, memory_Bps);
     program_.check("threads", static_cast<double>(flow_.product.threads()));
