@@ -10,7 +10,7 @@ import pytest
 from imports.result_texts import stream
 from made_up import made_up_machine
 
-from seatrial.analysis.index import build, chunk, index
+from seatrial.analysis.index import index
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.results import all_results
 from seatrial.engine.import_recording import record_repeats
@@ -18,6 +18,7 @@ from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome
 from seatrial.model.record import decode, encode
+from seatrial.store import reading_processes, spans
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -137,8 +138,8 @@ def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path, own_cache: Pa
 @pytest.mark.real
 def test_several_processes_read_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = put(tmp_path / "r", 12)
-    monkeypatch.setattr(build, "LARGE_B", 1)
-    monkeypatch.setattr(build, "SPAN_B", 4000)
+    monkeypatch.setattr(reading_processes, "LARGE_B", 1)
+    monkeypatch.setattr(spans, "SPAN_B", 4000)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     assert indexed(folder) == read(folder)
 
@@ -165,7 +166,7 @@ def test_views_have_the_documented_columns(tmp_path: Path) -> None:
             assert found == [(column.name, column.type) for column in view.columns], view.name
         sample = connection.execute("SELECT series, elapsed_s, work FROM samples LIMIT 1").fetchone()
         assert sample is not None and isinstance(json.loads(sample[2]), dict)
-    assert chunk.SPAN_B > 1 << 20
+    assert spans.SPAN_B > 1 << 20
     text = (Path(__file__).parents[2] / "docs" / "results-folder.md").read_text()
     for view in VIEWS:
         for column in view.columns:

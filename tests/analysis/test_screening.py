@@ -62,6 +62,27 @@ def test_two_faults_at_once() -> None:
     assert named(fleet(random.Random(3), 8, 4, planted)) == {("node", "n2"), ("link", "n3 - s1")}
 
 
+@pytest.mark.parametrize(("later", "is_named"), [(0.8, True), (0.78, True), (1.0, False), (0.98, False), (1.25, False)])
+def test_an_odd_node_that_was_measured_again_must_be_odd_again(later: float, is_named: bool) -> None:
+    source = random.Random(5)
+    given = fleet(source, 8, 8, Planted(quota={"n5": 0.8}))
+    (place,) = (k for k, node in enumerate(given.nodes) if node == "n5")
+    usual = fleet(source, 8, 8, Planted(quota={"n5": later}))
+    both = zip(given.figures, usual.figures, strict=True)
+    figures = tuple(replace(first, later={place: second.values[place]}) for first, second in both)
+    found = screen_cluster(replace(given, figures=figures))
+    assert {one.what for one in found.odd} == ({"n5"} if is_named else set())
+    again = {(one.what, one.ratio < 0.85) for one in found.not_seen_again if one.figure == "fma"}
+    assert again == (set() if is_named else {("n5", True)})
+    assert not is_named or "when measured again" in found.odd[0].why
+
+
+def test_what_was_not_odd_at_first_is_not_odd_by_what_was_measured_later() -> None:
+    given = fleet(random.Random(6), 8, 8)
+    figures = tuple(replace(one, later={2: [value * 0.5 for value in one.values[2]]}) for one in given.figures)
+    assert not screen_cluster(replace(given, figures=figures)).odd
+
+
 def test_an_odd_one_says_by_how_much_how_surely_and_what_to_do() -> None:
     (odd, *_) = screen_cluster(fleet(random.Random(4), 8, 8, Planted(quota={"n5": 0.8}))).odd
     assert (odd.what, odd.benchmark, odd.figure, odd.nodes) == ("n5", "cpu.peak", "fma", ("n5",))

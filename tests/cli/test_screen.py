@@ -14,6 +14,7 @@ from cli.in_process import seatrial_here
 
 from seatrial.model.outcome import Outcome, State
 from seatrial.report.schemas import schema
+from seatrial.store.jobs import JobFolder
 
 
 def folder_of(path: Path, hosts: dict[str, float]) -> Path:
@@ -107,3 +108,28 @@ def test_failed_trials_and_counters_of_links_are_told(tmp_path: Path) -> None:
     assert (counter["node"], counter["grew_by"], counter["meaning"]) == ("n5", 300, "symbols that arrived damaged")
     text = seatrial_here("screen", "--from", str(tmp_path / "results"), cwd=tmp_path).stdout
     assert "mlx5_0 port 1 symbol_error grew by 300 where the others have none" in " ".join(text.split())
+
+
+def test_a_node_that_was_odd_at_first_only_is_not_named_but_reported(tmp_path: Path) -> None:
+    source = random.Random(3)
+    folder = MadeUpFolder(tmp_path / "results")
+    for k in range(1, 7):
+        first = noisy(0.7e9 if k in (2, 4) else 1e9, 6, 0.005, source)
+        later = noisy(0.7e9 if k == 4 else 1e9, 6, 0.005, source) if k in (2, 4) else []
+        folder.add([*first, *later], host=f"n{k}", starts=[*range(6), *range(1000, 1000 + len(later))])
+    for k in (2, 4):
+        job = JobFolder.create(folder.folder, {"node": f"n{k}", "confirms": True, "time_s": 1.7e9 + 990}, lambda _: "")
+        job.write_text("started", f"job=1\nhost=n{k}\ntime={1.7e9 + 995}\nstart=x\n")
+        job.write_text("ended", f"status=0\ntime={1.7e9 + 1010}\n")
+    options = ("screen", "--from", str(tmp_path / "results"))
+    document = json.loads(seatrial_here(*options, "--format", "json", cwd=tmp_path).stdout)
+    jsonschema.validate(document, schema("screen-1"))
+    assert [one["what"] for one in document["odd"]] == ["n4"]
+    (once,) = document["not_seen_again"]
+    assert once["what"] == "n2" and once["ratio"] == pytest.approx(0.7, abs=0.01)
+    assert once["later"] == pytest.approx(1.0, abs=0.01)
+    page = tmp_path / "page.html"
+    text = seatrial_here(*options, "-o", str(page), cwd=tmp_path).stdout
+    for shown in (" ".join(text.split()), page.read_text()):
+        assert "node n2 was odd at first only" in shown.replace("\N{NO-BREAK SPACE}", " ")
+    assert "; -30" in " ".join(text.split()) and "% when measured again" in " ".join(text.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
 from seatrial.analysis.trials import trials_of
@@ -22,11 +23,16 @@ def contents_in(folder: Path, *, may_be_empty: bool = False) -> Contents:
     Raises UsageError if the folder does not exist, or if it is empty and must not be.
     """
     contents = read_contents(ResultsFolder.existing(folder))
-    for line in contents.damaged:
-        _log.warning("ignored: %s", line)
-    if not contents.experiments and not may_be_empty:
-        raise UsageError(f"{folder} contains no finished repeat", "measure first: seatrial run")
+    tell_of_folder(folder, contents.damaged, is_empty=not contents.experiments and not may_be_empty)
     return contents
+
+
+def tell_of_folder(folder: Path, damaged: Iterable[str], *, is_empty: bool) -> None:
+    """Log what is damaged in a folder. Raises UsageError if it is empty."""
+    for line in damaged:
+        _log.warning("ignored: %s", line)
+    if is_empty:
+        raise UsageError(f"{folder} contains no finished repeat", "measure first: seatrial run")
 
 
 def trials_in(folder: Path) -> tuple[Trial, ...]:

@@ -48,7 +48,7 @@ _SETTINGS_PASSED_ON = ("SEATRIAL_CACHE", "SEATRIAL_SHARED_CACHE", "CXX", "XDG_CA
 @dataclass(frozen=True, slots=True)
 class Command:
     """What the user asked to measure. `names` are the targets with benchmarks in place of their files, `study` is the
-    one that they name."""
+    one that they name. `confirms`: it measures again what a screen found to be odd."""
 
     targets: tuple[str, ...]
     names: tuple[str, ...]
@@ -58,6 +58,12 @@ class Command:
     again: bool
     keep: bool
     site: Path | None
+    confirms: bool = False
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it measures also what was measured before."""
+        return self.again or self.confirms
 
     def key(self, where: Where) -> str:
         """The same for the same command, also later: its jobs are found by it."""
@@ -73,6 +79,8 @@ class Command:
         }
         if where.node is not None:
             document["node"] = where.node
+        if self.confirms:
+            document["confirms"] = True
         return content_key(document)
 
 
@@ -270,7 +278,8 @@ def request_document(command: Command, portion: Portion, where: Where, key: str)
         "targets": [named_from_anywhere(target) for target in portion.targets],
         "settings": dict(portion.settings),
         "budget_s": command.budget_s,
-        "again": command.again,
+        "again": command.is_fresh,
+        "confirms": command.confirms,
         "keep": command.keep,
         "site": str(site.absolute()) if site.is_file() else None,
         "system": where.in_site_file,

@@ -49,7 +49,7 @@ def measured_before(folder: ResultsFolder, command: Command, where: Where, machi
     Only of jobs that ended by themselves, and of experiments that the same benchmark, environment and machine identify:
     the job would find them finished. A study, and a trial of the machine, decide on their node how often they repeat.
     """
-    if command.again or command.study is not None or not command.names:
+    if command.is_fresh or command.study is not None or not command.names:
         return {}
     done = {key for job in JobFolder.all(folder) if _counts(job, where) for key in _finished(job)}
     names = {name for name, _ in done}

@@ -145,7 +145,7 @@ def settle(folder: ResultsFolder, job: JobFolder, command: Command) -> None:
 def _plan(command: Command, prepared: Sequence[Ready | Refused], folder: ResultsFolder) -> NodePlan:
     """What is missing, of all with `--again`."""
     works = _works(command, prepared)
-    if command.again:
+    if command.is_fresh:
         return node_plan(works)
     keys = {ready.experiment.id for work in works for group in work.groups for ready in group}
     heads = {key: sorted(found, key=lambda head: head.repeat) for key, found in read_heads(folder, keys).items()}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from seatrial.analysis.screening.gathered import ScreenFolder, screen_folder
 from seatrial.analysis.screening.inputs import screen_input
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.errors import UsageError
 from seatrial.interface.compare import refuse_margin
 from seatrial.interface.fabric import discover_fabric
-from seatrial.interface.folder import contents_in
+from seatrial.interface.folder import tell_of_folder
 from seatrial.model.fabric import Fabric
 from seatrial.model.screen import MARGIN, Screen
 from seatrial.report.cluster.jobs import JobRow
@@ -29,29 +31,40 @@ def screen(
     switch_of: Mapping[str, str] | None = None,
     not_apart: Iterable[tuple[str, str]] = (),
     missing: Sequence[str] = (),
+    with_later: bool = True,
 ) -> Screen:
     """The odd nodes, devices, links and switches in results of one cluster; nothing is measured.
 
     `folders` are results folders, of all nodes or of one node each; `fabric` tells which nodes share a switch.
     `switch_of` does so without a fabric; messages between nodes of `not_apart`, which share CPUs, are ignored.
-    `missing` says what could not be measured.
+    `missing` says what could not be measured. Without `with_later`, what was measured again is ignored.
     `margin`: nodes that differ from the others by less than this share are not named. Raises UsageError for a folder
     that is missing, and if there are results of fewer than two nodes.
     """
     refuse_margin(margin)
     if not folders:
         raise UsageError("no results folder given", "seatrial screen --from DIR, with the results of several nodes")
-    contents = [contents_in(Path(folder)) for folder in folders]
+    measured = [_read(Path(folder)) for folder in folders]
     of_nodes, ratio = places(fabric) if fabric is not None else (dict(switch_of or {}), None)
-    given = screen_input(contents, of_nodes, ratio)
+    given = screen_input(measured, of_nodes, ratio, _confirmed_s(folders))
     if len(given.nodes) < FEWEST_NODES:
         found = f"results of one node ({given.nodes[0]})" if given.nodes else "no results with the name of their node"
         raise UsageError(
             f"{found} cannot be screened: there is nothing to compare it with",
             f"measure at least {FEWEST_NODES} nodes into the same folder, or give --from for the folder of each",
         )
+    if not with_later:
+        given = replace(given, figures=tuple(replace(figure, later={}) for figure in given.figures))
     answer = screen_cluster(replace(given, not_apart=frozenset(not_apart)), margin)
     return replace(answer, not_screened=(*missing, *answer.not_screened))
+
+
+def _read(path: Path) -> ScreenFolder:
+    """What a screen uses of a folder; damaged lines are logged. Raises UsageError if there is no folder, or no repeat
+    in it."""
+    found = screen_folder(ResultsFolder.existing(path))
+    tell_of_folder(path, found.damaged, is_empty=not found.experiments)
+    return found
 
 
 def places(fabric: Fabric) -> tuple[dict[str, str], float | None]:
@@ -74,6 +87,17 @@ def jobs_of(folders: Sequence[str | Path]) -> tuple[JobRow, ...]:
     """The jobs that measured into these folders, in order of submission. Raises StoreError."""
     rows = [_job_row(job) for folder in folders for job in JobFolder.all(ResultsFolder.existing(Path(folder)))]
     return tuple(sorted(rows, key=lambda row: row.submitted_s or 0.0))
+
+
+def _confirmed_s(folders: Sequence[str | Path]) -> dict[str, list[tuple[float, float]]]:
+    """Node -> when jobs measured it again because it was odd: from and until, by its clock."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for job in (job for folder in folders for job in JobFolder.all(ResultsFolder.existing(Path(folder)))):
+        request, start = job.read("request.json") or {}, job.start()
+        if request.get("confirms") and start is not None:
+            ended_s = job.ended_s()
+            found.setdefault(start.host, []).append((start.time_s, math.inf if ended_s is None else ended_s))
+    return found
 
 
 def _job_row(job: JobFolder) -> JobRow:

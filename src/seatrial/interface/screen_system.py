@@ -15,6 +15,7 @@ from seatrial.analysis.results import machines_of
 from seatrial.batch.slurm_nodes import nodes_command, read_nodes, read_topology, topology_command
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
+from seatrial.interface.declared import with_declared
 from seatrial.interface.folder import contents_in
 from seatrial.interface.screen import screen
 from seatrial.interface.settings import Settings
@@ -23,7 +24,7 @@ from seatrial.interface.system import CLUSTER, Where
 from seatrial.launch.queue import Queue, QueueError
 from seatrial.model.machine import Machine
 from seatrial.model.role import Role
-from seatrial.model.screen import MARGIN, Screen
+from seatrial.model.screen import MARGIN, OddKind, Screen
 from seatrial.model.spelling import count
 from seatrial.model.unlike_nodes import unlike
 
@@ -53,8 +54,9 @@ def screen_system(
     """Measure every node of a partition that is up, and the links between them; then screen all of it.
 
     `targets` are the benchmarks of the trial, `budget_s` is for that of a node, and for the messages; without
-    `with_links`, no messages are measured. Nodes of our own cluster may share CPUs: each is measured alone. Raises
-    UsageError, QueueError, StoreError; KeyboardInterrupt passes through: the jobs go on, and so does the same command.
+    `with_links`, no messages are measured. Nodes of our own cluster may share CPUs: each is measured alone. A node that
+    is odd is measured again. Raises UsageError, QueueError, StoreError; KeyboardInterrupt passes through: the jobs go
+    on, and so does the same command.
     """
     if where.batch.name != "slurm":
         raise UsageError(
@@ -69,7 +71,9 @@ def screen_system(
     trial = tuple(targets) or tuple(benchmark_of(role) for role in TRIAL)
     alone = [Where(where.place, where.batch, where.text, node) for node in nodes]
 
-    def run(at: Where, names: Sequence[str], settings: Settings, *, detach: bool) -> Sent:
+    def run(
+        at: Where, names: Sequence[str], settings: Settings, *, detach: bool = False, confirms: bool = False
+    ) -> Sent:
         return run_in_jobs(
             [at],
             names,
@@ -77,6 +81,7 @@ def screen_system(
             results,
             budget_s=budget_s or (LINKS_BUDGET_S if settings else BUDGET_S),
             again=again,
+            confirms=confirms,
             site=site,
             detach=detach,
             tell=tell,
@@ -88,8 +93,20 @@ def screen_system(
             run(at, trial, {}, detach=True)
     missing = [f"{node}: {state} in Slurm" for node, state in others.items()]
     for at in alone:
-        sent = run(at, trial, {}, detach=False)
+        sent = run(at, trial, {})
         missing += [f"{at.node}: {outcome.reason}" for outcome in sent.unfinished]
+    odd = _odd_nodes(results, margin)
+    target_of = dict(zip(with_declared(list(trial)), trial, strict=True))  # also of a benchmark in a file
+    named = [(at, [target_of[name] for name in odd.get(at.node or "", ()) if name in target_of]) for at in alone]
+    suspects = [(at, names) for at, names in named if names]
+    if suspects:
+        tell(f"measuring again what was odd: {', '.join(str(at.node) for at, _ in suspects)}")
+    if where.place.system.name != CLUSTER:
+        for at, names in suspects:
+            run(at, names, {}, detach=True, confirms=True)
+    for at, names in suspects:
+        sent = run(at, names, {}, confirms=True)
+        missing += [f"{at.node} again: {outcome.reason}" for outcome in sent.unfinished]
     machines = {machine.name: machine for machine in machines_of(contents_in(results, may_be_empty=True)).values()}
     linked, why_not = _like_nodes(machines, nodes) if with_links else ([], {})
     missing += [f"link of {node}: {why}" for node, why in why_not.items()]
@@ -107,7 +124,7 @@ def screen_system(
         for loaded in ({}, {"at_once": "all"}) if is_loaded else ({},):
             settings: Settings = {"nodes": len(linked), "ranks": len(linked), **loaded}
             try:
-                sent = run(at, [benchmark_of(Role.RANK_PAIRS)], settings, detach=False)
+                sent = run(at, [benchmark_of(Role.RANK_PAIRS)], settings)
                 missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
             except UsageError as error:
                 missing.append(f"links between nodes: {error.message}")
@@ -115,6 +132,19 @@ def screen_system(
         fewest = f"fewer than {_FEWEST_FOR_LINKS} do not show which end is slow"
         missing.append(f"links between nodes: {count(len(linked), 'like node')}, and {fewest}")
     return screen([results], margin=margin, switch_of=switch_of, not_apart=not_apart, missing=missing)
+
+
+def _odd_nodes(results: Path, margin: float) -> dict[str, list[str]]:
+    """The benchmarks in which each node was odd at first, also if it was not when it was measured again."""
+    try:
+        found = screen([results], margin=margin, with_later=False)
+    except UsageError:  # nothing was measured on two nodes
+        return {}
+    odd: dict[str, list[str]] = {}
+    for one in found.odd:
+        if one.kind in (OddKind.NODE, OddKind.DEVICE) and one.benchmark:
+            odd[one.nodes[0]] = sorted({*odd.get(one.nodes[0], ()), one.benchmark})
+    return odd
 
 
 def _has_shared_uplinks(nodes: Sequence[str], switch_of: Mapping[str, str]) -> bool:

@@ -90,6 +90,7 @@ def command_at(
     again: bool,
     keep: bool,
     site: Path | None,
+    confirms: bool = False,
 ) -> Iterator[Command]:
     """A command for this place, with the site's environments in force; of a study with the axis `system`, the part for
     it. Raises UsageError."""
@@ -98,7 +99,7 @@ def command_at(
         study = only_study(names, settings)
         if study is not None:
             study = part_here(study, site, where.in_site_file)
-        yield Command(tuple(targets), tuple(names), study, settings, budget_s, again, keep, site)
+        yield Command(tuple(targets), tuple(names), study, settings, budget_s, again, keep, site, confirms)
 
 
 def run_in_jobs(
@@ -110,6 +111,7 @@ def run_in_jobs(
     budget_s: float | None = None,
     again: bool = False,
     keep: bool = False,
+    confirms: bool = False,
     site: Path | None = None,
     detach: bool = False,
     cancel: bool = False,
@@ -117,7 +119,8 @@ def run_in_jobs(
     tell: Callable[[str], None] = lambda text: None,
 ) -> Sent:
     """Measure in jobs, or with `detach` only submit what is missing, or with `cancel` end the jobs of this command.
-    Several places are those of a study with the axis `system`; each has an equal share of the budget.
+    Several places are those of a study with the axis `system`; each has an equal share of the budget. `confirms`: a
+    screen measures again what was odd.
 
     Raises UsageError before anything is submitted; QueueError, StoreError. KeyboardInterrupt passes through: the jobs
     go on.
@@ -127,7 +130,7 @@ def run_in_jobs(
     queues = {where.place.system.name: Queue(where.batch, os.environ) for where in places}
     parts: list[_Part] = []
     for where in places:
-        options = {"budget_s": budget_s, "again": again, "keep": keep, "site": site}
+        options = {"budget_s": budget_s, "again": again, "keep": keep, "site": site, "confirms": confirms}
         with command_at(where, targets, settings, **options) as command:  # type: ignore[arg-type]
             parts.append(_Part(where, command, command.key(where), queues[where.place.system.name]))
     ResultsFolder.refuse_other(results)

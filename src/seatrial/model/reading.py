@@ -6,7 +6,7 @@ runs (docs/methodology.md). So the value of a repeat is the median of its sample
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import median
@@ -19,6 +19,7 @@ from seatrial.model.parameter import Params, Value
 from seatrial.model.protocol import UNREADABLE
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample, point_key
+from seatrial.model.sample_columns import ColumnedSamples, SampleColumns, cells, samples_of, values_of
 
 PointKey = tuple[tuple[str, Value], ...]
 
@@ -50,64 +51,107 @@ def readings(
     Raises one of `UNREADABLE` if values that a figure needs are missing from a sample, or are impossible; the judge
     turns that into `invalid`.
     """
-    found: list[Reading] = []
-    by_series: dict[str, list[tuple[list[Sample], float]]] = {}
-    for figure in benchmark.figures:
+    found = samples.columns() if isinstance(samples, ColumnedSamples) else samples
+    return [
+        Reading(
+            figure,
+            own.point,
+            median(values),
+            min(values),
+            max(values),
+            len(values),
+            None if figure.limit is None else figure.limit(machine, params, own.samples),
+            tuple(values),
+            0.0 if figure.is_secondary else resolution,
+        )
+        for figure, own, values, resolution in figure_values(benchmark.figures, found, clock_step_s)
+    ]
+
+
+def figure_values(
+    figures: Sequence[Figure], samples: Sequence[Sample | SampleColumns], clock_step_s: float
+) -> Iterator[tuple[Figure, SamplesOfPoint, list[float], float]]:
+    """Each figure at each of its points, with its values (one of each sample) and their resolution; see `readings`."""
+    by_series: dict[str, list[tuple[SamplesOfPoint, float]]] = {}
+    for figure in figures:
         if figure.series not in by_series:
-            groups = _by_point(figure.series, samples).values()
-            by_series[figure.series] = [(group, _resolution(group, clock_step_s)) for group in groups]
+            groups = _by_point(figure.series, samples)
+            by_series[figure.series] = [(group, group.resolution(clock_step_s)) for group in groups]
         for group, resolution in by_series[figure.series]:
-            values = [figure.value(sample) for sample in group]
+            values = group.values(figure)
             if not all(map(isfinite, values)):
                 raise ValueError(f"{figure.name} is not a finite number")
-            found.append(
-                Reading(
-                    figure,
-                    group[0].point,
-                    median(values),
-                    min(values),
-                    max(values),
-                    len(values),
-                    None if figure.limit is None else figure.limit(machine, params, group),
-                    tuple(values),
-                    0.0 if figure.is_secondary else resolution,
-                )
-            )
-    return found
+            yield figure, group, values, resolution
 
 
-def _resolution(samples: Sequence[Sample], clock_step_s: float) -> float:
-    """The coarsest resolution of samples: as stated with them (`extra["resolution"]`: the printed digits, or another
-    timer), else the clock's step over the time. Raises ValueError, TypeError if a stated one is not a share."""
-    stated = [float(sample.extra["resolution"]) for sample in samples if "resolution" in sample.extra]
-    if stated:
-        if not all(0.0 <= share < float("inf") for share in stated):
-            raise ValueError("a resolution is not zero or a positive number")
-        return max(stated)
-    shortest = min(sample.elapsed_s for sample in samples) if clock_step_s > 0.0 else 0.0
-    return clock_step_s / shortest if shortest > 0.0 else 0.0
+class SamplesOfPoint:
+    """The samples of one series at one point, in order of appearance: samples, or columns of them."""
+
+    __slots__ = ("_parts", "_samples", "point")
+
+    def __init__(self, parts: Sequence[Sample | SampleColumns]) -> None:
+        self.point = parts[0].point
+        self._parts = parts
+        self._samples: list[Sample] | None = None
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The samples as objects."""
+        if self._samples is None:
+            self._samples = []
+            for part in self._parts:
+                self._samples += [part] if isinstance(part, Sample) else samples_of(part)
+        return self._samples
+
+    def values(self, figure: Figure) -> list[float]:
+        """The value of each sample."""
+        value, found = figure.value, list[float]()
+        if figure.limit is not None:  # which needs the objects
+            return list(map(value, self.samples))
+        for part in self._parts:
+            found += [value(part)] if isinstance(part, Sample) else values_of(value, part)
+        return found
+
+    def resolution(self, clock_step_s: float) -> float:
+        """The coarsest resolution of the samples: as stated with them (`extra["resolution"]`: the printed digits, or
+        another timer), else the clock's step over the time. Raises ValueError, TypeError if a stated one is not a
+        share."""
+        stated: list[float] = []
+        for part in self._parts:
+            if "resolution" in part.extra:
+                own = part.extra["resolution"]
+                stated += map(float, [own] if isinstance(part, Sample) else cells(own, part.n))
+        if stated:
+            if not all(0.0 <= share < float("inf") for share in stated):
+                raise ValueError("a resolution is not zero or a positive number")
+            return max(stated)
+        shortest = min(map(_shortest_s, self._parts)) if clock_step_s > 0.0 else 0.0
+        return clock_step_s / shortest if shortest > 0.0 else 0.0
 
 
-def _by_point(series: str, samples: Sequence[Sample]) -> Mapping[PointKey, list[Sample]]:
+def _shortest_s(part: Sample | SampleColumns) -> float:
+    return part.elapsed_s if isinstance(part, Sample) else min(cells(part.elapsed_s, part.n))
+
+
+def _by_point(series: str, samples: Sequence[Sample | SampleColumns]) -> list[SamplesOfPoint]:
     """The samples of a series by point, in order of appearance."""
-    groups: dict[PointKey, list[Sample]] = {}
+    groups: dict[PointKey, list[Sample | SampleColumns]] = {}
     point: Mapping[str, Value] | None = None
-    group: list[Sample] = []
-    for sample in samples:
-        if sample.series == series:
-            if sample.point is not point:  # samples of one column share it
-                point = sample.point
+    group: list[Sample | SampleColumns] = []
+    for part in samples:
+        if part.series == series:
+            if part.point is not point:  # samples of one column share it
+                point = part.point
                 group = groups.setdefault(point_key(point), [])
-            group.append(sample)
-    return groups
+            group.append(part)
+    return list(map(SamplesOfPoint, groups.values()))
 
 
 def recorded_readings(benchmark: Benchmark, machine: Machine, params: Params, record: RepeatRecord) -> list[Reading]:
     """The figures of a recorded repeat. Raises ProtocolError if they cannot be computed: the record is damaged, or was
     written by a version whose program reported other values."""
-    samples = tuple(record.samples)  # read from their file once: every figure goes through them
     try:
-        return readings(benchmark, machine, params, samples, record.seen.get("clock_step_s", 0.0))
+        return readings(benchmark, machine, params, record.samples, record.seen.get("clock_step_s", 0.0))
     except UNREADABLE as error:
         raise ProtocolError(
             f"the figures of repeat {record.repeat} cannot be computed from its samples ({error!r:.200})"

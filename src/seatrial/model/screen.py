@@ -5,9 +5,11 @@ Figures are in SI units. A ratio is the value of the odd one over the usual valu
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import overload
 
 from seatrial.model.benchmark import Better
 from seatrial.model.fact import FactValue
@@ -43,17 +45,49 @@ class Item:
         return f"{self.device} of {self.node}" if self.device else self.node
 
 
+class RepeatsOfItems(Sequence[Sequence[float]]):
+    """The repeats of each of many items, in little memory: those of an item are from its entry in `starts` up to the
+    next."""
+
+    __slots__ = ("_starts", "_values")
+
+    def __init__(self, values: Sequence[float], starts: Sequence[int]) -> None:
+        are_floats = all(type(value) is float for value in values)
+        self._values = array("d", values) if are_floats else list(values)
+        self._starts = array("q", starts)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Sequence[float]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Sequence[float]]: ...
+
+    def __getitem__(self, index: int | slice) -> Sequence[float] | Sequence[Sequence[float]]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return list(self._values[self._starts[index] : self._starts[index + 1]])
+
+
 @dataclass(frozen=True, slots=True)
 class ItemFigure:
-    """One figure over nodes, or devices of nodes: `values` has the repeats of each item, all positive."""
+    """One figure over nodes, or devices of nodes: `values` has the repeats of each item, all positive.
+
+    `later` has those of an item, by its position, that a screen measured because the item was odd.
+    """
 
     benchmark: str
     figure: str
     unit: Unit
     better: Better
     items: tuple[Item, ...]
-    values: tuple[Sequence[float], ...]
+    values: Sequence[Sequence[float]]
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    later: Mapping[int, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +175,19 @@ class Odd:
 
 
 @dataclass(frozen=True, slots=True)
+class NotSeenAgain:
+    """A node or device that was odd, but not when it was measured again: `ratio` and `later` are over the others."""
+
+    kind: OddKind
+    what: str
+    benchmark: str
+    figure: str
+    ratio: float
+    later: float
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ValueOfFact:
     """A value of a fact, and the nodes that have it; `value` is None for nodes that do not state the fact."""
 
@@ -204,3 +251,4 @@ class Screen:
     false_alarm_rate: float
     margin: float
     link_counts: tuple[LinkCount, ...] = ()
+    not_seen_again: tuple[NotSeenAgain, ...] = ()

@@ -45,12 +45,37 @@ def read_contents(folder: ResultsFolder) -> Contents:
     """Read the whole folder. Records with missing or damaged facts are skipped and reported in `damaged`."""
     damaged: list[str] = []
     by_experiment, lines = _all_records(folder, damaged)
+    facts = kept_facts(folder, {key: len(repeats) for key, repeats in by_experiment.items()}, damaged)
+    experiments = facts.experiments
+    return Contents(
+        experiments=experiments,
+        records={key: tuple(by_experiment[key][n] for n in sorted(by_experiment[key])) for key in experiments},
+        places=PerRepeat({key: lines[key] for key in experiments}),
+        machines=facts.machines,
+        environments=facts.environments,
+        studies=_studies(folder, damaged),
+        damaged=tuple(damaged),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFacts:
+    """What records refer to, by key."""
+
+    experiments: Mapping[str, Experiment]
+    machines: Mapping[str, Mapping[str, Any]]
+    environments: Mapping[str, Mapping[str, Any]]
+
+
+def kept_facts(folder: ResultsFolder, n_repeats: Mapping[str, int], damaged: list[str]) -> KeptFacts:
+    """The experiments that have repeats (key -> how many), their machines and environments. Those with missing or
+    damaged facts are left out, with a sentence in `damaged`."""
     experiments: dict[str, Experiment] = {}
-    for key, repeats in by_experiment.items():
+    for key, n in n_repeats.items():
         try:
             experiments[key] = kept_experiment(folder, key)
         except StoreError as error:
-            damaged.append(f"{error.message}: {count(len(repeats), 'repeat')} ignored")
+            damaged.append(f"{error.message}: {count(n, 'repeat')} ignored")
     environments, machines = (
         kept_environments(folder, experiments, damaged),
         kept_machines(folder, experiments, damaged),
@@ -62,18 +87,10 @@ def read_contents(folder: ResultsFolder) -> Contents:
         ):
             if needed and needed not in known and key in experiments:
                 damaged.append(
-                    f"{kind}/{needed[:80]}.json is missing: {count(len(by_experiment[key]), 'repeat')} of {key} ignored"
+                    f"{kind}/{needed[:80]}.json is missing: {count(n_repeats[key], 'repeat')} of {key} ignored"
                 )
                 del experiments[key]
-    return Contents(
-        experiments=experiments,
-        records={key: tuple(by_experiment[key][n] for n in sorted(by_experiment[key])) for key in experiments},
-        places=PerRepeat({key: lines[key] for key in experiments}),
-        machines=machines,
-        environments=environments,
-        studies=_studies(folder, damaged),
-        damaged=tuple(damaged),
-    )
+    return KeptFacts(experiments, machines, environments)
 
 
 def _studies(folder: ResultsFolder, damaged: list[str]) -> tuple[KeptStudy, ...]:

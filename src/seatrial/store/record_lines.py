@@ -12,7 +12,7 @@ object's keys are counted in the text, too.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -22,8 +22,11 @@ from seatrial.errors import ProtocolError
 from seatrial.model.json_check import checks_of
 from seatrial.model.outcome import Stage, State
 from seatrial.model.record import RepeatRecord, crc_tail, decode
-from seatrial.model.record_shape import MOST_SAMPLES, SeenJson
+from seatrial.model.record_shape import SeenJson
+from seatrial.model.sample import Sample
+from seatrial.model.sample_columns import SampleColumns
 from seatrial.model.strict_json import LARGEST, parse_json
+from seatrial.store.sample_groups import KEY, checked_groups
 from seatrial.store.shared_outcomes import SharedOutcomes
 from seatrial.store.stored_samples import RecordFile, StoredSamples
 
@@ -31,11 +34,8 @@ _MOST_SHARED = 20_000
 """Values kept for sharing. Values that differ in every repeat would otherwise fill the table."""
 _LONGEST_SHARED_B = 1 << 16
 _TAIL = len(crc_tail(b""))
-_KEY = b'":'
-"""What ends a key, and is nowhere else in JSON without spaces but in a text with a quotation mark."""
 
 _Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
-_Whole = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
@@ -59,38 +59,7 @@ class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     crc: str
 
 
-_N_KEYS = len(_Line.__struct_fields__)
-
-
-class _Same(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A column of equal numbers."""
-
-    all: _Number | None
-
-
-_Cell = str | bool | _Number | list[str | bool | _Number | list[str | bool | _Number | None] | None] | None
-
-
-class _SameCell(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A column of equal values."""
-
-    all: _Cell
-
-
-class _Columns(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The samples of one series, point and rank, as `seatrial.model.sample.pack` makes them."""
-
-    series: str
-    point: dict[str, str | bool | _Number]
-    rank: _Whole
-    n: _Count
-    i: list[_Whole]
-    elapsed_s: list[_Number | None] | _Same
-    work: dict[str, list[_Number | None] | _Same]
-    extra: dict[str, list[_Cell] | _SameCell]
-
-
-_N_GROUP_KEYS = len(_Columns.__struct_fields__)
+_NKEYS = len(_Line.__struct_fields__)
 
 
 class Seen(Mapping[str, Any]):
@@ -133,7 +102,6 @@ class LineDecoder:
 
     def __init__(self) -> None:
         self._line = msgspec.json.Decoder(_Line)
-        self._columns = msgspec.json.Decoder(list[_Columns])
         self._mapping = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._shared: dict[tuple[str, bytes], Any] = {}
         self._parts: dict[bytes, Any] = {}
@@ -147,26 +115,36 @@ class LineDecoder:
     def decode(self, line: bytes, file: RecordFile, offset: int) -> RepeatRecord:
         """The record in the line at this offset of a file. Raises ProtocolError if the checksum or the form is
         wrong."""
+        return self.decode_with_columns(line, file, offset)[0]
+
+    def decode_with_columns(
+        self, line: bytes, file: RecordFile, offset: int
+    ) -> tuple[RepeatRecord, Sequence[Sample | SampleColumns]]:
+        """The record in the line at this offset of a file, and its samples, by column if the line is as usual. Raises
+        ProtocolError as `decode` does."""
         if line[-_TAIL:] != crc_tail(memoryview(line)[:-_TAIL]):
             raise ProtocolError("the checksum of a record is wrong")
         try:
             return self._record(self._line.decode(line), line, file, offset)
         except (msgspec.MsgspecError, ValueError, RecursionError):  # not of the usual form
-            return decode(line)
+            record = decode(line)
+            return record, record.samples
 
-    def _record(self, found: _Line, line: bytes, file: RecordFile, offset: int) -> RepeatRecord:
+    def _record(
+        self, found: _Line, line: bytes, file: RecordFile, offset: int
+    ) -> tuple[RepeatRecord, Sequence[SampleColumns]]:
         """Raises ValueError if the line is not of the usual form."""
         seen, packed = bytes(found.seen), bytes(found.samples)
         start = line.index(b',"samples":') + len(b',"samples":')
         if not line.startswith(packed, start):  # that name is in `seen`, too
             start = line.rindex(packed)
         around = line[:start] + line[start + len(packed) :]
-        if around.count(_KEY) != _N_KEYS + len(found.checks) + seen.count(_KEY):
+        if around.count(KEY) != _NKEYS + len(found.checks) + seen.count(KEY):
             raise ValueError("a key is there twice")
         if b'" ' in around or b'" ' in packed or b"\t" in line or b"\r" in line:
             raise ValueError("there are spaces")  # they hide keys from being counted
-        n = self._n_samples(packed)
-        return RepeatRecord(
+        groups, n = checked_groups(packed)
+        record = RepeatRecord(
             self._word(found.experiment),
             found.repeat,
             found.order,
@@ -177,24 +155,7 @@ class LineDecoder:
             found.checks,
             self._seen(seen),
         )
-
-    def _n_samples(self, packed: bytes) -> int:
-        """The number of samples. Raises ValueError if a column has another length than it states."""
-        total, n_keys = 0, 0
-        for group in self._columns.decode(packed):
-            n = group.n
-            if len(group.i) != n:
-                raise ValueError("the length of a column is wrong")
-            n_keys += _N_GROUP_KEYS + len(group.point) + len(group.work) + len(group.extra)
-            for column in (group.elapsed_s, *group.work.values(), *group.extra.values()):
-                if not isinstance(column, list):
-                    n_keys += 1
-                elif len(column) != n:
-                    raise ValueError("the length of a column is wrong")
-            total += n
-        if total > MOST_SAMPLES or packed.count(_KEY) != n_keys:
-            raise ValueError("too many samples, or a key is there twice")
-        return total
+        return record, groups
 
     def _seen(self, text: bytes) -> Seen:
         """Raises ValueError if the text is not of the usual form."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
-import msgspec
-
 from seatrial.errors import StoreError
-from seatrial.model.sample import Sample, unpack
+from seatrial.model.sample import Sample
+from seatrial.model.sample_columns import ColumnedSamples, SampleColumns, samples_of
 from seatrial.store.files import opened_file, reason
+from seatrial.store.sample_groups import decoded_groups
 
 _BLOCK = 1 << 16
 """Bytes read at once if a part follows the one before."""
@@ -73,7 +73,7 @@ class RecordFile:
     reader: PartReader
 
 
-class StoredSamples(Sequence[Sample]):
+class StoredSamples(ColumnedSamples):
     """The samples of one repeat, decoded from the file each time they are used."""
 
     __slots__ = ("_checksum", "_file", "_length", "_n", "_offset")
@@ -108,7 +108,10 @@ class StoredSamples(Sequence[Sample]):
     __hash__ = None  # type: ignore[assignment]  # not hashable, as lists are not
 
     def _read(self) -> list[Sample]:
-        """Raises StoreError if the file is not what it was when its lines were checked."""
+        return [sample for group in self.columns() for sample in samples_of(group)]
+
+    def columns(self) -> Sequence[SampleColumns]:
+        """The samples by column. Raises StoreError if the file is not what it was when its lines were checked."""
         reader = self._file.reader
         packed = reader.part(self._file, self._offset, self._length)
         if zlib.crc32(packed) != self._checksum:
@@ -116,4 +119,4 @@ class StoredSamples(Sequence[Sample]):
                 f"{reader.path(self._file)} changed while it was read",
                 "start the same command again when nothing writes to it",
             )
-        return unpack(msgspec.json.decode(packed))  # checked when its line was
+        return decoded_groups(packed)  # checked when its line was

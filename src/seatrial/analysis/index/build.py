@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seatrial.analysis.index.chunk import SPAN_B, Chunk, ChunkReader, Span, json_text, read_in_process, start_process
+from seatrial.analysis.index.chunk import Chunk, ChunkReader, chunk_reader, json_text
 from seatrial.analysis.index.facts import keep_documents
 from seatrial.analysis.index.finish import ceilings, finished, light_figure, needs_ceilings, summaries
 from seatrial.analysis.index.state import Additions, FolderState
@@ -23,15 +17,12 @@ from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.limit import Basis
 from seatrial.model.outcome import Outcome
 from seatrial.store.contents import kept_environments, kept_experiment, kept_machine_keys
-from seatrial.store.files import opened_file, reason
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.reading_processes import read_in_order
+from seatrial.store.spans import Span, parts_of
 
 if TYPE_CHECKING:
     import duckdb
-
-LARGE_B = 64 << 20
-"""From so many bytes of records on, several processes read them."""
-_MOST_PROCESSES = 8
 
 
 class DuplicatesError(Exception):
@@ -346,44 +337,5 @@ def _chunks(
 ) -> Iterator[Chunk]:
     """The chunks of all spans, in order; large ones are read by several processes."""
     total = sum(span.end - span.start for span in spans)
-    parts = (part for span in spans for part in _parts(reader.folder, span))
-    workers = min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
-    if total < LARGE_B or workers < 2:
-        yield from map(reader.read, parts)
-        return
-    executor = ProcessPoolExecutor(
-        workers,
-        multiprocessing.get_context("spawn"),
-        start_process,
-        (reader.folder.path, experiments, machines, os.getpid()),
-    )
-    waiting: deque[Future[Chunk]] = deque()
-    try:
-        for part in parts:
-            waiting.append(executor.submit(read_in_process, part))
-            if len(waiting) > workers + 1:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool as error:
-        raise StoreError("a process that read the records was killed", "start the same command again") from error
-    finally:
-        executor.shutdown(cancel_futures=True)
-
-
-def _parts(folder: ResultsFolder, span: Span) -> Iterator[Span]:
-    """Spans of about `SPAN_B` that end with a line."""
-    start = span.start
-    while start < span.end:
-        end = span.end
-        if end - start > SPAN_B:
-            try:
-                with opened_file(folder.path, "records", span.file) as stream:
-                    stream.seek(start + SPAN_B - 1)
-                    while (part := stream.readline(1 << 20)) and not part.endswith(b"\n"):
-                        pass
-                    end = min(span.end, stream.tell())
-            except OSError as error:
-                raise StoreError(f"{folder.path / 'records' / span.file} cannot be read: {reason(error)}") from error
-        yield replace(span, start=start, end=end)
-        start = end
+    parts = (part for span in spans for part in parts_of(reader.folder, span))
+    return read_in_order(chunk_reader, (reader.folder.path, experiments, machines), parts, total)

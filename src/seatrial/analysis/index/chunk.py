@@ -5,14 +5,10 @@ Chunks are read by processes of their own, since decoding is most of the work.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
-import os
-import signal
 import zlib
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,23 +30,12 @@ from seatrial.model.sample import Sample
 from seatrial.store.files import opened_file, reason
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_lines import LineDecoder
+from seatrial.store.spans import Span
 from seatrial.store.stored_samples import PartReader, RecordFile
 
-SPAN_B = 32 << 20
-"""Bytes of a record file that are read at a time."""
 _PARSED_MACHINES = 64
 _BLOCK_B = 1 << 20
 _NAN = float("nan")
-_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Whole lines of a record file: bytes from `start` up to `end`, where the last line may be torn."""
-
-    file: str
-    start: int
-    end: int
 
 
 _RECORDS: Mapping[str, str] = {
@@ -344,21 +329,8 @@ def crc_of(folder: Path, span: Span) -> int:
     return crc if left <= 0 else -1
 
 
-_of_this_process: ChunkReader | None = None
-
-
-def start_process(path: Path, experiments: Mapping[str, Experiment], machines: Mapping[str, str], parent: int) -> None:
-    """Prepare a process that reads chunks. The kernel ends it if its parent dies."""
-    global _of_this_process
-    gc.disable()  # the parts of records have no cycles, and the process ends soon
-    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
-    _of_this_process = ChunkReader(path, experiments, machines)
-
-
-def read_in_process(span: Span) -> Chunk:
-    """The records of a span, in a process that was prepared."""
-    assert _of_this_process is not None  # noqa: S101 - prepared by `start_process`
-    return _of_this_process.read(span)
+def chunk_reader(
+    path: Path, experiments: Mapping[str, Experiment], machines: Mapping[str, str]
+) -> Callable[[Span], Chunk]:
+    """What reads the spans of a folder in a process of its own."""
+    return ChunkReader(path, experiments, machines).read

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seatrial.analysis.index.chunk import Span, crc_of
+from seatrial.analysis.index.chunk import crc_of
 from seatrial.errors import StoreError
 from seatrial.store.files import opened_folder, reason
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.spans import Span
 
 if TYPE_CHECKING:
     import duckdb

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from seatrial.model.benchmark import Better
 from seatrial.model.fact import FactValue
-from seatrial.model.screen import FALSE_ALARM_RATE, FigureOverNodes, Item, ItemFigure, NodeClasses, Odd, OddKind
+from seatrial.model.screen import (
+    FALSE_ALARM_RATE,
+    FigureOverNodes,
+    Item,
+    ItemFigure,
+    NodeClasses,
+    NotSeenAgain,
+    Odd,
+    OddKind,
+)
 from seatrial.stats.far_values import FarValue, far_values, two_classes
 
 Namer = Callable[[Item], tuple[OddKind, str, str]]
@@ -48,6 +57,37 @@ def screen_figure(
         far, why = far_values([figure.values[k] for k in part], share.rate / len(parts), share.margin)
         odd += [_odd(figure, part, one, share, namer, len(parts)) for one in far]
     return odd, classes, "" if minority else why
+
+
+def confirmed(
+    figure: ItemFigure, odd: Sequence[Odd], share: Share, namer: Namer
+) -> tuple[list[Odd], list[NotSeenAgain]]:
+    """The odd ones of a figure that were odd again when they were measured again, or were not; and the others.
+
+    An item is odd again if its later repeats, in the place of its first ones, are far from the others in the same
+    direction. Later repeats confirm only: what was not odd at first is not odd by them.
+    """
+    if not figure.later or not odd:
+        return list(odd), []
+    values = tuple(figure.later.get(place, own) for place, own in enumerate(figure.values))
+    again, _, _ = screen_figure(replace(figure, values=values), {}, share, namer)
+    ratios = {(one.kind, one.what): one.ratio for one in again}
+    places = {namer(item)[:2]: place for place, item in enumerate(figure.items)}
+    kept: list[Odd] = []
+    passed: list[NotSeenAgain] = []
+    for one in odd:
+        place = places[one.kind, one.what]
+        if place not in figure.later:
+            kept.append(one)
+            continue
+        later = median(figure.later[place]) / one.usual
+        ratio = ratios.get((one.kind, one.what))
+        if ratio is not None and (ratio > 1.0) is (one.ratio > 1.0):
+            kept.append(replace(one, why=f"{(later - 1.0) * 100.0:+.1f} % when measured again"))
+        else:
+            parts = (one.kind, one.what, one.benchmark, one.figure, one.ratio, later, one.parameters)
+            passed.append(NotSeenAgain(*parts))
+    return kept, passed
 
 
 def _odd(figure: ItemFigure, part: Sequence[int], far: FarValue, share: Share, namer: Namer, parts: int) -> Odd:
@@ -119,7 +159,7 @@ def separating_facts(
 
 def over_nodes(kind: OddKind, figure: ItemFigure) -> FigureOverNodes:
     """The distribution of a figure over its items."""
-    medians = [median(own) for own in figure.values]
+    medians = [median([*own, *figure.later.get(place, ())]) for place, own in enumerate(figure.values)]
     ordered, centre = sorted(medians), median(medians)
     low, high = (ordered[round(share * (len(ordered) - 1))] / centre for share in (0.05, 0.95))
     return FigureOverNodes(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from seatrial.analysis.screening.counters import COUNTED, links_with_errors
 from seatrial.analysis.screening.facts import facts_that_differ, nodes_with_less
 from seatrial.analysis.screening.links import LinkAnswer, screen_halves, screen_pairs
-from seatrial.analysis.screening.nodes import Share, over_nodes, screen_figure
+from seatrial.analysis.screening.nodes import Share, confirmed, over_nodes, screen_figure
 from seatrial.model.benchmark import Better
 from seatrial.model.screen import (
     FALSE_ALARM_RATE,
@@ -17,6 +17,7 @@ from seatrial.model.screen import (
     FigureOverNodes,
     Item,
     NodeClasses,
+    NotSeenAgain,
     Odd,
     OddKind,
     PairFigure,
@@ -38,10 +39,13 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
     odd: list[Odd] = []
     classes: list[NodeClasses] = []
     figures: list[FigureOverNodes] = []
+    not_seen_again: list[NotSeenAgain] = []
     not_screened = list(given.failed)
     for figure in given.figures:
         found, of_classes, why = screen_figure(figure, given.facts, share, _named_node)
+        found, passed = confirmed(figure, found, share, _named_node)
         odd += found
+        not_seen_again += passed
         classes += of_classes
         kind = OddKind.DEVICE if any(item.device for item in figure.items) else OddKind.NODE
         figures.append(over_nodes(kind, figure))
@@ -69,6 +73,7 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
         false_alarm_rate=FALSE_ALARM_RATE,
         margin=margin,
         link_counts=given.link_counts,
+        not_seen_again=tuple(not_seen_again),
     )
 
 
@@ -113,6 +118,7 @@ def _links_of_slow_nodes(odd: Sequence[Odd]) -> list[Odd]:
             continue
         found.remove(one)
         place = found.index(node)
-        found[place] = replace(node, why=f"its link is slow, too ({one.figure} {one.ratio:.2f} x), which may follow")
+        link = f"its link is slow, too ({one.figure} {one.ratio:.2f} x), which may follow"
+        found[place] = replace(node, why="; ".join(filter(None, (node.why, link))))
         nodes[one.nodes[0]] = found[place]
     return found

@@ -21,6 +21,7 @@ from seatrial.report.cluster.words import (
     grouped,
     headline,
     is_count,
+    not_seen_again_sentence,
     off_by,
     parameters_of,
 )
@@ -49,6 +50,7 @@ def cluster_article(
 ) -> Article:
     """The screen under a name. `jobs` are those that measured it. `is_alone`: nothing else is on the page."""
     lines = [headline(found), *(classes_sentence(one) for one in found.classes[:4])]
+    lines += [not_seen_again_sentence(one) for one in found.not_seen_again[:4]]
     lines += [_not_screened(found)] if found.not_screened else []
     head = Head("Cluster", name, lines, about=about(found))
     return article(environment, _IDENT, head, list(_sections(found, jobs)), is_alone=is_alone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from seatrial.analysis.screening.inputs import natural
+from seatrial.analysis.screening.columns import natural
 from seatrial.model.screen import OddKind, Screen
 from seatrial.report.charts.heat import number, rectangle, svg, text
 from seatrial.report.pages.svg import Svg

@@ -8,7 +8,7 @@ from seatrial.analysis.screening.counters import COUNTED
 from seatrial.analysis.screening.facts import unit_of_fact
 from seatrial.model.fact import FactValue
 from seatrial.model.link_counters import LINK_COUNTERS
-from seatrial.model.screen import FactThatDiffers, LinkCount, NodeClasses, Odd, Screen
+from seatrial.model.screen import FactThatDiffers, LinkCount, NodeClasses, NotSeenAgain, Odd, Screen
 from seatrial.report.studies.effect import signed
 from seatrial.report.studies.outlier_words import confidence_words
 from seatrial.report.units import NO_VALUE, count, plain, settings, show
@@ -97,6 +97,15 @@ def classes_sentence(one: NodeClasses) -> str:
     return (
         f"{figure_name(one.benchmark, one.figure)}: two classes of nodes: {len(one.minority)} of {one.n} "
         f"({few_names(one.minority)}) at {percent} % of the others; {facts}"
+    )
+
+
+def not_seen_again_sentence(one: NotSeenAgain) -> str:
+    """What was odd at first only."""
+    first, later = (f"{signed((ratio - 1.0) * 100, 1)} %" for ratio in (one.ratio, one.later))
+    return (
+        f"{one.kind.value} {one.what} was odd at first only: {figure_name(one.benchmark, one.figure)} {first} from the "
+        f"others, {later} when it was measured again; what disturbed it is not known"
     )
 
 

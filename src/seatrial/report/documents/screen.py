@@ -13,6 +13,7 @@ from seatrial.model.screen import (
     FigureOverNodes,
     LinkCount,
     NodeClasses,
+    NotSeenAgain,
     Odd,
     OddKind,
     Screen,
@@ -43,6 +44,19 @@ class OddJson(TypedDict):
     n: Annotated[Count, "how many were compared"]
     why: str
     remedy: Text
+
+
+@shape(NotSeenAgain)
+class NotSeenAgainJson(TypedDict):
+    """A node or device that was odd, but not when it was measured again."""
+
+    kind: OddKind
+    what: Text
+    benchmark: Text
+    figure: Text
+    parameters: Settings
+    ratio: Annotated[Positive, "at first, over the usual value of the others"]
+    later: Annotated[Positive, "when it was measured again, over the same"]
 
 
 @shape(ValueOfFact)
@@ -127,6 +141,7 @@ class ScreenJson(TypedDict):
     nodes: list[ScreenedNodeJson]
     links: Annotated[list[ScreenedLinkJson], "the pairs of nodes between which messages were measured"]
     odd: Annotated[list[OddJson], "the most certain first"]
+    not_seen_again: Annotated[list[NotSeenAgainJson], "what was odd, but not when it was measured again"]
     facts_that_differ: list[FactThatDiffersJson]
     classes: list[ClassesJson]
     figures: list[FigureOverNodesJson]
@@ -144,6 +159,7 @@ def screen_document(found: Screen) -> ScreenJson:
         nodes=[ScreenedNodeJson(name=node, switch=found.switch_of.get(node)) for node in found.nodes],
         links=[ScreenedLinkJson(a=a, b=b) for a, b in pairs],
         odd=[filled(OddJson, one) for one in found.odd],
+        not_seen_again=[filled(NotSeenAgainJson, one) for one in found.not_seen_again],
         facts_that_differ=[filled(FactThatDiffersJson, one) for one in found.facts_that_differ],
         classes=[filled(ClassesJson, one) for one in found.classes],
         figures=[filled(FigureOverNodesJson, one) for one in found.figures],

@@ -16,6 +16,7 @@ from seatrial.report.cluster.words import (
     grouped,
     headline,
     named,
+    not_seen_again_sentence,
 )
 from seatrial.report.text.detail import Detail
 from seatrial.report.text.terminal import PLAIN, Style, clean
@@ -49,6 +50,8 @@ def _lines(found: Screen, style: Style, detail: Detail) -> Iterator[str]:
         yield f"  and {len(groups) - len(shown)} more (--verbose lists all)"
     if detail is Detail.BRIEF:
         return
+    for again in found.not_seen_again:
+        yield from style.wrapped(_plain(not_seen_again_sentence(again)), "", "  ")
     for classes in found.classes:
         yield from style.wrapped(_plain(classes_sentence(classes)), "", "  ")
     if found.facts_that_differ:

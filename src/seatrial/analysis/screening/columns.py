@@ -1,0 +1,305 @@
+"""What a screen uses of records, by column. A folder of 10,000 nodes has 240,000 records with 10 million samples, so
+each line is decoded once, by processes of their own if there are many, and goes at once to the values of its figures.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from seatrial.analysis.pairs import pair_of, pair_values
+from seatrial.benchmarks import benchmark_of, registry
+from seatrial.errors import ProtocolError, StoreError
+from seatrial.model.benchmark import Benchmark, Figure
+from seatrial.model.declaration import PREFIX
+from seatrial.model.experiment import Experiment
+from seatrial.model.outcome import Outcome
+from seatrial.model.parameter import Value
+from seatrial.model.protocol import UNREADABLE
+from seatrial.model.reading import figure_values
+from seatrial.model.record import RepeatRecord
+from seatrial.model.role import Role
+from seatrial.model.sample import Sample
+from seatrial.model.sample_columns import SampleColumns
+from seatrial.store.contents import kept_experiment
+from seatrial.store.folder import MOST_LINE_B, ResultsFolder
+from seatrial.store.record_lines import LineDecoder
+from seatrial.store.spans import Span, parts_of, spans_of
+from seatrial.store.stored_samples import PartReader, RecordFile
+
+TASK_B = 16 << 20
+"""Bytes of records that are read at a time."""
+
+NodePair = tuple[str, str]
+
+
+class Hosts(NamedTuple):
+    """Where a repeat ran: the host that it states, and the host of each rank (or the only one)."""
+
+    stated: str
+    of_ranks: tuple[str, ...]
+
+    @property
+    def are_several(self) -> bool:
+        """Whether it ran on more than one node."""
+        return len(set(self.of_ranks)) > 1
+
+
+class Key(NamedTuple):
+    """A figure at a point of its sweep. `point` is in the order of the record."""
+
+    figure: str
+    point: tuple[tuple[str, Value], ...]
+    types: tuple[type, ...]
+    """Of the values: True and 1 are shown differently."""
+
+
+_RECORDS = {"experiment": "q", "repeat": "q", "order": "q", "t0": "d", "outcome": "q", "hosts": "q", "span": "q",
+            "line": "q", "is_unreadable": "b"}  # fmt: skip
+_VALUES = {"record": "i", "key": "i", "value": "d"}
+
+
+def _columns(codes: Mapping[str, str]) -> dict[str, array[Any]]:
+    return {name: array(code) for name, code in codes.items()}
+
+
+@dataclass(slots=True)
+class ScreenColumns:
+    """The records in some spans. `records` has a row for each accepted record, `values` one for each figure and point
+    of an ok repeat; columns refer to the lists and the spans by position, `values` to records too. Lines count from 1
+    in their span."""
+
+    experiments: list[str] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    hosts: list[Hosts] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
+    records: dict[str, array[Any]] = field(default_factory=lambda: _columns(_RECORDS))
+    values: dict[str, array[Any]] = field(default_factory=lambda: _columns(_VALUES))
+    not_floats: dict[int, Any] = field(default_factory=dict)
+    """Row of `values` -> the value, if a figure is an int."""
+    links: dict[int, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """Record -> the counters of links that grew."""
+    pairs: dict[int, dict[str, dict[NodePair, float]]] = field(default_factory=dict)
+    """Record -> figure -> the value between two nodes."""
+    declared: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Record of a declared benchmark, whose values are not here -> offset and length of its line: which figures there
+    are, all declarations of the folder tell together."""
+    damaged: list[tuple[int, int, str]] = field(default_factory=list)
+    """Span, line (0: its file) and what is wrong."""
+    n_lines: list[int] = field(default_factory=list)
+    """Of each span."""
+
+
+def tasks_of(folder: ResultsFolder) -> tuple[list[tuple[Span, ...]], int]:
+    """All spans of a folder, some at a time, and their bytes. Raises StoreError."""
+    tasks: list[tuple[Span, ...]] = []
+    own: list[Span] = []
+    own_B = total_B = 0
+    for whole in spans_of(folder):
+        try:
+            parts = list(parts_of(folder, whole))
+        except StoreError:
+            parts = [whole]  # whoever reads it says why it cannot be read
+        for span in parts:
+            own.append(span)
+            own_B += span.end - span.start
+            total_B += span.end - span.start
+            if own_B >= TASK_B:
+                tasks.append(tuple(own))
+                own, own_B = [], 0
+    return [*tasks, tuple(own)] if own else tasks, total_B
+
+
+def column_reader(path: Path) -> Callable[[Sequence[Span]], ScreenColumns]:
+    """What reads spans of a folder, in any process."""
+    return ColumnReader(ResultsFolder(path)).read
+
+
+class ColumnReader:
+    """Reads records of one folder."""
+
+    def __init__(self, folder: ResultsFolder) -> None:
+        self._folder = folder
+        self._parts = PartReader(folder.path)
+        self._decoder = LineDecoder()
+        self._experiments: dict[str, Experiment | None] = {}
+        self._figures: dict[str, tuple[Figure, ...]] = {}
+
+    def read(self, spans: Sequence[Span]) -> ScreenColumns:
+        """The records in these spans."""
+        found = _Filler(self)
+        for span in spans:
+            found.add(span)
+        return found.columns
+
+    def lines(self, span: Span) -> Iterator[tuple[int, bytes | None]]:
+        """Offset and text of the lines that start in a span. Raises StoreError."""
+        for offset, line in self._folder.record_lines(span.file, span.start):
+            if offset >= span.end:
+                break
+            yield offset, line
+
+    def file(self, name: str) -> RecordFile:
+        """A file of records."""
+        return RecordFile(name, self._parts)
+
+    def decoded(
+        self, line: bytes, file: RecordFile, offset: int
+    ) -> tuple[RepeatRecord, Sequence[Sample | SampleColumns]]:
+        """The record in a line, and its samples. Raises ProtocolError."""
+        return self._decoder.decode_with_columns(line, file, offset)
+
+    def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[Sample | SampleColumns]]:
+        """The record in the line there. Raises ProtocolError, StoreError."""
+        file = self.file(name)
+        return self.decoded(self._parts.part(file, offset, length), file, offset)
+
+    def experiment(self, key: str) -> Experiment | None:
+        """The experiment of that key; None if the folder has no valid one."""
+        if key not in self._experiments:
+            try:
+                self._experiments[key] = kept_experiment(self._folder, key)
+            except StoreError:
+                self._experiments[key] = None
+        return self._experiments[key]
+
+    def values(
+        self, benchmark: str, record: RepeatRecord, samples: Sequence[Sample | SampleColumns]
+    ) -> Iterator[tuple[Key, Any]]:
+        """The figures of a repeat, as `seatrial.model.reading` defines them, without their limits, which would need
+        the machine of each node. Raises `UNREADABLE`."""
+        figures = self._figures.get(benchmark)
+        if figures is None:
+            declared = registry().get(benchmark)
+            figures = () if declared is None else tuple(replace(one, limit=None) for one in declared.figures)
+            self._figures[benchmark] = figures
+        clock_step_s = record.seen.get("clock_step_s", 0.0)
+        for figure, own, values, _ in figure_values(figures, samples, clock_step_s):
+            point = tuple(own.point.items())
+            yield Key(figure.name, point, tuple([type(value) for _, value in point])), median(values)
+
+
+class _Filler:
+    """Fills columns."""
+
+    def __init__(self, reader: ColumnReader) -> None:
+        self._reader = reader
+        self._numbers: dict[str, dict[Any, int]] = {"experiments": {}, "outcomes": {}, "hosts": {}, "keys": {}}
+        self.columns = ScreenColumns()
+
+    def add(self, span: Span) -> None:
+        """Add a span."""
+        columns, file = self.columns, self._reader.file(span.file)
+        place, line_number = len(columns.n_lines), 0
+        try:
+            for line_number, (offset, line) in enumerate(self._reader.lines(span), start=1):
+                try:
+                    if line is None:
+                        raise ProtocolError(f"longer than {MOST_LINE_B >> 20} MiB")
+                    record, samples = self._reader.decoded(line, file, offset)
+                except ProtocolError as error:
+                    columns.damaged.append((place, line_number, error.message))
+                    continue
+                number, hosts = len(columns.records["repeat"]), hosts_of(record)
+                is_unreadable = self._add_values(number, record, samples, hosts, (offset, len(line)))
+                row = (
+                    self._number("experiments", record.experiment),
+                    record.repeat,
+                    record.order,
+                    record.t0,
+                    self._number("outcomes", record.outcome),
+                    self._number("hosts", hosts),
+                    place,
+                    line_number,
+                    is_unreadable,
+                )
+                for column, cell in zip(columns.records.values(), row, strict=True):
+                    column.append(cell)
+                if links := record.seen.get("links"):
+                    columns.links[number] = links
+        except StoreError as error:
+            columns.damaged.append((place, 0, error.message))
+        columns.n_lines.append(line_number)
+
+    def _add_values(
+        self,
+        number: int,
+        record: RepeatRecord,
+        samples: Sequence[Sample | SampleColumns],
+        hosts: Hosts,
+        place: tuple[int, int],
+    ) -> bool:
+        """Add the values of an ok repeat; whether they cannot be computed."""
+        experiment = self._reader.experiment(record.experiment)
+        if experiment is None or not record.outcome.is_ok:
+            return False
+        if experiment.benchmark.startswith(PREFIX):
+            self.columns.declared[number] = place
+            return False
+        try:
+            found = list(self._reader.values(experiment.benchmark, record, samples))
+        except UNREADABLE:
+            return True
+        add_values(self.columns, number, [(self._number("keys", key), value) for key, value in found])
+        if experiment.benchmark == benchmark_of(Role.RANK_PAIRS) and hosts.are_several:
+            benchmark, each = registry()[experiment.benchmark], tuple(record.samples)
+            if any(pair_of(sample.point) for sample in each):
+                self.columns.pairs[number] = _pairs(benchmark, experiment, hosts.of_ranks, each)
+        return False
+
+    def _number(self, table: str, value: Any) -> int:
+        """The place of a value in the list of that name."""
+        known = self._numbers[table]
+        found = known.get(value)
+        if found is None:
+            found = known[value] = len(known)
+            getattr(self.columns, table).append(value)
+        return found
+
+
+def add_values(columns: ScreenColumns, number: int, found: Sequence[tuple[int, Any]]) -> None:
+    """Add (key, value) of a record to the rows of values."""
+    values = columns.values
+    for key, value in found:
+        if type(value) is not float:
+            columns.not_floats[len(values["value"])] = value
+        values["record"].append(number)
+        values["key"].append(key)
+        values["value"].append(value)
+
+
+def hosts_of(record: RepeatRecord) -> Hosts:
+    """Where a repeat ran."""
+    stated = str(record.seen.get("host") or "")
+    return Hosts(stated, tuple(map(str, record.seen.get("hosts") or ())) or ((stated,) if stated else ()))
+
+
+def _pairs(
+    benchmark: Benchmark, experiment: Experiment, hosts: Sequence[str], samples: Sequence[Sample]
+) -> dict[str, dict[NodePair, float]]:
+    """Of each figure and pair of nodes the median over its pairs of ranks."""
+    is_alone = experiment.parameters.get("at_once") == 1
+    found: dict[str, dict[NodePair, float]] = {}
+    for figure in benchmark.figures:
+        own: dict[NodePair, list[float]] = {}
+        for (a, b), value in pair_values(figure, samples, is_alone=is_alone).items():
+            if max(a, b) < len(hosts) and hosts[a] != hosts[b] and value > 0:
+                one, other = sorted((hosts[a], hosts[b]), key=natural)
+                own.setdefault((one, other), []).append(value)
+        found[figure.name] = {pair: median(values) for pair, values in own.items()}
+    return found
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Sort key: n2 before n10."""
+    parts: list[str] = []
+    for letter in name:
+        if parts and parts[-1].isdecimal() == letter.isdecimal():
+            parts[-1] += letter
+        else:
+            parts.append(letter)
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)

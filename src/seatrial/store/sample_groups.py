@@ -1,0 +1,75 @@
+"""The samples in a record's line: groups of columns, as `seatrial.model.sample.pack` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from seatrial.model.record_shape import MOST_SAMPLES
+from seatrial.model.strict_json import LARGEST
+
+KEY = b'":'
+"""What ends a key, and is nowhere else in JSON without spaces but in a text with a quotation mark."""
+
+_Whole = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+_Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+_Cell = str | bool | int | _Number | list[str | bool | int | _Number | list[str | bool | int | _Number | None] | None]
+
+
+class _SameNumber(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A column of equal numbers."""
+
+    all: int | _Number | None
+
+
+class _SameCell(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A column of equal values."""
+
+    all: _Cell | None
+
+
+class SampleGroup(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The samples of one series, point and rank (`seatrial.model.sample_columns.SampleColumns`)."""
+
+    series: str
+    point: dict[str, str | bool | int | _Number]
+    rank: _Whole
+    n: _Count
+    i: list[_Whole]
+    elapsed_s: list[int | _Number | None] | _SameNumber
+    work: dict[str, list[int | _Number | None] | _SameNumber]
+    extra: dict[str, list[_Cell | None] | _SameCell]
+
+
+_N_KEYS = len(SampleGroup.__struct_fields__)
+_decoder = msgspec.json.Decoder(list[SampleGroup])
+
+
+def decoded_groups(packed: bytes) -> list[SampleGroup]:
+    """The groups in the text of a line that is known to be valid; none is empty."""
+    return [group for group in _decoder.decode(packed) if group.n]
+
+
+def checked_groups(packed: bytes) -> tuple[Sequence[SampleGroup], int]:
+    """The groups that are not empty, and the number of their samples. Raises ValueError, msgspec.MsgspecError if a
+    column has another length than stated, or the text is not as usual."""
+    groups = _decoder.decode(packed)
+    total, n_keys = 0, 0
+    for group in groups:
+        n = group.n
+        if len(group.i) != n:
+            raise ValueError("the length of a column is wrong")
+        work, extra = group.work, group.extra
+        n_keys += _N_KEYS + len(group.point) + len(work) + len(extra)
+        for column in (group.elapsed_s, *work.values(), *extra.values()):
+            if not isinstance(column, list):
+                n_keys += 1
+            elif len(column) != n:
+                raise ValueError("the length of a column is wrong")
+        total += n
+    if total > MOST_SAMPLES or packed.count(KEY) != n_keys:
+        raise ValueError("too many samples, or a key is there twice")
+    return [group for group in groups if group.n], total
