@@ -1,4 +1,6 @@
-// The time integration: central differences with the largest stable step of each moment.
+// The time integration: central differences. In a step, a thread computes the elements at its
+// borders, sends their forces, computes all others and moves their nodes meanwhile, and moves the
+// nodes of its borders last.
 #pragma once
 
 #include <algorithm>
@@ -42,8 +44,9 @@ template <class Real>
 class Crash {
 public:
   // Collective, with the same case on all ranks.
-  Crash(const Case& crash, int rank, int ranks, std::size_t threads)
-      : rank_(rank), steps_(crash.mesh, crash.material.sound_speed(), ranks), domains_(threads), smallest_(threads) {
+  Crash(const Case& crash, int rank, int ranks, std::size_t threads, Reduction reduction)
+      : rank_(rank), steps_(crash.mesh, crash.material.sound_speed(), reduction), domains_(threads),
+        smallest_(threads) {
     const auto part_of =
         bisected(crash.mesh, static_cast<std::uint32_t>(static_cast<std::size_t>(ranks) * threads));
     const Sharing sharing(crash.mesh, part_of);
@@ -155,6 +158,7 @@ public:
   }
 
   [[nodiscard]] double time() const noexcept { return steps_.time(); }
+  // See TimeStep.
   [[nodiscard]] double over_bound() const noexcept { return steps_.over_bound(); }
   [[nodiscard]] const Exchange<Real>& exchange() const noexcept { return *exchange_; }
 

@@ -183,10 +183,23 @@ public:
 private:
   using V = Vector<Real>;
   static constexpr std::size_t of_motion = 8; // numbers of a node
-  static constexpr std::size_t chunk = 64; // vectors of elements whose nodes stay in a cache
+  static constexpr std::size_t chunk = 64;    // vectors of elements whose nodes stay in a cache
+  static constexpr std::size_t ahead = 8;     // vectors of elements: what they need is fetched
 
-  [[nodiscard]] static V infinite() noexcept {
-    return V{} + std::numeric_limits<Real>::infinity();
+  [[nodiscard]] static V infinite() noexcept { return V{} + std::numeric_limits<Real>::infinity(); }
+
+  // Into a cache, what a vector of elements needs. Neighbours in a vector share nodes: every other
+  // one is enough.
+  void fetch(const std::uint32_t* nodes, const Real* state) const noexcept {
+    constexpr std::size_t line = 64;
+    for (std::size_t at = 0; at < 7 * width * sizeof(Real); at += line)
+      __builtin_prefetch(reinterpret_cast<const char*>(state) + at, 1);
+    for (std::size_t at = 0; at < corners * width; at += line / sizeof(std::uint32_t))
+      __builtin_prefetch(nodes + ahead * corners * width + at);
+    for (std::size_t at = 0; at < corners * width; at += 2) {
+      __builtin_prefetch(motion_.data() + of_motion * std::size_t{nodes[at]}, 1);
+      __builtin_prefetch(f_.data() + 4 * std::size_t{nodes[at]}, 1);
+    }
   }
 
   // Elements of a chunk: sums of single precision stay short.
@@ -194,28 +207,15 @@ private:
     const Real* const motion = motion_.data(); // stores may alias members
     Real* const f = f_.data();
     const auto constants = constants_;
+    const std::size_t blocks = corners_.size() / (corners * width);
     const auto* nodes = corners_.data() + block * corners * width;
     Real* state = state_.data() + block * 7 * width;
     V least = least_;
     V internal{};
     V hourglass{};
     for (; block < end; ++block, nodes += corners * width, state += 7 * width) {
-#ifdef XPF
-      {
-        const char* s = reinterpret_cast<const char*>(state + XPF * 7 * width);
-        for (std::size_t at = 0; at < 7 * width * sizeof(Real); at += 64)
-          __builtin_prefetch(s + at, 1);
-        const char* c = reinterpret_cast<const char*>(nodes + 2 * XPF * corners * width);
-        for (std::size_t at = 0; at < 4 * corners * width; at += 64)
-          __builtin_prefetch(c + at);
-        const auto* later = nodes + XPF * corners * width;
-        if (block + XPF < corners_.size() / (corners * width))
-        for (std::size_t at = 0; at < corners * width; at += 2) {
-          __builtin_prefetch(motion + of_motion * later[at], 1);
-          __builtin_prefetch(f + 4 * later[at], 1);
-        }
-      }
-#endif
+      if (block + ahead < blocks)
+        fetch(nodes + ahead * corners * width, state + ahead * 7 * width);
       V x[3][corners];
       V v[3][corners];
       for (std::size_t corner = 0; corner < corners; ++corner) {
@@ -250,12 +250,13 @@ private:
     }
   }
 
-  // Velocities over `dv` and positions over `dt`. A node that would pass the wall x = 0 ends on it.
-  void move(std::uint32_t from, std::uint32_t to_node, Real dv, Real dt) noexcept {
+  // Velocities over `dv` and positions over `dt`, of the nodes before `end`. A node that would pass
+  // the wall x = 0 ends on it.
+  void move(std::uint32_t first, std::uint32_t end, Real dv, Real dt) noexcept {
     Real* const positions = motion_.data();
     Real* const velocities = positions + 4;
     Real* const forces = f_.data();
-    for (std::uint32_t node = from; node < to_node; ++node) {
+    for (std::uint32_t node = first; node < end; ++node) {
       auto v = node_at<Real, of_motion>(velocities, node);
       const auto f = node_at<Real, 4>(forces, node);
       const Real inverse_mass = v[3];
@@ -290,12 +291,12 @@ private:
   std::size_t border_blocks_ = 0;       // vectors that hold the elements at borders
   std::vector<std::uint32_t> complete_; // after each chunk: nodes before this one
   V least_{};
-  std::vector<Border> borders_;         // ascending parts, itself among them
-  std::vector<char> is_mine_;           // whether sums over nodes count it here
-  Array<Real> motion_;                  // m, a zero; m/s, 1/kg: a cache line in double precision
-  Array<Real> f_;                       // N, a zero
-  Array<std::uint32_t> corners_;        // by block, corner, lane
-  Array<Real> state_;                   // by block, component, lane
+  std::vector<Border> borders_;  // ascending parts, itself among them
+  std::vector<char> is_mine_;    // whether sums over nodes count it here
+  Array<Real> motion_;           // m, a zero; m/s, 1/kg: a cache line in double precision
+  Array<Real> f_;                // N, a zero
+  Array<std::uint32_t> corners_; // by block, corner, lane
+  Array<Real> state_;            // by block, component, lane
 };
 
 } // namespace seatrial::impact

@@ -105,13 +105,6 @@ public:
       wait_for(sends);
   }
 
-  // The smallest value of all ranks.
-  [[nodiscard]] static Real smallest(Real value) {
-    Real found = value;
-    MPI_Allreduce(&value, &found, 1, mpi_type(), MPI_MIN, MPI_COMM_WORLD);
-    return found;
-  }
-
   [[nodiscard]] std::size_t largest_B() const noexcept { return largest_B_; }
   // Ranks that this one exchanges messages with.
   [[nodiscard]] std::size_t neighbours() const noexcept {

@@ -194,15 +194,16 @@ template <class Real, std::size_t apart>
       if constexpr (lanes<Real> == 4) {
         rows[row] = node_at<Real, apart>(values, nodes[row]);
       } else if constexpr (lanes<Real> == 8) {
-        rows[row] = detail::joined(node_at<Real, apart>(values, nodes[row]), node_at<Real, apart>(values, nodes[row + 4]),
+        rows[row] = detail::joined(node_at<Real, apart>(values, nodes[row]),
+                                   node_at<Real, apart>(values, nodes[row + 4]),
                                    std::make_index_sequence<8>());
       } else {
-        const auto low =
-            detail::joined(node_at<Real, apart>(values, nodes[row]), node_at<Real, apart>(values, nodes[row + 4]),
-                           std::make_index_sequence<8>());
-        const auto high =
-            detail::joined(node_at<Real, apart>(values, nodes[row + 8]), node_at<Real, apart>(values, nodes[row + 12]),
-                           std::make_index_sequence<8>());
+        const auto low = detail::joined(node_at<Real, apart>(values, nodes[row]),
+                                        node_at<Real, apart>(values, nodes[row + 4]),
+                                        std::make_index_sequence<8>());
+        const auto high = detail::joined(node_at<Real, apart>(values, nodes[row + 8]),
+                                         node_at<Real, apart>(values, nodes[row + 12]),
+                                         std::make_index_sequence<8>());
         rows[row] = detail::joined(low, high, std::make_index_sequence<16>());
       }
     }

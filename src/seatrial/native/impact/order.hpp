@@ -47,11 +47,12 @@ struct Order {
     for (std::size_t at = 0; at < mesh.elements.size(); ++at)
       if (part_of[at] == part)
         elements.push_back(static_cast<std::uint32_t>(at));
-    const auto inner = std::ranges::stable_partition(elements, [&](auto element) {
-      return std::ranges::any_of(mesh.elements[element],
-                                 [&](auto node) { return sharing.is_shared(node); });
-    });
-    border_elements = elements.size() - inner.size();
+    const auto is_shared = [&](std::uint32_t node) { return sharing.is_shared(node); };
+    const auto inner =
+        std::stable_partition(elements.begin(), elements.end(), [&](std::uint32_t element) {
+          return std::ranges::any_of(mesh.elements[element], is_shared);
+        });
+    border_elements = static_cast<std::size_t>(inner - elements.begin());
     std::unordered_map<std::uint32_t, std::uint32_t> last; // element, by node
     for (std::uint32_t at = 0; at < elements.size(); ++at)
       for (const auto node : mesh.elements[elements[at]]) {
@@ -59,14 +60,13 @@ struct Order {
           nodes.push_back(node);
         last[node] = at;
       }
-    const auto inside =
-        std::ranges::stable_partition(nodes, [&](auto node) { return sharing.is_shared(node); });
-    border_nodes = nodes.size() - inside.size();
-    std::ranges::stable_sort(inside, {}, [&](auto node) { return last.at(node); });
+    const auto inside = std::stable_partition(nodes.begin(), nodes.end(), is_shared);
+    border_nodes = static_cast<std::size_t>(inside - nodes.begin());
+    std::stable_sort(inside, nodes.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return last.at(a) < last.at(b); });
     complete.resize(elements.size() + 1);
     complete[0] = static_cast<std::uint32_t>(border_nodes);
-    for (const auto node : inside)
-      ++complete[last.at(node) + 1];
+    std::for_each(inside, nodes.end(), [&](std::uint32_t node) { ++complete[last.at(node) + 1]; });
     std::partial_sum(complete.begin(), complete.end(), complete.begin());
   }
 

@@ -256,7 +256,8 @@ private:
       Number* const term = planes + modes_.box.place(z) * product.lead();
       for (std::size_t x = 0; x < modes_.nx; ++x) {
         const int kx = first.x + static_cast<int>(x);
-        const Number back = modes_.box.keeps(kx, first.y, first.z) ? outer * phase(0, -kx) : Number{};
+        const Number back =
+            modes_.box.keeps(kx, first.y, first.z) ? outer * phase(0, -kx) : Number{};
         for (std::size_t axis = 0; axis < 3; ++axis)
           term[axis * apart + x] = term[axis * apart + x] * back;
       }
@@ -334,10 +335,13 @@ private:
 
   typedef Real Pair __attribute__((vector_size(2 * sizeof(Real))));
 
-  [[nodiscard]] static Vector<Real> times_i(Vector<Real> x) noexcept {
-    return swapped<Real>(x) * pairs_of<Real>(-1, 1);
+  template <class Some>
+  [[nodiscard]] static Some times_i(Some x) noexcept {
+    if constexpr (sizeof x == sizeof(Pair))
+      return Some{-x[1], x[0]};
+    else
+      return swapped<Real>(x) * pairs_of<Real>(-1, 1);
   }
-  [[nodiscard]] static Pair times_i(Pair x) noexcept { return Pair{-x[1], x[0]}; }
 
   // By kx, each twice: for real and imaginary parts.
   struct AlongX {

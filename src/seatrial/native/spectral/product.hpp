@@ -89,15 +89,14 @@ public:
   }
 
   // `fill(thread, y, field, plane)` writes the field of the local ky to the rows of `plane`: row
-  // `box.place(z)` for each kept kz, `lead()` apart. `use(y, planes)` gets the three products,
-  // times 2 n^3, in planes of the same form, `plane_size()` apart. Both are called by all threads,
-  // each for its own y.
+  // `box.place(z)` for each kept kz, `lead()` apart. `use(y, planes, apart)` gets the three
+  // products, times 2 n^3, in planes of the same form, `apart` numbers apart. Both are called by
+  // all threads, each for its own y.
   template <class Fill, class Use>
   void apply(Fill fill, Use use) {
     shared(modes.ny, [&](Worker& worker, std::size_t y) {
       for (std::size_t field = 0; field < inputs; ++field) {
-        Number* const where =
-            along_z_.is_needed() ? plane(worker, 0) : waves() + sent_line(0, field, y, 0);
+        Number* const where = column_plane(worker, 0, field, y);
         clear_dropped(where, lead_);
         fill(worker.thread, y, field, where);
         transform(worker, *worker.columns[0], where);
@@ -124,10 +123,8 @@ public:
         along_z_.back(layers(), waves(), outputs);
     });
     shared(modes.ny, [&](Worker& worker, std::size_t y) {
-      Number* const first =
-          along_z_.is_needed() ? plane(worker, 0) : waves() + sent_line(0, 0, y, 0);
-      const std::size_t apart =
-          along_z_.is_needed() ? plane_size() : sent_line(0, 1, y, 0) - sent_line(0, 0, y, 0);
+      Number* const first = column_plane(worker, 0, 0, y);
+      const auto apart = static_cast<std::size_t>(column_plane(worker, 1, 1, y) - first);
       for (std::size_t field = 0; field < outputs; ++field) {
         if (along_z_.is_needed())
           gather_z(worker, y, field);
@@ -137,24 +134,16 @@ public:
     });
   }
 
-  // Only the transforms of one application, each in its place, of zeros.
+  // Only the transforms of one application, each where it is then; of zeros after clear().
   void transforms_only() {
-    std::fill_n(waves(), along_z_.sent_elements(), Number{});
-    for (const auto& worker : workers_) {
-      std::fill_n(plane(*worker, 0), inputs * plane_size(), Number{});
-      std::fill_n(block(*worker, 0), inputs * n_ * block_lines, Number{});
-    }
-  }
-  void transforms_alone() {
-    const std::size_t blocks = ((ny_ + 1) / 2 + block_lines - 1) / block_lines;
     shared(modes.ny, [&](Worker& worker, std::size_t y) {
       for (std::size_t field = 0; field < inputs; ++field)
-        transform(worker, *worker.columns[0], along_z_.is_needed() ? plane(worker, 0) : waves() + sent_line(0, field, y, 0));
+        transform(worker, *worker.columns[0], column_plane(worker, 0, field, y));
     });
     shared(nz_, [&](Worker& worker, std::size_t) {
       for (std::size_t field = 0; field < inputs; ++field)
         transform(worker, *worker.columns[0], plane(worker, field));
-      for (std::size_t i = 0; i < blocks; ++i) {
+      for (std::size_t begin = 0; begin < (ny_ + 1) / 2; begin += block_lines) {
         for (std::size_t field = 0; field < inputs; ++field)
           transform(worker, *worker.rows[0], block(worker, field));
         for (std::size_t field = 0; field < outputs; ++field)
@@ -165,8 +154,17 @@ public:
     });
     shared(modes.ny, [&](Worker& worker, std::size_t y) {
       for (std::size_t field = 0; field < outputs; ++field)
-        transform(worker, *worker.columns[1], along_z_.is_needed() ? plane(worker, field) : waves() + sent_line(0, field, y, 0));
+        transform(worker, *worker.columns[1], column_plane(worker, field, field, y));
     });
+  }
+
+  // Zeros in all that is transformed in place.
+  void clear() {
+    std::fill_n(waves(), along_z_.sent_elements(), Number{});
+    for (const auto& worker : workers_) {
+      std::fill_n(plane(*worker, 0), inputs * plane_size(), Number{});
+      std::fill_n(block(*worker, 0), inputs * n_ * block_lines, Number{});
+    }
   }
 
   // Only the exchanges of one application, with whatever the buffers contain.
@@ -230,10 +228,8 @@ public:
   const Modes modes;
 
 private:
-  // Pairs of lines along x that are transformed together: whole cache lines, and few enough for the
-  // first cache.
   static constexpr std::size_t block_lines =
-      std::max(std::size_t{128} / sizeof(Number), 4 * complex_lanes<Real>);
+      16; // pairs of lines along x that are transformed together
 
   // What a thread works on.
   struct alignas(128) Worker {
@@ -290,6 +286,11 @@ private:
   }
   [[nodiscard]] Number* plane(const Worker& worker, std::size_t field) const {
     return numbers(worker.planes) + field * plane_size();
+  }
+  // Where the transform along z of a ky is: in the buffer of the exchange, if there is none.
+  [[nodiscard]] Number* column_plane(const Worker& worker, std::size_t own, std::size_t field,
+                                     std::size_t y) const {
+    return along_z_.is_needed() ? plane(worker, own) : waves() + sent_line(0, field, y, 0);
   }
   [[nodiscard]] Number* block(const Worker& worker, std::size_t field) const {
     return numbers(worker.block) + field * n_ * block_lines;
