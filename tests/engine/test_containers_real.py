@@ -186,6 +186,24 @@ def test_ranks_are_measured_inside(image: Path, live_machine: Machine, folder: R
     record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     assert record.seen["container"]["mpi"] == JOINED and "--join" in record.seen["command"]
+    notes = record.seen["notes"]
+    assert (notes["transport_cross_memory"], notes["transport_single_copy"]) == ("yes", "1 (cma)")
+
+
+def test_an_image_may_turn_single_copies_off(
+    image: Path, live_machine: Machine, folder: ResultsFolder, tmp_path: Path
+) -> None:
+    """The record says so, although nothing outside shows it."""
+    need("charliecloud", "openmpi")
+    other = copied(image, tmp_path / "root")
+    settings = other / "etc/openmpi/openmpi-mca-params.conf"
+    text = settings.read_text()
+    settings.unlink()
+    settings.write_text(f"{text}\nbtl_vader_single_copy_mechanism = none\n")
+    chosen = {IMAGE: str(other), RUNTIME: "charliecloud", "size_B": "8"}
+    ready = make_ready(LATENCY, live_machine, folder, mpi="openmpi", **chosen)
+    notes = run_one(ready, live_machine, folder).seen["notes"]
+    assert (notes["transport_cross_memory"], notes["transport_single_copy"]) == ("yes", "3 (none)")
 
 
 def site_container(image: Path, text: str) -> Site:

@@ -80,6 +80,14 @@ systems:
 """
 
 
+def test_programs_by_their_commands() -> None:
+    site = read_site(b"programs: {namd3: /opt/namd/namd3, xhpl: ~/bin/xhpl}\n", "site.yaml")
+    assert site.programs == {"namd3": Path("/opt/namd/namd3"), "xhpl": Path("~/bin/xhpl").expanduser()}
+    for wrong in ("{namd3: namd3}", "{-x: /a}", "{a: [b]}", "{a/b: /c}"):
+        with pytest.raises(UsageError):
+            read_site(f"programs: {wrong}\n".encode(), "site.yaml")
+
+
 def test_what_jobs_need() -> None:
     (tera,) = read_site(JOBS.encode(), "site.yaml").systems
     gpu, cpu = tera.partitions

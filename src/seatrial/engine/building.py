@@ -63,6 +63,7 @@ def build_points(
                 container_mounts=None,
                 container_devices=None,
                 container_build=None,
+                vm=None,
             )
             needed.setdefault((source, choice, has_ranks), {})[point.benchmark.name] = None
     for (source, choice, has_ranks), names in needed.items():

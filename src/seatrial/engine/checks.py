@@ -56,7 +56,7 @@ def failed_check(
             continue
         low, high = check.bound(machine, params)
         if value is None or not low <= value <= high:
-            shown = "not a number" if value is None or math.isnan(value) else f"{value:.6g}"
+            shown = check.if_nan if value is None or math.isnan(value) else f"{value:.6g}"
             return Outcome.invalid(check.name, f"{shown}, must be {_interval(low, high)} ({check.meaning})")
     return None
 

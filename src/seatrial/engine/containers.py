@@ -12,6 +12,7 @@ from seatrial.engine.contained import Contained
 from seatrial.engine.container_choice import ContainerChoice, container_choice
 from seatrial.engine.container_drivers import check_drivers
 from seatrial.engine.environments import Environments
+from seatrial.engine.image_facts import stated_by
 from seatrial.engine.image_tools import ImageTools
 from seatrial.engine.once import Once
 from seatrial.engine.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
@@ -188,7 +189,7 @@ def contained_environment(document: Mapping[str, Any], container: Contained) -> 
     contained = {
         **document,
         "name": f"{document.get('name', '')} {container.title}".strip(),
-        "container": container.document(),
+        "container": {**container.document(), **stated_by(container.image)},
     }
     return content_key(contained), contained
 
@@ -355,15 +356,20 @@ def _placed(
             continue
         try:
             placed = replace(container, placement=placement, is_joined=is_joined)
-            return _tried(placed, environment, mpi, layout, variables, start)
+            return tried_ranks(placed, environment, mpi, layout, variables, start)
         except ContainerError as error:
             first = first or error
     assert first is not None  # noqa: S101  `able` is never empty here: checked above for `wanted`, else INSIDE or OUTSIDE
     raise first
 
 
-def _tried(
-    container: Contained, environment: Environment, mpi: Mpi, layout: Layout, variables: _Variables, start: Start
+def tried_ranks(
+    container: Contained,
+    environment: Environment,
+    mpi: Mpi,
+    layout: Layout,
+    variables: _Variables,
+    start: Start = as_it_is,
 ) -> Contained:
     """Ranks that exchange a message in a container, before anything is measured. Raises ContainerError."""
     if container.is_launcher_inside:

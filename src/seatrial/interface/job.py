@@ -162,7 +162,7 @@ def choice_from(document: Mapping[str, Any]) -> EnvironmentChoice:
                 None if (value := document.get(name)) is None else str(value)
                 for name in (
                     *("container", "container_runtime", "container_mpi", "container_build"),
-                    *("container_mounts", "container_devices"),
+                    *("container_mounts", "container_devices", "vm"),
                 )
             ),
         )

@@ -114,13 +114,14 @@ class Check:
 
     The program reports the value under the same name, unless `derive` computes it from the samples. A
     missing value fails the check, so a program cannot pass by not checking; `derive` may return None if there is
-    nothing to check against on this machine.
+    nothing to check against on this machine. `if_nan` says what a value means that is not a number.
     """
 
     name: str
     meaning: str
     bound: Bound
     derive: Callable[[Machine, Params, Sequence[Sample]], float | None] | None = None
+    if_nan: str = "not a number"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class EnvironmentChoice:
     (None: in none), `container_runtime` what starts it (None: the first one that can), `container_mpi` where the
     launcher of ranks is (None: where ranks can meet), `container_build` where programs are built (None: outside, inside
     where the image's C library does not fit), `container_mounts` and `container_devices` what it gets besides, as one
-    text (model/container_mount.py).
+    text (model/container_mount.py). `vm` is the guest that they run in (None: this machine).
     """
 
     compiler: str | None = None
@@ -32,6 +32,7 @@ class EnvironmentChoice:
     container_build: str | None = None
     container_mounts: str | None = None
     container_devices: str | None = None
+    vm: str | None = None
 
 
 AS_IT_IS = EnvironmentChoice()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,14 +102,27 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteGuest:
+    """A virtual machine that programs can run in: reached by ssh as `ssh`, or started here from the file `topology`
+    with the kernel in `kernel` (None: as `seatrial vm up` finds one)."""
+
+    name: str
+    ssh: str | None = None
+    topology: Path | None = None
+    kernel: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
-    """A site file. `benchmarks` are folders with declaration files; `file` is its name for messages, "" if there is
-    none."""
+    """A site file. `benchmarks` are folders with declaration files; `programs` are the files of applications, by the
+    commands that they are looked for as; `file` is its name for messages, "" if there is none."""
 
     environments: tuple[SiteEnvironment, ...] = ()
     systems: tuple[System, ...] = ()
     file: str = ""
     benchmarks: tuple[Path, ...] = ()
+    guests: tuple[SiteGuest, ...] = ()
+    programs: Mapping[str, Path] = field(default_factory=dict)
     containers: tuple[SiteContainer, ...] = ()
 
     def container(self, name: str) -> SiteContainer | None:

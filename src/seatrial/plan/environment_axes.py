@@ -8,6 +8,7 @@ from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
 from seatrial.model import container as containers
+from seatrial.model import guest as guests
 from seatrial.model import mpi_settings
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.container_device import ACCEPTED_DEVICE, devices_of
@@ -38,6 +39,7 @@ SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING, CLUSTER_LINK)
 CONTAINER = ENVIRONMENT_PREFIX + containers.CONTAINER
 CONTAINER_RUNTIME = ENVIRONMENT_PREFIX + containers.CONTAINER_RUNTIME
 CONTAINER_MPI = ENVIRONMENT_PREFIX + containers.CONTAINER_MPI
+VM = ENVIRONMENT_PREFIX + guests.VM
 CONTAINER_BUILD = ENVIRONMENT_PREFIX + containers.CONTAINER_BUILD
 CONTAINER_MOUNTS = ENVIRONMENT_PREFIX + containers.CONTAINER_MOUNTS
 CONTAINER_DEVICES = ENVIRONMENT_PREFIX + containers.CONTAINER_DEVICES
@@ -47,7 +49,7 @@ OF_BUILDS = (COMPILER, FLAGS, CONTAINER_BUILD)
 
 OF_RANKS = (MPI, *SETTINGS, CONTAINER_MPI)
 """Axes that affect only programs with MPI ranks."""
-NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES)
+NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES, VM)
 """All axes of the environment except environment variables."""
 
 VARIABLE = r"[A-Z_][A-Z0-9_]{0,127}|[A-Z][A-Z0-9]{0,31}_[A-Za-z0-9_]{1,127}"
@@ -57,6 +59,7 @@ _LONGEST_VALUE = 4096
 _MPI_NAME = re.compile(r"[A-Za-z0-9_/.~][A-Za-z0-9_/.+@~-]{0,254}")
 _ALGORITHM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _RATE = re.compile(r"\d{1,6}(?:\.\d{1,6})?[kmgt]?bit")
+_GUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _COMMAND = re.compile(r"[A-Za-z0-9_/.][A-Za-z0-9_/.+-]{0,254}")
 
 _FLAG = re.compile(
@@ -110,6 +113,10 @@ ACCEPTED_BUILD = (
     "outside (built on the host, with the image's libraries), inside (built by the image's compiler) or brought (built "
     "on the host and brought in with the host's C library and loader)"
 )
+ACCEPTED_GUEST = (
+    f"{guests.NO_GUEST} (this machine), {guests.RUNNING} (the guest that `seatrial vm up` started), the name of a "
+    "guest of the site file, or the path of a topology file, whose guest is started for the run"
+)
 ACCEPTED = {
     MPI: ACCEPTED_MPI,
     COLLECTIVE_ALGORITHM: ACCEPTED_ALGORITHM,
@@ -122,6 +129,7 @@ ACCEPTED = {
     CONTAINER_MOUNTS: f"{containers.NO_CONTAINER}, or mounts with {SEPARATOR} between them: {ACCEPTED_MOUNT}",
     CONTAINER_DEVICES: f"{containers.NO_CONTAINER}, or devices with {SEPARATOR} between them: {ACCEPTED_DEVICE}",
     CONTAINER_BUILD: ACCEPTED_BUILD,
+    VM: ACCEPTED_GUEST,
 }
 """What these axes accept, for messages and schema descriptions."""
 
@@ -157,6 +165,8 @@ def environment_value(name: str, node: Node) -> Value | None:
         return _compiler(node)
     if name == FLAGS:
         return _flags(node)
+    if name == VM:
+        return _guest(node)
     if name in OF_CONTAINERS:
         return _of_containers(name, node)
     if name in OF_RANKS:
@@ -200,6 +210,9 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
     image, *contained = (_unless_none(chosen.pop(name, None)) for name in OF_CONTAINERS)
+    runtime, placement, building, mounts, devices = contained if image is not None else [None] * len(contained)
+    vm = guest_of(given)
+    chosen.pop(VM, None)
     settings = {name.removeprefix(ENVIRONMENT_PREFIX): str(chosen.pop(name)) for name in SETTINGS if name in chosen}
     if mpi_settings.COLLECTIVE_ALGORITHM in settings:
         settings[mpi_settings.COLLECTIVE_ALGORITHM] = _with_operations(
@@ -215,12 +228,23 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         None if mpi is None else str(mpi),
         tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
         image,
-        *(contained if image is not None else ()),
+        runtime,
+        placement,
+        building,
+        mounts,
+        devices,
+        vm,
     )
 
 
 def _unless_none(value: Value | None) -> str | None:
     return None if value in (None, containers.NO_CONTAINER) else str(value)
+
+
+def guest_of(given: Mapping[str, Value | None]) -> str | None:
+    """The guest that the values of axes select; None: this machine."""
+    value = given.get(VM)
+    return None if value in (None, guests.NO_GUEST) else str(value)
 
 
 def _with_operations(value: str, operation: str | None) -> str:
@@ -283,6 +307,16 @@ def _given_to_a_container(name: str, text: str, node: Node) -> str:
     if name == CONTAINER_MOUNTS:
         return SEPARATOR.join(map(str, mounts_of(parts)))
     return SEPARATOR.join(device.name for device in devices_of(parts))
+
+
+def _guest(node: Node) -> str:
+    """The name of a guest, or a topology file as an absolute path."""
+    text = node.written if node.is_scalar and node.value is not None else ""
+    if text.startswith(("/", "./", "../", "~/")) and text.isprintable() and len(text) <= _LONGEST_VALUE:
+        return str(Path(text).expanduser().absolute())
+    if not _GUEST.fullmatch(text):
+        raise UsageError(f"{node.shown()} is not a guest", f"it takes {ACCEPTED_GUEST}")
+    return text
 
 
 def _of_ranks(name: str, node: Node) -> str:

@@ -12,9 +12,19 @@ from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.container import NO_CONTAINER
 from seatrial.model.container_device import devices_of
 from seatrial.model.container_mount import mounts_of
+from seatrial.model.guest import NO_GUEST, RUNNING
 from seatrial.model.job_options import BATCH_SYSTEMS, JobOptions
 from seatrial.model.mpi import MpiFamily
-from seatrial.model.site import POLL_S, SCRATCH, Partition, Site, SiteContainer, SiteEnvironment, System
+from seatrial.model.site import (
+    POLL_S,
+    SCRATCH,
+    Partition,
+    Site,
+    SiteContainer,
+    SiteEnvironment,
+    SiteGuest,
+    System,
+)
 from seatrial.model.units import parse_seconds
 from seatrial.plan.environment_axes import (
     COMPILER,
@@ -33,6 +43,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _SCRATCH = re.compile(r"/[A-Za-z0-9_./+-]*")
 _LAUNCHER = re.compile(r"(?:~/|/)?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}")
+_SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,253}")
 NO_PYTHON = "none"
 """The value of `python:` for nodes without Python."""
 _ONLY_COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:#[^\n]*)?")
@@ -93,7 +104,9 @@ def read_site(data: bytes, file: str) -> Site:
     )
     listed = document.node(("benchmarks",))
     folders = [_path(document, ("benchmarks", k)) for k in range(len(listed.items if listed is not None else ()))]
-    return Site(environments, systems, file, tuple(folders), tuple(_containers(document)))
+    programs = {name: _path(document, ("programs", name)) for name in _names(document, ("programs",))}
+    guests, containers = tuple(_guests(document)), tuple(_containers(document))
+    return Site(environments, systems, file, tuple(folders), guests, programs, containers)
 
 
 def _words() -> Accepted:
@@ -251,6 +264,27 @@ def _partitions(document: Document, place: Place, known: Iterable[str]) -> Itera
             _text(document, (*at, "python")) != NO_PYTHON,
             _is_shared(document, at),
             _scratch(document, (*at, "scratch")),
+        )
+
+
+def _guests(document: Document) -> Iterator[SiteGuest]:
+    for name in _names(document, ("guests",)):
+        at: Place = ("guests", name)
+        if name in (NO_GUEST, RUNNING):
+            raise document.refuse(
+                ("guests",), f"{name!r} means something else in environment.vm", "choose another name"
+            )
+        ssh, topology = (_text(document, (*at, key)) for key in ("ssh", "topology"))
+        if bool(ssh) == bool(topology):
+            raise document.refuse(at, "it needs ssh or topology, and not both", f"it takes {_accepted(at)}")
+        if ssh and not _SSH.fullmatch(ssh):
+            raise document.refuse((*at, "ssh"), "not a host for ssh", f"it takes {_accepted((*at, 'ssh'))}")
+        kernel: Place = (*at, "kernel")
+        yield SiteGuest(
+            name,
+            ssh or None,
+            _path(document, (*at, "topology")) if topology else None,
+            None if _is_absent(document.node(kernel)) else _path(document, kernel),
         )
 
 

@@ -23,12 +23,15 @@ _FAMILIES = tuple(family.value for family in MpiFamily)
 _NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
 _VARIABLE = "[A-Z_][A-Z0-9_]{0,127}"
 _PATH = "^[~/].*$"
+_SSH = "^[A-Za-z0-9_.@:-]*$"
 _SCRATCH = "^/[A-Za-z0-9_./+-]*$"
 
 ACCEPTED = {
-    "": "a mapping: environments, containers, systems, benchmarks",
+    "": "a mapping: environments, containers, systems, guests, benchmarks, programs",
     "benchmarks": "a list of folders with declaration files of benchmarks",
     "benchmarks.*": "the path of a folder: begins with / or ~/",
+    "programs": "a mapping of commands to the programs that are run for them, such as {namd3: /opt/namd/3.0/namd3}",
+    "programs.*": "the path of the program: begins with / or ~/",
     "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
     "environments.*": "a mapping with any of mpi, family, launcher, compiler, flags, variables",
     "environments.*.mpi": "the prefix of an MPI library, or the path of its compiler wrapper: begins with / or ~/",
@@ -50,6 +53,11 @@ ACCEPTED = {
     "containers.*.devices.*": ACCEPTED_DEVICE,
     "containers.*.variables": "a mapping of environment variables to values, which are set inside",
     "containers.*.variables.*": "text, a number, true or false",
+    "guests": "a mapping of names to virtual machines, such as `small: {ssh: root@small}`",
+    "guests.*": "a mapping with ssh, or with topology and any of kernel",
+    "guests.*.ssh": "the host, as ssh takes it: a name of your ~/.ssh/config, or USER@HOST",
+    "guests.*.topology": "the file that `seatrial vm up --topology` takes: begins with / or ~/",
+    "guests.*.kernel": "the kernel of the guest: begins with / or ~/ (default: as `seatrial vm up` finds one)",
     "systems": "a mapping of names to systems, such as `tera: {partitions: {compute: {nodes: 64}}}`",
     "systems.*": "a mapping with partitions, and any of batch, poll",
     "systems.*.batch": f"the batch system that jobs are submitted to: {', '.join(BATCH_SYSTEMS)}",
@@ -86,7 +94,7 @@ ACCEPTED = {
 }
 """Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
-NAMED = frozenset({"environments", "containers", "systems", "partitions", "variables"})
+NAMED = frozenset({"environments", "containers", "systems", "partitions", "variables", "guests", "programs"})
 """Mappings whose keys are names that the user chooses."""
 
 _Name = Annotated[StrictStr, Field(min_length=1, max_length=4096)]
@@ -170,8 +178,16 @@ class SystemModel(_Closed):
     poll: Annotated[_Name | None, _described("systems.*.poll")] = None
 
 
+class GuestModel(_Closed):
+    """A virtual machine that programs can run in."""
+
+    ssh: Annotated[_Name | None, _described("guests.*.ssh", json_schema_extra={"pattern": _SSH})] = None
+    topology: Annotated[_Name | None, _described("guests.*.topology", json_schema_extra={"pattern": _PATH})] = None
+    kernel: Annotated[_Name | None, _described("guests.*.kernel", json_schema_extra={"pattern": _PATH})] = None
+
+
 class SiteModel(_Closed):
-    """The environments of a site, its containers and its systems."""
+    """The environments of a site, its containers, its systems, and what it adds to PATH."""
 
     environments: Annotated[
         dict[_Name, EnvironmentModel | None] | None, _described("environments", max_length=1000)
@@ -179,6 +195,8 @@ class SiteModel(_Closed):
     containers: Annotated[dict[_Name, ContainerModel] | None, _described("containers", max_length=1000)] = None
     systems: Annotated[dict[_Name, SystemModel] | None, _described("systems", max_length=1000)] = None
     benchmarks: Annotated[list[_Name] | None, _described("benchmarks", max_length=100)] = None
+    guests: Annotated[dict[_Name, GuestModel] | None, _described("guests", max_length=1000)] = None
+    programs: Annotated[dict[_Name, _Name] | None, _described("programs", max_length=1000)] = None
 
 
 def site_schema() -> dict[str, Any]:
@@ -195,9 +213,11 @@ def site_schema() -> dict[str, Any]:
         (schema["properties"]["environments"], _NAME),
         (schema["properties"]["containers"], _NAME),
         (schema["properties"]["systems"], _NAME),
+        (schema["properties"]["guests"], _NAME),
         (schema["$defs"]["SystemModel"]["properties"]["partitions"], _NAME),
         (environment["variables"], _VARIABLE),
         (schema["$defs"]["ContainerModel"]["properties"]["variables"], _VARIABLE),
+        (schema["properties"]["programs"], _NAME),
     ):
         mapping = next((kind for kind in names.get("anyOf", ()) if kind.get("type") == "object"), names)
         mapping["propertyNames"] = {"pattern": f"^{pattern}$"}

@@ -24,13 +24,14 @@ _LAYOUT = ("oci-layout", "index.json")
 
 
 class ImageKind(StrEnum):
-    """The forms of images. A name stands for an image that a runtime has stored."""
+    """The forms of images. A name stands for an image that a runtime has stored, or for a virtual machine."""
 
     FOLDER = "folder"
     SQUASHFS = "squashfs"
     SIF = "SIF"
     ARCHIVE = "archive"
     NAME = "local image"
+    GUEST = "virtual machine"
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class ChosenJson(TypedDict):
     container_mounts: Annotated[str | None, "what is mounted besides: SOURCE:INSIDE[:ro], with + between several"]
     container_devices: Annotated[str | None, "the devices that it gets, with + between several"]
     container_build: Annotated[str | None, "where programs are built; null: outside, if the image's C library fits"]
+    vm: Annotated[str | None, "the guest that programs run in; null: this machine"]
     variables: Annotated[dict[str, str | None], "null: unset"]
 
 
