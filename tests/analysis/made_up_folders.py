@@ -54,9 +54,7 @@ class MadeUpFolder:
         described = made_up_machine()
         if emulated:
             described = replace(described, facts=facts(hypervisor="qemu (tcg)"))
-        self.folder.put(
-            "machines", content_key({"host": host}), {"identity": machine, **machine_document(described)}
-        )
+        self.folder.put("machines", content_key({"host": host}), {"identity": machine, **machine_document(described)})
         given = {**PARAMETERS, **parameters}
         experiment = Experiment("cpu.peak", given, environment, "program", machine)
         self.folder.put("experiments", experiment.id, experiment.document())
