@@ -214,6 +214,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         notes=notes,
         screening=screening,
         hosts=hosts_of_records(records),
+        container=_container(contents.environments.get(experiment.environment, {})),
     )
     return as_comparable(result, machines[experiment.machine])
 
@@ -225,6 +226,15 @@ def as_comparable(result: ExperimentResult, machine: Machine) -> ExperimentResul
         return result
     emulated = Emulated(why, result.figures)
     return replace(result, figures=(), screening=None, notes=(*result.notes, why), emulated=emulated)
+
+
+def _container(environment: Mapping[str, Any]) -> str:
+    """The image, its runtime and the placement of ranks: "app (Charliecloud, joined)"."""
+    container = environment.get("container")
+    if not isinstance(container, Mapping):
+        return ""
+    how = ", ".join(str(container[name]) for name in ("runtime", "mpi") if container.get(name))
+    return f"{container.get('image')} ({how})"
 
 
 def rank_of(experiment: Experiment) -> tuple[object, ...]:

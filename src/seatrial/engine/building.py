@@ -60,6 +60,8 @@ def build_points(
                 container=None,
                 container_runtime=None,
                 container_mpi=None,
+                container_mounts=None,
+                container_devices=None,
                 container_build=None,
                 vm=None,
             )

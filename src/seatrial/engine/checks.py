@@ -17,10 +17,14 @@ from seatrial.model.reading import impossible_reason, readings
 from seatrial.model.sample import Sample
 
 
-def wrong_sample(samples: Sequence[Sample]) -> Outcome | None:
-    """None if there are samples and all are finite and positive."""
+def wrong_sample(
+    benchmark: Benchmark, params: Params, samples: Sequence[Sample], notes: Mapping[str, object]
+) -> Outcome | None:
+    """None if there are samples and all are finite and positive. `notes` are those of the program, which may say why
+    there are none."""
     if not samples:
-        return Outcome.invalid("samples", "none were recorded")
+        why = benchmark.why_no_samples(params, notes)
+        return Outcome.invalid("samples", f"none were recorded: {why}" if why else "none were recorded")
     for sample in samples:
         if not all(map(math.isfinite, (sample.elapsed_s, *sample.work.values()))):
             return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is not a finite number")

@@ -106,6 +106,8 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
         "container": choice.container,
         "container_runtime": choice.container_runtime,
         "container_mpi": choice.container_mpi,
+        "container_mounts": choice.container_mounts,
+        "container_devices": choice.container_devices,
         "container_build": choice.container_build,
         "vm": choice.vm,
     }

@@ -25,7 +25,7 @@ def judge(point: Point, machine: Machine, program: Runnable, completed: Complete
         or _emulation(machine, record)
         or program.mismatch(machine, record)
         or _places(point, machine, program, record)
-        or wrong_sample(record.samples)
+        or wrong_sample(point.benchmark, point.parameters, record.samples, record.notes)
         or messages_astray(point, program, record)
         or failed_check(point.benchmark, machine, point.parameters, record.samples, record.checks)
         or impossible_figure(point.benchmark, machine, point.parameters, record.samples)

@@ -87,8 +87,6 @@ def _not_in_a_container(point: Point, kind: Kind[Any]) -> str | None:
         return "GPU programs are not started in containers"
     if program.library is not None and point.environment.container_build == BROUGHT:
         return f"its {program.library} library is that of the image; it is not brought with the host's C library"
-    if len(point.hosts) > 1:
-        return "containers on several nodes were never tried"
     return None
 
 

@@ -199,6 +199,8 @@ class ExperimentResult:
     screening: Screening | None = None
     hosts: tuple[str, ...] = ()
     """The nodes that its repeats ran on."""
+    container: str = ""
+    """The image and runtime that it ran in; "": in none."""
     emulated: Emulated | None = None
     """Set if it was measured on emulated processors: it then has no `figures`, so nothing can compare them."""
 

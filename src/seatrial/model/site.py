@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.container_device import Device
+from seatrial.model.container_mount import ContainerMount
 from seatrial.model.job_options import JobOptions
 from seatrial.model.mpi import MpiFamily
 
@@ -31,6 +33,21 @@ class SiteEnvironment:
     launcher: str | None = None
     compiler: str | None = None
     flags: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteContainer:
+    """A container that programs run in, under a name that the site chooses: the path or name of an image, the runtime
+    that starts it (None: the first one that can), where the launcher of ranks is (None: where ranks can meet), and what
+    it gets besides the image. `variables` are set inside."""
+
+    name: str
+    image: str
+    runtime: str | None = None
+    mpi: str | None = None
+    mounts: tuple[ContainerMount, ...] = ()
+    devices: tuple[Device, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
 
 
@@ -106,6 +123,11 @@ class Site:
     benchmarks: tuple[Path, ...] = ()
     guests: tuple[SiteGuest, ...] = ()
     programs: Mapping[str, Path] = field(default_factory=dict)
+    containers: tuple[SiteContainer, ...] = ()
+
+    def container(self, name: str) -> SiteContainer | None:
+        """The container of that name; None if there is none."""
+        return next((container for container in self.containers if container.name == name), None)
 
     def place(self, text: str) -> Place:
         """The place NAME[:PARTITION]; the first partition if none is given.

@@ -11,6 +11,8 @@ from seatrial.model import container as containers
 from seatrial.model import guest as guests
 from seatrial.model import mpi_settings
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.container_device import ACCEPTED_DEVICE, devices_of
+from seatrial.model.container_mount import ACCEPTED_MOUNT, SEPARATOR, mounts_of
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.mpi_settings import (
     BINDINGS,
@@ -39,13 +41,15 @@ CONTAINER_RUNTIME = ENVIRONMENT_PREFIX + containers.CONTAINER_RUNTIME
 CONTAINER_MPI = ENVIRONMENT_PREFIX + containers.CONTAINER_MPI
 VM = ENVIRONMENT_PREFIX + guests.VM
 CONTAINER_BUILD = ENVIRONMENT_PREFIX + containers.CONTAINER_BUILD
-OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD)
+CONTAINER_MOUNTS = ENVIRONMENT_PREFIX + containers.CONTAINER_MOUNTS
+CONTAINER_DEVICES = ENVIRONMENT_PREFIX + containers.CONTAINER_DEVICES
+OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD, CONTAINER_MOUNTS, CONTAINER_DEVICES)
 OF_BUILDS = (COMPILER, FLAGS, CONTAINER_BUILD)
 """Axes that affect only benchmarks compiled here."""
 
 OF_RANKS = (MPI, *SETTINGS, CONTAINER_MPI)
 """Axes that affect only programs with MPI ranks."""
-NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, VM)
+NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES, VM)
 """All axes of the environment except environment variables."""
 
 VARIABLE = r"[A-Z_][A-Z0-9_]{0,127}|[A-Z][A-Z0-9]{0,31}_[A-Za-z0-9_]{1,127}"
@@ -97,8 +101,8 @@ ACCEPTED_TRANSPORT = f"one of {', '.join(TRANSPORTS)}"
 ACCEPTED_BINDING = f"{BINDINGS[0]} (each rank on its own CPUs, the default) or {BINDINGS[1]} (placed by the kernel)"
 ACCEPTED_LINK = "the rate of each node's link on a `seatrial cluster`, such as 10gbit or 500mbit"
 ACCEPTED_IMAGE = (
-    f"{containers.NO_CONTAINER}, or an image: the path of a folder, of a squashfs or SIF file or of an OCI archive, or "
-    "the name of an image that the runtime has stored"
+    f"{containers.NO_CONTAINER}, the name of a container of the site file, or an image: the path of a folder, of a "
+    "squashfs or SIF file or of an OCI archive, or the name of an image that the runtime has stored"
 )
 ACCEPTED_PLACEMENT = (
     "outside (the launcher is outside, each rank in its own container), joined (the same with one container for all "
@@ -122,6 +126,8 @@ ACCEPTED = {
     CONTAINER: ACCEPTED_IMAGE,
     CONTAINER_RUNTIME: f"one of {', '.join(containers.RUNTIMES)}",
     CONTAINER_MPI: ACCEPTED_PLACEMENT,
+    CONTAINER_MOUNTS: f"{containers.NO_CONTAINER}, or mounts with {SEPARATOR} between them: {ACCEPTED_MOUNT}",
+    CONTAINER_DEVICES: f"{containers.NO_CONTAINER}, or devices with {SEPARATOR} between them: {ACCEPTED_DEVICE}",
     CONTAINER_BUILD: ACCEPTED_BUILD,
     VM: ACCEPTED_GUEST,
 }
@@ -203,8 +209,10 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
     if not chosen:
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
-    image, *contained = (chosen.pop(name, None) for name in OF_CONTAINERS)
-    is_contained = image not in (None, containers.NO_CONTAINER)
+    image, runtime, placement, building, mounts, devices = (
+        _unless_none(chosen.pop(name, None)) for name in OF_CONTAINERS
+    )
+    is_contained = image is not None
     vm = guest_of(given)
     chosen.pop(VM, None)
     settings = {name.removeprefix(ENVIRONMENT_PREFIX): str(chosen.pop(name)) for name in SETTINGS if name in chosen}
@@ -221,9 +229,13 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         tuple(sorted(variables.items())),
         None if mpi is None else str(mpi),
         tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
-        str(image) if is_contained else None,
-        *(str(value) if is_contained and value is not None else None for value in contained),
-        vm=vm,
+        image,
+        runtime if is_contained else None,
+        placement if is_contained else None,
+        building if is_contained else None,
+        mounts if is_contained else None,
+        devices if is_contained else None,
+        vm,
     )
 
 
@@ -231,6 +243,10 @@ def guest_of(given: Mapping[str, Value | None]) -> str | None:
     """The guest that the values of axes select; None: this machine."""
     value = given.get(VM)
     return None if value in (None, guests.NO_GUEST) else str(value)
+
+
+def _unless_none(value: Value | None) -> str | None:
+    return None if value in (None, containers.NO_CONTAINER) else str(value)
 
 
 def _with_operations(value: str, operation: str | None) -> str:
@@ -276,6 +292,8 @@ def _of_containers(name: str, node: Node) -> str:
                 known.todo if known.nearest and name == CONTAINER_RUNTIME else f"it takes {ACCEPTED[name]}",
             )
         return text
+    if name in (CONTAINER_MOUNTS, CONTAINER_DEVICES):
+        return _given_to_a_container(name, text, node)
     if not text or not text.isprintable() or len(text) > _LONGEST_VALUE or text.startswith("-") or ":" in text[:1]:
         raise UsageError(f"{node.shown()} is not an image", f"it takes {ACCEPTED_IMAGE}")
     return str(Path(text).expanduser().absolute()) if text.startswith(("/", ".", "~")) else text
@@ -289,6 +307,18 @@ def _guest(node: Node) -> str:
     if not _GUEST.fullmatch(text):
         raise UsageError(f"{node.shown()} is not a guest", f"it takes {ACCEPTED_GUEST}")
     return text
+
+
+def _given_to_a_container(name: str, text: str, node: Node) -> str:
+    """Mounts or devices, in the form in which they are compared."""
+    if text == containers.NO_CONTAINER:
+        return text
+    if not text or len(text) > _LONGEST_VALUE:
+        raise UsageError(f"{node.shown()} is not accepted", f"it takes {ACCEPTED[name]}")
+    parts = text.split(SEPARATOR)
+    if name == CONTAINER_MOUNTS:
+        return SEPARATOR.join(map(str, mounts_of(parts)))
+    return SEPARATOR.join(device.name for device in devices_of(parts))
 
 
 def _of_ranks(name: str, node: Node) -> str:

@@ -565,7 +565,8 @@ def test_hosts_of_the_site_file_are_measured_by_ssh(cluster: Up, tmp_path_factor
     site = place.folder / "site.yaml"
     site.write_text(f"systems:\n  virtual: {{partitions: {{nodes: {{hosts: [{', '.join(nodes)}]}}}}}}\n")
     words = ["env", f"PATH={place.variables()['PATH']}", sys.executable, "-m", "seatrial", "run", "mpi.latency"]
-    words += ["cpu.peak", "--set", "size_B=8", "--set", "ranks=2", "--set", "cores=one", "--budget", "4s", "--system", "virtual:nodes"]
+    words += ["cpu.peak", "--set", "size_B=8", "--set", "ranks=2", "--set", "cores=one", "--budget", "4s"]
+    words += ["--system", "virtual:nodes"]
     words += ["--site", str(site), "--results", str(place.folder / "r")]
     words += ["--format", "json", "--ignore-lock-of", "root"]
     enter = cluster.place.words("exec", "--node", "3", "--")

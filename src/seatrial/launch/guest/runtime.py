@@ -30,7 +30,7 @@ class GuestRuntime(Runtime):
     ranks_outside: ClassVar[bool] = False
     package: ClassVar[str] = "the package openssh-client"
 
-    def mounts(self, image: Image, folders: Sequence[Path]) -> tuple[Mount, ...]:
+    def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
         """The folder of the repeat gets one of its own there; that with programs is the same for all of them."""
         there = Path(self.channel.there)
         if len(folders) < 2:
