@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from made_up import made_up_machine
+from made_up import facts, made_up_machine
 
 from seatrial.model.experiment import Experiment, content_key
 from seatrial.model.machine_document import machine_document
@@ -45,13 +46,15 @@ class MadeUpFolder:
         starts: Sequence[float] | None = None,
         orders: Sequence[int] | None = None,
         each: Sequence[Mapping[str, object]] | None = None,
+        emulated: bool = False,
         **parameters: object,
     ) -> str:
         """The id of the experiment."""
         machine = f"machine-{host}"
-        self.folder.put(
-            "machines", content_key({"host": host}), {"identity": machine, **machine_document(made_up_machine())}
-        )
+        described = made_up_machine()
+        if emulated:
+            described = replace(described, facts=facts(hypervisor="qemu (tcg)"))
+        self.folder.put("machines", content_key({"host": host}), {"identity": machine, **machine_document(described)})
         given = {**PARAMETERS, **parameters}
         experiment = Experiment("cpu.peak", given, environment, "program", machine)
         self.folder.put("experiments", experiment.id, experiment.document())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,9 @@ from seatrial.model.outcome import Outcome
 from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
 from seatrial.references.loader import all_references
 from seatrial.report.documents.compare import compare_document
+from seatrial.report.studies.answer_words import answer_line
 from seatrial.report.studies.compare_page import compare_page
+from seatrial.report.studies.verdicts import subjects
 from seatrial.report.text.compare import compare_text, study_text
 from seatrial.stats.sequential import LOOKS, end_alpha
 
@@ -311,6 +315,53 @@ def test_what_follows_from_the_axis_does_not_part_what_is_compared(tmp_path: Pat
     assert found.comparisons[0].verdict is Verdict.FASTER and found.baseline == "threads 1"
 
 
+def contained(image: str, digest: str, runtime: str, **own: object) -> dict[str, object]:
+    document = {"image": image, "digest": f"sha256:{digest * 64}", "kind": "folder", "runtime": runtime, **own}
+    return {"name": "gcc 12 -O3", "flags": ["-O3"], "container": document}
+
+
+def in_containers(path: Path, *, rates: Mapping[str, float]) -> MadeUpFolder:
+    """The same point in each of these environments, and bare, measured without a study."""
+    made = MadeUpFolder(path)
+    documents = {
+        "app": contained("app", "a", "Charliecloud"),
+        "wrapped": contained("app", "a", "bubblewrap"),
+        "other": contained("app", "b", "Charliecloud"),
+    }
+    for key in rates.keys() - {"env"}:
+        made.folder.put("environments", key, documents[key])
+    for number, (key, rate) in enumerate(rates.items()):
+        made.add(noisy(rate, 10, seed=number), environment=key)
+    return made
+
+
+def test_a_folder_is_compared_along_the_container_without_a_study(tmp_path: Path) -> None:
+    """As along any other setting of the environment; no container is the baseline."""
+    made = in_containers(tmp_path / "r", rates={"app": LEVEL * 0.8, "env": LEVEL})
+    (found,) = compare_along(made.contents, "environment.container", 0.02).compared
+    assert (found.baseline, found.candidate) == ("no container", "container app")
+    assert found.comparisons[0].ratio == pytest.approx(0.8, rel=0.01)
+
+
+def test_without_a_container_is_the_baseline_of_each_runtime(tmp_path: Path) -> None:
+    made = in_containers(tmp_path / "r", rates={"env": LEVEL, "app": LEVEL * 0.8, "wrapped": LEVEL * 0.9})
+    (found,) = compare_along(made.contents, "environment.container", 0.02).compared
+    assert sorted(round(one.ratio, 1) for one in found.comparisons) == [0.8, 0.9]
+    (runtimes,) = compare_along(made.contents, "environment.container_runtime", 0.02).compared
+    assert {runtimes.baseline, runtimes.candidate} == {
+        f"environment.container_runtime {name}" for name in ("Charliecloud", "bubblewrap")
+    }
+
+
+def test_two_images_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    made = in_containers(tmp_path / "r", rates={"app": LEVEL, "other": LEVEL * 0.9})
+    (found,) = compare_along(made.contents, "environment.container", 0.02).compared
+    assert found.baseline.endswith(f"app {'a' * 12}") and found.candidate.endswith(f"app {'b' * 12}")
+    with pytest.raises(UnknownNameError) as caught:
+        compare_along(made.contents, "environment.contain", 0.02)
+    assert "environment.container" in caught.value.todo
+
+
 def test_figures_are_relative_to_one_system(tmp_path: Path) -> None:
     """Each system is a machine of its own, with as many threads as it has."""
     made = MadeUpFolder(tmp_path / "r")
@@ -453,3 +504,32 @@ def test_alternating_sessions_may_be_equivalent(tmp_path: Path) -> None:
     assert one.verdict is Verdict.EQUIVALENT and one.design.sessions == 8
     apart = compare_folders(folder(tmp_path / "c", 1.0), folder(tmp_path / "d", 1.0), 0.02, equivalence=True)
     assert apart.comparisons[0].verdict is Verdict.AMBIGUOUS
+
+
+def test_other_axes_of_the_environment_tell_the_rows_apart(tmp_path: Path) -> None:
+    """They are no parameters: rows of two libraries had one name, and the answer counted both as sizes."""
+    made = MadeUpFolder(tmp_path / "r")
+    points: list[tuple[str, Mapping[str, object]]] = []
+    axes = {"runtime": ("charliecloud", "bubblewrap"), "mpi": ("openmpi", "mpich")}
+    for number, (runtime, mpi, threads) in enumerate(itertools.product(*axes.values(), (1, 4))):
+        environment = runtime + mpi
+        made.folder.put("environments", environment, {"name": environment, "flags": ["-O3"]})
+        given = {"environment.container_runtime": runtime, "environment.mpi": mpi, "threads": threads}
+        rates = noisy(LEVEL * (1.1 if runtime == "bubblewrap" else 1.0), 12, seed=number)
+        key = made.add(rates, blocks=side_by_side(12), environment=environment, threads=threads)
+        points.append((key, given))
+    asked = study(
+        axes=(
+            Axis("environment.container_runtime", axes["runtime"]),
+            Axis("environment.mpi", axes["mpi"]),
+            Axis("threads", (1, 4)),
+        ),
+        compare=Compare("environment.container_runtime", "charliecloud"),
+    )
+    made.keep(asked, points)
+    (result,) = study_results(made.contents)
+    names = subjects(result.compared)
+    assert len(set(names)) == 4 and all("environment.mpi" in name and "threads" in name for name in names)
+    assert "environment.mpi mpich at both values of threads" in answer_line(answer_of_study(result))
+    (document,) = [one for one in compare_document(result.compared)["comparisons"] if one["family"] == 4][:1]
+    assert document["parameters"]["environment.mpi"] == "openmpi"

@@ -176,6 +176,10 @@ MACHINES = {
         [machine(*cpus(4), allowed_cpus=(0, 1, 2, 3)), machine(*cpus(4))],
     ),
     "virtual-machine": (machine(general=facts(hypervisor="kvm")), [machine(general=facts(hypervisor="none"))]),
+    "emulated-processors": (
+        machine(general=facts(hypervisor="qemu (tcg)")),
+        [machine(general=facts(hypervisor="kvm"))],
+    ),
     "container": (
         replace(machine(*cpus(2)), platform=Platform((), (Sign("docker", "a layered root"), Sign("other", "a root")))),
         [machine(*cpus(2))],

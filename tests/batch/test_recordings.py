@@ -89,6 +89,55 @@ def test_reasons_of_aurora_are_kept_and_such_jobs_wait() -> None:
     assert states_of(jobs) == {"pending": 9} and all(job.reason.startswith("Not Running: ") for job in jobs)
 
 
+QSTAT = """\
+Job Id: 7.server
+    Job_Name = a
+    job_state = R
+    exec_host = n1/0-23+n2/0,2-5+n
+\t3/0*4
+    sched_hint = Post job file processing error; job 7 on host n1
+
+U
+\tnable to copy file 7.OU
+*** error from copy
+/bin/cp: cannot stat `7.OU': No suc
+\th file or directory
+    Variable_List = HOME=/home/a,NOTE=two
+    job_state = C
+lines,PATH=/bin
+    comment = Job started
+
+Job Id: 8.server
+    job_state = F
+"""
+
+
+def test_values_with_line_breaks() -> None:
+    """Messages of the server and the job's environment may have them, and lines that look like attributes."""
+    running, ended = Pbs().statuses(QSTAT)
+    assert (running.state, running.nodes, running.reason) == (JobState.RUNNING, ("n1", "n2", "n3"), "Job started")
+    assert (ended.state, ended.reason, ended.exit_status) == (JobState.UNKNOWN, "job_state F", None)
+    with pytest.raises(ParseError, match="nor one of its attributes"):
+        Pbs().statuses(QSTAT.replace("sched_hint", "queue"))
+
+
+def test_a_damaged_list_of_hosts_is_not_a_shorter_one() -> None:
+    (job, _) = Pbs().statuses(QSTAT.replace("23+n2", "23n2"))
+    assert job.state is JobState.RUNNING and job.nodes == ()
+
+
+def test_text_of_the_user_is_no_state() -> None:
+    text = "JobId=7 JobName=a JobState=CANCELLED Reason=None NodeList=n1 Command=/bin/x JobState=COMPLETED WorkDir=/"
+    (job,) = Slurm().statuses(f"{text}\n")
+    assert (job.state, job.nodes) == (JobState.CANCELLED, ("n1",))
+
+
+def test_a_reason_has_spaces_or_underscores() -> None:
+    for reason in ("launch_failed_requeued_held", "launch failed requeued held", "JobHeldUser"):
+        (job,) = Slurm().statuses(f"7|PENDING||{reason}|N/A|N/A|N/A|\n")
+        assert job.state is JobState.HELD
+
+
 def test_states_that_nobody_knows_are_unknown_and_named() -> None:
     rows = [line.split("|") for line in sample("slurm-sacct-pipe-unknown-state.txt").splitlines() if line]
     jobs = Slurm().statuses("".join(f"{r[0]}|{r[16]}|{r[15]}||{r[11]}|{r[12]}|{r[13]}|{r[24]}\n" for r in rows))

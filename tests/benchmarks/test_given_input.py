@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,10 +12,13 @@ from pathlib import Path
 import pytest
 from engine.harness import run_one
 from imports.log_damage import log, needs_logs
+from imports.result_texts import PAM_CRASH
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named, registry
+from seatrial.engine.checks import failed_check
 from seatrial.engine.ready import Ready, Refused
+from seatrial.environments.site import use_site_within
 from seatrial.errors import NoCompilerError
 from seatrial.interface.point import keep_point, prepare_point
 from seatrial.model.benchmark import Benchmark
@@ -22,6 +26,7 @@ from seatrial.model.given_input import GivenInput
 from seatrial.model.outcome import State
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
+from seatrial.model.site import Site
 from seatrial.store.folder import ResultsFolder
 
 UNVERIFIED = sorted(n for n, b in registry().items() if isinstance(b.program, GivenInput) and not b.verified)
@@ -32,7 +37,7 @@ OWN = {"case": "own", "input": "start.in"}
 @dataclass(frozen=True)
 class Recorded:
     """An application whose program leaves this log, which `edits` make that of a run with one rank; `until` cuts it
-    off before this text."""
+    off before this text, and lines that match `without` are left out."""
 
     name: str
     log: str
@@ -41,12 +46,15 @@ class Recorded:
     edits: tuple[tuple[str, str], ...] = ()
     settings: dict[str, str] = field(default_factory=lambda: dict(OWN))
     until: str = ""
+    without: str = ""
 
     def text(self) -> str:
         text = log(self.log).decode("utf-8", "surrogateescape")
         for before, after in self.edits:
             assert before in text, before
             text = text.replace(before, after)
+        if self.without:
+            text = re.sub(rf"(?m)^{self.without}\n", "", text)
         return text[: text.index(self.until)] if self.until else text
 
 
@@ -54,21 +62,21 @@ CP2K = Recorded(
     "apps.cp2k",
     "cp2k/cp2k7.1-H2O64-1node-128cores-2threads.txt",
     "-i start.in",
-    {"time": 26.040},
+    {"wall": 26.040},
     (
         ("number of message passing processes                            64", "number of message passing processes 1"),
         ("threads for this process                                    2", "threads for this process 1"),
     ),
 )
 RECORDED = [
-    Recorded("apps.namd", "namd/namd2-tiny.txt", "+p1 start.in", {"step": 0.012974, "time": 14.917022}),
+    Recorded("apps.namd", "namd/namd2-tiny.txt", "+p1 start.in", {"step": 0.012974, "wall": 14.917022}),
     CP2K,
     Recorded(
-        *("apps.nwchem", "nwchem/nwchem-c240-128ranks.txt", "start.in", {"time": 745.1}),
+        *("apps.nwchem", "nwchem/nwchem-c240-128ranks.txt", "start.in", {"wall": 745.1}),
         edits=(("nproc           =      128", "nproc           =        1"),),
     ),
     Recorded(
-        *("apps.vasp", "vasp/vasp6.4.1-CdTe-1node.txt", "", {"time": 6139.715, "loop": 6120.8463}),
+        *("apps.vasp", "vasp/vasp6.4.1-CdTe-1node.txt", "", {"wall": 6139.715, "loop": 6120.8463}),
         edits=(
             ("running  128 mpi-ranks", "running    1 mpi-ranks"),
             ("each k-point on   64 cores,    2", "on 1 core, 1"),
@@ -76,7 +84,7 @@ RECORDED = [
         settings={"case": "own"},
     ),
     Recorded(
-        *("apps.castep", "castep/castep-al3x3-16nodes-2048ranks.txt", "al3x3", {"time": 139.28}),
+        *("apps.castep", "castep/castep-al3x3-16nodes-2048ranks.txt", "al3x3", {"wall": 139.28}),
         edits=(("over 2048 processes", "over 1 processes"),),
         settings={"case": "al3x3"},
     ),
@@ -87,17 +95,17 @@ RECORDED = [
     ),
     Recorded("apps.hoomd", "hoomd/hoomd2.x-hexagon-metadata.txt", "start.in", {"step": 0.12743803}),
     Recorded(
-        *("apps.ls-dyna", "ls-dyna/r16-smp-d-one-cycle-messag.txt", "i=start.in ncpu=1", {"time": 2.068}),
+        *("apps.ls-dyna", "ls-dyna/r16-smp-d-one-cycle-messag.txt", "i=start.in ncpu=1", {"wall": 2.068}),
         edits=(("Number of CPU's    4", "Number of CPU's    1"), ("using  4 SMP", "using  1 SMP")),
     ),
     Recorded(
-        *("apps.fluent", "fluent/performance-timer-two-blocks.txt", "3ddp -g -t1 -i start.in", {"time": 41.665}),
+        *("apps.fluent", "fluent/performance-timer-two-blocks.txt", "3ddp -g -t1 -i start.in", {"wall": 41.665}),
         edits=(("on 6 compute nodes", "on 1 compute nodes"), ("250.890 sec", "40.890 sec")),
         until="  Performance Timer for 56",
     ),
-    Recorded("apps.cfx", "cfx/cfx2025r1-final-iteration-and-tail.txt", "-def start.in", {"time": 416.12}),
+    Recorded("apps.cfx", "cfx/cfx2025r1-final-iteration-and-tail.txt", "-def start.in", {"wall": 416.12}),
     Recorded(
-        "apps.abaqus", "abaqus/std2021-nlgeom-dat.txt", "job=run input=start.in cpus=1 interactive", {"time": 1.0}
+        "apps.abaqus", "abaqus/std2021-nlgeom-dat.txt", "job=run input=start.in cpus=1 interactive", {"wall": 1.0}
     ),
     Recorded(
         "apps.pmemd",
@@ -107,7 +115,53 @@ RECORDED = [
         (("AMBER/MPI version on    4 nodes", "AMBER/MPI version on    1 nodes"),),
         {"case": "own"},
     ),
+    Recorded(
+        *("apps.psdns", "psdns/m-psdns-2048-8tasks.txt", "", {"wall": 181.2}),
+        edits=(
+            ("tasks=      8   iproc, proc=   2 x    4", "tasks= 1 iproc, proc= 1 x 1"),
+            ("over     8 MPI tasks=     159.343", "over 1 MPI tasks= 19.918"),
+        ),
+        settings={"case": "own"},
+    ),
+    Recorded(
+        *("apps.opensbli", "opensbli/opensbli-tgv512-1node.txt", "", {"wall": 739.091139, "step": 7.39091139}),
+        settings={},
+        without=r" ?rank (?!0 )[0-9]+ \(.*\)",
+    ),
+    Recorded(
+        *("apps.hpl-nvidia", "hpl-nvidia/hpl-nvidia25-h100-1gpu.txt", "--dat HPL.dat", {"rate": 4.208e13}), settings={}
+    ),
+    Recorded(
+        *("apps.hpcg-nvidia", "hpcg-nvidia/hpcg-nvidia25.4-h100-1gpu.txt", "--nx 256 --ny 256 --nz 256 --rt 60"),
+        {"rating": 515.269e9},
+        settings={},
+    ),
+    Recorded(
+        *("apps.hpl-mxp", "hpl-mxp/hpl-mxp-nvidia-h100-4gpu.txt"),
+        "--n 190464 --nb 1024 --nprow 1 --npcol 1 --nporder row --gpu-affinity 0",
+        {"rate": 1.9768e14},
+        (
+            ("NPROW = 2, NPCOL = 2", "NPROW = 1, NPCOL = 1"),
+            ("per GPU =   49420.46", "per GPU = 197680"),
+            ("per GPU =  218987.25", "per GPU = 875950"),
+        ),
+        {"n": "190464"},
+    ),
+    Recorded(
+        *("apps.io500", "io500/daos-lrz-2023-result.txt", "start.in", {"score": 2111.059073}),
+        edits=(("procs           = 2688", "procs           = 1"),),
+    ),
+    Recorded(
+        *("apps.dlio", "dlio/summary.json.txt"),
+        "workload=unet3d_a100 ++workload.workflow.generate_data=False ++workload.workflow.train=True "
+        "++workload.dataset.data_folder=data ++workload.dataset.num_files_train=16 hydra.run.dir=output",
+        {"train_throughput": 5.095023867},
+        (('"num_accelerators": 2', '"num_accelerators": 1'),),
+        settings={},
+    ),
 ]
+NO_FOLDER = {"apps.opensbli", "apps.hpl-nvidia", "apps.hpcg-nvidia", "apps.hpl-mxp", "apps.dlio"}
+"""They make their input themselves."""
 
 
 @pytest.fixture
@@ -140,6 +194,7 @@ def stand_in(name: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
         f'echo "$*" > {shlex.quote(str(noted))}\n'
         f"ls >> {shlex.quote(str(noted))}\n"
         "[ -f start.in ] && echo changed > start.in\n"
+        f"mkdir -p {shlex.quote(str(Path(output).parent))}\n"
         f"cat {shlex.quote(str(sample))} > {output}\n"
         f"exit {exit_status}\n"
     )
@@ -178,13 +233,14 @@ def test_every_application_that_was_never_run_says_what_it_was_checked_with() ->
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded.name)
 def test_a_run_is_read(recorded: Recorded, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = stand_in(recorded.name, recorded.text(), tmp_path, monkeypatch)
-    benchmark, ready, record = measured(recorded.name, tmp_path / "results", inputs=str(given), **recorded.settings)
+    folder = {} if recorded.name in NO_FOLDER else {"inputs": str(given)}
+    benchmark, ready, record = measured(recorded.name, tmp_path / "results", **folder, **recorded.settings)
     assert record.outcome.is_ok, record.outcome
     found = {r.figure.name: r.value for r in readings(benchmark, MACHINE, ready.point.parameters, record.samples)}
     assert {name: found[name] for name in recorded.figures} == pytest.approx(recorded.figures, rel=1e-5)
     arguments, *files = noted.read_text().splitlines()
     assert arguments == recorded.arguments
-    assert {"start.in", "tables"} <= set(files)
+    assert not folder or {"start.in", "tables"} <= set(files)
     program = benchmark.program
     assert isinstance(program, GivenInput)
     assert program.output == "stdout" or not [name for name in files if Path(name).match(program.output)], (
@@ -206,6 +262,59 @@ def test_a_run_of_another_size_is_invalid(given: Path, tmp_path: Path, monkeypat
     stand_in("apps.namd", RECORDED[0].text(), tmp_path, monkeypatch)
     _, _, record = measured("apps.namd", tmp_path / "atoms", inputs=str(given), case="apoa1")
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("atoms: 507, must be 92224")
+
+
+@needs_logs
+@pytest.mark.real
+def test_a_number_that_the_log_does_not_state_never_passes(
+    given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process needs no statement, but the page says that it was not checked; two may have run as one."""
+    cfx = next(one for one in RECORDED if one.name == "apps.cfx")
+    stand_in(cfx.name, cfx.text(), tmp_path, monkeypatch)
+    _, _, one = measured(cfx.name, tmp_path / "one", inputs=str(given), **OWN)
+    assert one.outcome.is_ok and one.seen["remarks"] == ["processes: not stated in the log, so not checked"]
+    _, _, two = measured(cfx.name, tmp_path / "two", inputs=str(given), processes="2", **OWN)
+    assert two.outcome.state is State.INVALID
+    assert two.outcome.reason.startswith("processes: not stated in its log, must be 2")
+    hoomd = next(one for one in RECORDED if one.name == "apps.hoomd")
+    stand_in(hoomd.name, hoomd.text().replace('"num_ranks": 1', '"ranks_of_it": 1'), tmp_path, monkeypatch)
+    _, _, silent = measured(hoomd.name, tmp_path / "hoomd", inputs=str(given), **OWN)
+    assert silent.outcome.is_ok and silent.seen["remarks"] == ["ranks: not stated in the log, so not checked"]
+    (check,) = (check for check in benchmark_named(hoomd.name).checks if check.name == "ranks")
+    samples = [replace(silent.samples[0], extra={})]
+    assert failed_check(benchmark_named(hoomd.name), MACHINE, {"ranks": 2, "case": "own"}, samples, {}) is not None
+    assert check.if_nan == "not stated in its log"
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("elapsed_s", "state"), [("0.25", State.OK), ("460.75", State.INVALID)])
+def test_a_time_that_our_clock_contradicts(
+    elapsed_s: str, state: State, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in("apps.pam-crash", PAM_CRASH.replace("460.75", elapsed_s).replace("230.50", "0.10"), tmp_path, monkeypatch)
+    _, _, record = measured("apps.pam-crash", tmp_path / "results", inputs=str(given), **OWN)
+    assert record.outcome.state is state and record.outcome.check == ("" if state is State.OK else "clock")
+
+
+@needs_logs
+@pytest.mark.real
+def test_the_site_file_names_programs(given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before those on PATH, and an alternative before the first name."""
+    stand_in("apps.namd", RECORDED[0].text(), tmp_path, monkeypatch)
+    other = tmp_path / "elsewhere"
+    other.write_bytes((tmp_path / "bin" / "namd3").read_bytes())
+    other.chmod(0o755)
+    site = Site(file="site.yaml", programs={"namd2": other})
+    with use_site_within(site, None):
+        _, ready, record = measured("apps.namd", tmp_path / "results", inputs=str(given), **OWN)
+    assert record.outcome.is_ok and ready.program.path == other
+    other.unlink()
+    with use_site_within(replace(site, programs={"namd3": other}), None):
+        refused = prepared("apps.namd", ResultsFolder.create(tmp_path / "refused"), inputs=str(given), **OWN)
+    assert isinstance(refused, Refused) and f"site.yaml says that namd3 is {other}, which is no program" in str(
+        refused.outcome.reason
+    )
 
 
 @needs_logs

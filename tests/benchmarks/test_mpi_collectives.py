@@ -15,6 +15,7 @@ from made_up import facts, made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.mpi.collectives import BENCHMARKS, limit_of
+from seatrial.engine.checks import wrong_sample
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Native
@@ -381,6 +382,42 @@ def test_planted_faults_are_found(
         record = run(replace(own, program=program), folder, live_machine, MPIS[0], **settings)
         assert record.outcome.state is State.INVALID, (name, record.outcome)
         assert record.outcome.reason.startswith(f"{check}: "), (name, record.outcome)
+
+
+@two_cpus
+@pytest.mark.real
+@pytest.mark.parallel
+@pytest.mark.skipif(not MPIS, reason="needs an MPI library (apt install libopenmpi-dev openmpi-bin)")
+def test_starts_that_are_all_missed_are_counted_in_the_outcome(
+    folder: ResultsFolder, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits: Edits = {
+        "mpi/collective_timing.hpp": ("late_[at] > tolerance_;", "(PLANTED || late_[at] > tolerance_);"),
+        "mpi/collective_program.hpp": ("40 * program_.slice_s", "(PLANTED ? 1 : 40) * program_.slice_s"),
+    }
+    broken = with_fault(ALLREDUCE, "late", {"late": edits}, tmp_path, monkeypatch)
+    record = run(broken, folder, live_machine, MPIS[0], size_B="8B")
+    notes = record.seen["notes"]
+    assert notes["bursts"] == notes["missed_bursts"] > 4
+    start = f"samples: none were recorded: ranks were late for {notes['bursts']} of {notes['bursts']} starts"
+    assert record.outcome.reason == f"{start} by the common clock; use start=barrier, which needs none"
+
+
+@pytest.mark.parametrize(
+    ("notes", "start", "said"),
+    [
+        ({"missed_bursts": 7, "bursts": 9}, "clock", "ranks were late for 7 of 9 starts"),
+        ({"missed_bursts": 7}, "clock", "ranks were late for 7 starts"),  # of an older program
+        ({"missed_bursts": 0, "bursts": 9}, "clock", ""),
+        ({"missed_bursts": "7", "bursts": 9}, "clock", ""),
+        ({}, "barrier", ""),
+    ],
+)
+def test_no_samples_are_explained_only_by_what_was_counted(notes: dict[str, object], start: str, said: str) -> None:
+    outcome = wrong_sample(ALLREDUCE, {"start": start}, (), notes)
+    assert outcome is not None
+    assert outcome.reason.startswith(f"samples: none were recorded: {said}" if said else "samples: none were recorded")
+    assert ("start=barrier" in outcome.reason) is bool(said)
 
 
 @two_cpus

@@ -27,6 +27,7 @@ RING = [[n % 8, 2.0 + 2.5 * n] for n in range(16)]
 RESULT = {
     "version": "9.0.2",
     "ranks": 2,
+    "threads": 1,
     "cells": 8,
     "rings": 1,
     "steps": 1600,
@@ -45,6 +46,7 @@ def test_a_result_is_read() -> None:
     assert record.ended and record.samples[0].work == {"steps": 1600.0, "spikes": 16.0}
     assert checks() == {
         "ranks": 2,
+        "threads": 1,
         "cells": 8,
         "in_order": 1,
         "hop_ms": 2.5,
@@ -64,6 +66,7 @@ def test_what_is_wrong_with_the_spikes_is_seen() -> None:
     assert checks(spikes=[[0, 2.0], [2, 4.5], [1, 7.0]])["in_order"] == 0
     assert checks(spikes=[])["hop_ms"] is None
     assert "spikes_differ" not in checks(spikes_differ=None)  # of two ranks: nothing was compared
+    assert "spikes_differ" not in checks(spikes_differ=None, ranks=1, threads=2)
     assert checks(spikes_differ=None, ranks=1)["spikes_differ"] == 0
 
 
@@ -93,18 +96,21 @@ def measured(
 
 @pytest.mark.real
 @pytest.mark.parallel
-@pytest.mark.parametrize(("ranks", "mpi"), [("1", None), ("2", "openmpi"), ("2", "mpich")])
+@pytest.mark.parametrize(
+    ("ranks", "threads", "mpi"), [("1", "1", None), ("1", "2", None), ("2", "1", "openmpi"), ("2", "1", "mpich")]
+)
 def test_it_measures(
-    ranks: str, mpi: str | None, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
+    ranks: str, threads: str, mpi: str | None, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
 ) -> None:
     python = with_neuron()
     if mpi is not None:
         need(f"mpirun.{mpi}", f"apt install {mpi}-bin")
-    if int(ranks) > len(live_machine.allowed_cpus):
+    if int(ranks) * int(threads) > len(live_machine.allowed_cpus):
         pytest.skip("needs 2 CPUs")
-    record = measured(NEURON, live_machine, tmp_path / "results", mpi, ranks=ranks, python=python, **SMALL)
+    split = {"ranks": ranks, "threads": threads}
+    record = measured(NEURON, live_machine, tmp_path / "results", mpi, python=python, **split, **SMALL)
     assert record.outcome.is_ok, record.outcome
-    assert record.checks["ranks"] == int(ranks)
+    assert (record.checks["ranks"], record.checks["threads"]) == (int(ranks), int(threads))
 
 
 @pytest.mark.real
@@ -121,6 +127,7 @@ def test_faults_are_found(live_machine: Machine, tmp_path: Path, need: Callable[
         "spikes_missing: ": ("    context.psolve(time_ms)\n", "    context.psolve(time_ms / 2)\n"),
         "cells: ": ('"cells": rings * cells', '"cells": rings * cells + rings'),
         "ranks: ": ('"ranks": ranks', '"ranks": ranks + 1'),
+        "threads: ": ("context.nthread(threads)", "context.nthread(2 * threads)"),
     }
     for reason, (right, wrong) in faults.items():
         text = SCRIPT.read_text()

@@ -17,6 +17,7 @@ from seatrial.errors import NoCompilerError, ProtocolError
 from seatrial.model.benchmark import Benchmark, External
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
+from seatrial.model.parameter import Params
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
@@ -196,6 +197,38 @@ def test_a_wrong_case_is_found(
     broken = replace(OPENFOAM, program=replace(program, inputs=planted), checks=tuple(checked))
     _, record = measured(broken, live_machine, tmp_path / "results", ranks="1", cells="16")
     assert record.outcome.state is State.INVALID and record.outcome.check == check, record.outcome
+
+
+@pytest.mark.real
+@pytest.mark.parallel
+@pytest.mark.parametrize(("ranks", "how"), [("1", "stated"), ("2", "alone")])
+def test_a_run_on_another_number_of_ranks_is_found(
+    ranks: str, how: str, live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
+) -> None:
+    """Its log states another number; without -parallel, each process solves the whole case alone and says so."""
+    need("icoFoam", "apt install openfoam")
+    if len(live_machine.allowed_cpus) < int(ranks):
+        pytest.skip(f"needs {ranks} CPUs")
+    program = OPENFOAM.program
+    assert isinstance(program, External)
+
+    def other(data: bytes) -> ProgramRecord:
+        assert b"nProcs : 1\n" in data, "where is the fault to be planted now?"
+        return program.parse(data.replace(b"nProcs : 1\n", b"nProcs : 2\n"))
+
+    def alone(params: Params, directory: Path) -> list[str]:
+        words = list(program.arguments(params, directory))
+        assert "-parallel" in words, "where is the fault to be planted now?"
+        return [word for word in words if word != "-parallel"]
+
+    changed = replace(program, parse=other) if how == "stated" else replace(program, arguments=alone)
+    _, record = measured(
+        replace(OPENFOAM, program=changed), live_machine, tmp_path / "results", ranks=ranks, cells="16"
+    )
+    if how == "stated":
+        assert record.outcome.state is State.INVALID and record.outcome.check == "ranks", record.outcome
+    else:
+        assert record.outcome.state is State.FAILED and "2 banners of OpenFOAM" in record.outcome.reason, record.outcome
 
 
 @pytest.mark.real

@@ -92,7 +92,7 @@ def test_it_measures(ranks: str, live_machine: Machine, tmp_path: Path, need: Ca
     planned, record = measured(QE, live_machine, tmp_path / "results", ranks=ranks)
     assert record.outcome.is_ok, record.outcome
     found = {r.figure.name: r.value for r in readings(QE, live_machine, planned.parameters, record.samples)}
-    assert 0 < found["iteration"] < found["electrons"]
+    assert 0 < found["step"] < found["electrons"]
 
 
 @pytest.mark.real

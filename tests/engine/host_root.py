@@ -14,7 +14,7 @@ from seatrial.launch.containers.tiny_root import write_root
 _LISTED = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
 _PLUGINS = ("lib/x86_64-linux-gnu/openmpi/lib", "lib/x86_64-linux-gnu/pmix2/lib/pmix", "lib/x86_64-linux-gnu/ucx")
 _DATA = ("/usr/share/openmpi", "/usr/share/pmix", "/etc/openmpi", "/etc/pmix2")
-_PROGRAMS = ("sleep", "mpirun.openmpi", "orted", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_pmi_proxy.mpich")
+_PROGRAMS = ("sleep", "bash", "mpirun.openmpi", "orted", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_pmi_proxy.mpich")
 _LIBRARIES = ("libmpi.so.40", "libmpich.so.12", "libstdc++.so.6", "libgcc_s.so.1", "libnss_files.so.2")
 
 

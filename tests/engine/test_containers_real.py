@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engine.as_user import give_away, user_command
 from engine.harness import make_ready, run_one
 from engine.host_root import make_host_root
 
@@ -19,10 +23,14 @@ from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import containers
 from seatrial.engine.contained import Contained
+from seatrial.engine.container_choice import ContainerChoice
 from seatrial.engine.environments import chosen_environment
+from seatrial.engine.ready import Ready
 from seatrial.environments.mpi import find_mpis
+from seatrial.environments.site import use_site_within
 from seatrial.interface.point import prepare_point
 from seatrial.launch.containers.error import ContainerError
+from seatrial.launch.containers.runtime import SHARED
 from seatrial.launch.containers.runtimes import RUNTIMES
 from seatrial.launch.containers.tiny_root import write_root
 from seatrial.model.container import INSIDE, JOINED, OUTSIDE
@@ -30,6 +38,8 @@ from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.layout import Layout
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
+from seatrial.model.site import Site
+from seatrial.plan.site_file import read_site
 from seatrial.store.folder import ResultsFolder
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
@@ -67,7 +77,7 @@ def try_ranks(
     environment = chosen_environment(EnvironmentChoice(mpi=mpi), machine, with_mpi=True)
     starter = chosen_environment(EnvironmentChoice(mpi=launcher_of or mpi), machine, with_mpi=True).mpi
     assert starter is not None
-    found = containers._found(str(image), runtime)
+    found = containers._found(ContainerChoice("", str(image), runtime, None))
     return containers._placed(found, environment, starter, Layout(2), (), wanted)
 
 
@@ -93,6 +103,31 @@ def test_ranks_find_each_other(
     ranks = found.facts["ranks"]
     assert ranks["world"] == 2 and ranks["cross_memory_attach"] and ranks["user_namespaces"] == 1
     assert all(len(ids) == 1 and ids[0] for ids in ranks["libraries"].values())
+
+
+def test_rootless_podman(image: Path) -> None:
+    """As a user without rights and without ids in /etc/subuid, whose image it is."""
+    need("podman", "openmpi")
+    need("podman", "mpich")
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to run as another user")
+    with tempfile.TemporaryDirectory(dir=SHARED, ignore_cleanup_errors=True) as top:
+        Path(top).chmod(0o755)
+        home = Path(top, "home")
+        home.mkdir()
+        shutil.copytree(image, home / "root", symlinks=True)
+        give_away(home / "root")
+        ways = ("openmpi:outside", "openmpi:inside", "mpich:outside", "mpich:inside")
+        words = [sys.executable, str(Path(__file__).with_name("try_ranks.py")), str(home / "root"), "podman", *ways]
+        done = subprocess.run(user_command(words, home), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = dict(zip(ways, json.loads(done.stdout), strict=True))
+    assert "(another user inside)" in found.pop("openmpi:outside")["error"]
+    assert "(descriptors of the launcher)" in found.pop("mpich:outside")["error"]
+    for facts in found.values():
+        assert "error" not in facts, facts
+        assert facts["ranks"]["world"] == 2 and "user" in facts["own_namespaces"]
+    assert not [line for line in Path("/proc/mounts").read_text().splitlines() if top in line]
 
 
 def test_ranks_that_cannot_read_each_other_hang(
@@ -151,6 +186,100 @@ def test_ranks_are_measured_inside(image: Path, live_machine: Machine, folder: R
     record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
     assert record.seen["container"]["mpi"] == JOINED and "--join" in record.seen["command"]
+    notes = record.seen["notes"]
+    assert (notes["transport_cross_memory"], notes["transport_single_copy"]) == ("yes", "1 (cma)")
+
+
+def test_an_image_may_turn_single_copies_off(
+    image: Path, live_machine: Machine, folder: ResultsFolder, tmp_path: Path
+) -> None:
+    """The record says so, although nothing outside shows it."""
+    need("charliecloud", "openmpi")
+    other = copied(image, tmp_path / "root")
+    settings = other / "etc/openmpi/openmpi-mca-params.conf"
+    text = settings.read_text()
+    settings.unlink()
+    settings.write_text(f"{text}\nbtl_vader_single_copy_mechanism = none\n")
+    chosen = {IMAGE: str(other), RUNTIME: "charliecloud", "size_B": "8"}
+    ready = make_ready(LATENCY, live_machine, folder, mpi="openmpi", **chosen)
+    notes = run_one(ready, live_machine, folder).seen["notes"]
+    assert (notes["transport_cross_memory"], notes["transport_single_copy"]) == ("yes", "3 (none)")
+
+
+def site_container(image: Path, text: str) -> Site:
+    return read_site(f"containers: {{app: {{image: {image}, {text}}}}}".encode(), "site.yaml")
+
+
+SHOW = ("/usr/bin/bash", "-c", 'test "$(</mnt/x)" = there && test "$A" = site && test "$B" = study')
+
+
+@pytest.mark.parametrize("runtime", ["charliecloud", "bubblewrap", "podman", "nspawn"])
+def test_a_container_of_the_site(image: Path, runtime: str, live_machine: Machine, folder: ResultsFolder,
+                                 tmp_path: Path) -> None:  # fmt: skip
+    """With a mount and variables of its own; a study sets one of these anew, and adds a mount."""
+    need(runtime)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x").write_text("there")
+    text = f"runtime: {runtime}, mounts: ['{tmp_path}/data:/mnt'], variables: {{A: site, B: site}}"
+    settings = {IMAGE: "app", "environment.container_mounts": f"{tmp_path}:/srv", "environment.B": "study"}
+    with use_site_within(site_container(image, text), None):
+        ready = make_ready(COMMAND, live_machine, folder, **settings, argv=SHOW)
+        record = run_one(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+    facts = record.seen["container"]
+    assert facts["name"] == "app" and facts["variables_set"] == {"A": "site"}
+    assert facts["mounts"] == [f"{tmp_path}/data:/mnt", f"{tmp_path}:/srv"]
+
+
+@pytest.mark.parametrize(
+    ("runtime", "text", "why"),
+    [
+        (
+            "charliecloud",
+            "mounts: [/nowhere/at/all:/mnt]",
+            "/nowhere/at/all cannot be mounted at /mnt in app",
+        ),
+        ("charliecloud", "mounts: ['/etc:/mnt:ro']", "Charliecloud cannot mount /etc read-only"),
+        ("charliecloud", "mounts: [/etc:/nowhere]", "(mount point): the image has no file or folder"),
+        ("bubblewrap", "mounts: [/etc:/usr/share/nowhere]", "(mount point): the image has no file or folder"),
+        ("bubblewrap", "devices: [nvidia.com/gpu=all]", "bubblewrap cannot give a container the device nvidia.com/gpu"),
+        ("podman", "devices: [nvidia]", "(CDI): this machine describes no device of that name"),
+    ],
+)
+def test_what_a_container_of_the_site_cannot_get(
+    image: Path, live_machine: Machine, runtime: str, text: str, why: str
+) -> None:
+    with use_site_within(site_container(image, text), None):
+        assert why in refusal("app", live_machine, runtime)
+
+
+def test_drivers(image: Path, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that nobody has; one on a shared path of this machine that is not in the container; the same mounted."""
+    if _loads("libcuda.so.1"):
+        pytest.skip("this machine has a driver")
+    with use_site_within(site_container(image, "devices: [nvidia]"), None):
+        assert "(no driver): neither the container nor this machine has libcuda.so.1" in refusal("app", live_machine)
+        shared = tmp_path / "shared"
+        shared.mkdir()
+        words = ["gcc", "-shared", "-x", "c", "/dev/null", "-o", str(shared / "libcuda.so.1")]
+        subprocess.run(words, check=True)
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(shared))
+        missing = refusal("app", live_machine)
+        assert f"(missing driver): this machine has {shared}/libcuda.so.1" in missing
+        assert "environment.container_mounts=" in missing
+    text = f"devices: [nvidia], mounts: ['{shared}:/mnt'], variables: {{LD_LIBRARY_PATH: /mnt}}"
+    with use_site_within(site_container(image, text), None):
+        ready = prepare_point(PEAK, live_machine, {IMAGE: "app", RUNTIME: "charliecloud"})
+    assert isinstance(ready, Ready), ready
+    assert ready.environment["container"]["devices"] == ["nvidia"]
+
+
+def _loads(name: str) -> bool:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
 
 
 def refusal(image: object, machine: Machine, runtime: str = "charliecloud") -> str:

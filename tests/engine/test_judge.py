@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_up import made_up_machine
+from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
@@ -55,6 +55,22 @@ def judged(record: ProgramRecord, done: Completed = DONE, point: Point = POINT) 
 
 def test_a_valid_repeat_is_ok() -> None:
     assert judged(stream_record()) == (State.OK, "")
+
+
+def test_emulated_processors_that_the_machine_does_not_show_publish_nothing() -> None:
+    emulated = replace(HELLO, hypervisor="TCGTCGTCGTCG")
+    state, reason = judged(stream_record(hello=emulated))
+    assert state is State.INVALID and "emulated" in reason
+    machine = replace(MACHINE, facts=facts(hypervisor="qemu (tcg)"))
+    assert judge(POINT, machine, PROGRAM, DONE, stream_record(hello=emulated)).is_ok, "the machine says it"
+    assert judged(stream_record(hello=replace(HELLO, hypervisor="KVMKVMKVM")))[0] is State.OK
+
+
+def test_no_rate_of_emulated_processors_is_beyond_a_limit() -> None:
+    fast = tuple(replace(sample, elapsed_s=sample.elapsed_s * 1e-3) for sample in stream_record().samples)
+    assert judged(stream_record(samples=fast))[0] is State.INVALID
+    machine = replace(MACHINE, facts=facts(hypervisor="qemu (tcg)"))
+    assert judge(POINT, machine, PROGRAM, DONE, stream_record(samples=fast)).is_ok
 
 
 def test_a_timeout_takes_precedence() -> None:

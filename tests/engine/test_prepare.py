@@ -65,6 +65,26 @@ def test_one_process_needs_no_helpers(lammps: Installed, monkeypatch: pytest.Mon
     assert isinstance(refused, Refused) and "is not linked with a known MPI library" in str(refused.outcome)
 
 
+def test_ranks_of_a_script_are_started_by_the_mpi_that_the_user_names(
+    lammps: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpi = Mpi("mpich", MpiFamily.MPICH, "4", Path("/libmpi.so"), "1", (), (), Path("/mpiexec"))
+    monkeypatch.setattr(external, "mpi_of", lambda path, variables: None)
+    monkeypatch.setattr(external, "choose_mpi", lambda name, variables: mpi)
+    monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
+    machine = made_up_machine(cores=2)
+    settings = {"ranks": ["2"], "threads": ["1"], "environment.mpi": ["mpich"]}
+    points = plan_points(["apps.lammps"], settings, machine)
+    lammps.path.write_bytes(b"\x7fELF")
+    (binary,) = prepare(points, Environments(machine), "machine", Silent())
+    assert isinstance(binary, Refused) and "not linked" in binary.outcome.reason
+    lammps.path.write_text("#!/bin/sh\nexec lmp_of_the_site\n")
+    (script,) = prepare(points, Environments(machine), "machine", Silent())
+    assert isinstance(script, Ready) and script.mpi == mpi
+    refused = _prepared("2")
+    assert isinstance(refused, Refused) and "set environment.mpi" in refused.outcome.reason
+
+
 def test_an_mpi_that_a_program_is_not_linked_with_is_another_experiment(
     lammps: Installed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -183,6 +183,7 @@ def test_whenever_it_is_killed_the_image_is_whole_or_absent_and_nothing_private_
         ("a", signal.SIGKILL, 0.0),
         ("b.tar", signal.SIGKILL, 0.03),
         ("c", signal.SIGTERM, 0.06),
+        ("d", signal.SIGINT, 0.03),
     ):
         with subprocess.Popen([*command, name], stdout=subprocess.DEVNULL, **where) as making:
             while not (private := set(tmp_path.glob(".seatrial-image-*")) - seen) and making.poll() is None:

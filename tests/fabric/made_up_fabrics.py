@@ -89,6 +89,24 @@ class FatTree:
         order = [*self.hosts, *self.switches]
         return "".join("\n".join([heads[name], *ports[name]]) + "\n" for name in order)
 
+    def iblinkinfo_lines(self) -> str:
+        """The same as `iblinkinfo -l` prints it."""
+        lids = {name: number for number, name in enumerate([*self.switches, *self.hosts], 1)}
+        text: list[str] = []
+        owner, guid = "", ""
+        for line in self.iblinkinfo().splitlines():
+            if "==(" not in line:
+                name = line.split(":")[1].split()[-1 if line[0] == "S" else 0]
+                owner, guid = (name, f"0x{lids[name]:016x}")
+                continue
+            own, arrow, peer = line.partition("==> ")
+            peer_guid = int(peer.split()[0])
+            text.append(
+                f'{guid} "{_described(owner):>30}" {" ".join(own.split()[own.startswith("    0x") :])}{arrow} '
+                f"0x{peer_guid:016x} {peer.strip()}"
+            )
+        return "\n".join(text) + "\n"
+
 
 def _described(name: str) -> str:
     return f"{name} mlx5_0" if name.startswith("n") else name

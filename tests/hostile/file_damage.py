@@ -15,6 +15,7 @@ from typing import Any
 from conftest import SHARED_DATA
 from imports.result_texts import (
     MAPDL,
+    PAM_CRASH,
     as_bytes,
     babelstream,
     babelstream_csv,
@@ -22,6 +23,8 @@ from imports.result_texts import (
     fio,
     google_benchmark,
     hpl,
+    star_log,
+    star_table,
     stream,
     stream_mpi,
 )
@@ -77,7 +80,9 @@ _MADE_UP = {
     "hpl": (hpl(),),
     "fio-json": (as_bytes(fio()).decode(),),
     "google-benchmark-json": (as_bytes(google_benchmark()).decode(),),
-    "mapdl": (MAPDL,),
+    "mechanical": (MAPDL,),
+    "pam-crash": (PAM_CRASH,),
+    "star-ccm": (star_log(star_table()),),
     "csv": (csv_table(),),
     "records": (_RECORD.decode(),),
 }

@@ -27,6 +27,50 @@ Equation solver used                              :            Sparse (symmetric
  *-----------------------------------------------------------------------------*
 """
 
+PAM_CRASH = """\
+ | PAM-CRASH/SAFE                      |
+ | Version   : 2018.01                 |
+ | Precision : Single precision        |
+ CYCLE  10000  TIME 0.100E+02
+ CPU TIME          910.25
+ ELAPSED TIME      230.50
+ CPU TIME         1810.25
+ ELAPSED TIME      460.75
+ NORMAL TERMINATION
+"""
+
+STAR_NAMES = ("Iteration", "Continuity", "X-momentum", "Total Solver CPU Time (s)", "Total Solver Elapsed Time (s)")
+
+
+def star_table(first: int = 1, count: int = 6, step_s: float = 1.5, names: tuple[str, ...] = STAR_NAMES) -> str:
+    """Iterations of 16 processes; the first one takes 10 s more."""
+    lines = ["".join(f"   {name:>12}" for name in names)]
+    for i in range(first, first + count):
+        total = 10 + step_s * i
+        cells = (f"{i:d}", "1.000000e-03", "2.000000e-04", f"{15.5 * total:.6e}", f"{total:.6e}")
+        lines.append("".join(f"   {cell:>{max(12, len(name))}}" for cell, name in zip(cells, names, strict=True)))
+        lines.append("Reversed flow on  36 faces on Outlet")
+    return "\n".join(lines) + "\n"
+
+
+def star_log(rows: str) -> str:
+    return f"""\
+Starting STAR-CCM+ parallel server
+MPI Distribution : Open MPI-4.1.2
+Total number of processes : 16
+
+Simcenter STAR-CCM+ 2210 Build 17.06.007 (linux-x86_64-2.17/gnu11.2)
+1 copy of ccmppower checked out from 1999@licences
+Server::start -host n01:47827
+Simulation database saved by:
+  STAR-CCM+ 9.06.011 (win64/intel12.1-r8) Mon Nov 10 22:24:21 UTC 2014 Np=4
+Loading into:
+  Simcenter STAR-CCM+ 2210 Build 17.06.007 (linux-x86_64-2.17/gnu11.2) Tue Oct 6 20:33:26 UTC 2022 Np=16
+{rows}Stopping criterion Maximum Steps satisfied.
+Simulation saved to car.sim (84.221MB in 0.62764s).
+Server process exited with code 0
+"""
+
 
 def stream(
     rates_MBps: tuple[float, float, float, float] = (38853.9, 43238.9, 39045.0, 38487.0),

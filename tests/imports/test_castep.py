@@ -9,7 +9,7 @@ from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
 
 READ: dict[str, dict[str, list[float]]] = {
-    "castep/castep-al3x3-16nodes-2048ranks.txt": {"time": [139.28], "calculation": [120.85]},
+    "castep/castep-al3x3-16nodes-2048ranks.txt": {"wall": [139.28], "calculation": [120.85]},
 }
 
 

@@ -25,13 +25,13 @@ This run of the ANSYS CFX Solver has finished.
 
 
 def test_the_wall_clock_and_the_last_iteration() -> None:
-    assert figures("cfx", OUTPUT) == {("time",): 101.25, ("iteration_time",): 50.625}
-    assert stated("cfx", OUTPUT) == {"ranks": 24}
+    assert figures("cfx", OUTPUT) == {("wall",): 101.25, ("step",): 50.625}
+    assert stated("cfx", OUTPUT) == {"ranks": 24, "simulation": "steady"}
     assert reader_of("cfx").read(OUTPUT.encode()).experiments[0].notes["outcome"] == "All target criteria reached"
     steps = OUTPUT.replace("OUTER LOOP ITERATION =    1", "TIME STEP =  1 SIMULATION TIME = 1.0000E-03").replace(
         "OUTER LOOP ITERATION =    2", "TIME STEP =  2 SIMULATION TIME = 2.0000E-03"
     )
-    assert figures("cfx", steps) == {("time",): 101.25, ("time_step_time",): 50.625}
+    assert figures("cfx", steps) == {("wall",): 101.25, ("step",): 50.625}
 
 
 @pytest.mark.parametrize(
@@ -56,5 +56,5 @@ def test_runs_without_a_figure(text: str, why: str) -> None:
 
 @needs_logs
 def test_a_real_run_and_its_mutants() -> None:
-    assert figures("cfx", sample(REAL)) == {("time",): 416.12, ("iteration_time",): pytest.approx(416.12 / 138)}
-    check_mutants("cfx", (REAL,), unguarded=("time", "iteration_time"))
+    assert figures("cfx", sample(REAL)) == {("wall",): 416.12, ("step",): pytest.approx(416.12 / 138)}
+    check_mutants("cfx", (REAL,), unguarded=("wall", "step"))

@@ -9,8 +9,8 @@ from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
 
 READ: dict[str, dict[str, list[float]]] = {
-    "cp2k/cp2k7.1-H2O64-1node-128cores-2threads.txt": {"time": [26.040]},
-    "cp2k/cp2k7.1-LiH-HFX-24nodes.txt": {"time": [258.937]},
+    "cp2k/cp2k7.1-H2O64-1node-128cores-2threads.txt": {"wall": [26.040]},
+    "cp2k/cp2k7.1-LiH-HFX-24nodes.txt": {"wall": [258.937]},
 }
 REFUSED: dict[str, str] = {
     "cp2k/cp2k-LiH-HFX-1node-short.txt": "has not ended",

@@ -21,7 +21,7 @@ TIMER = """
 
 
 def test_one_timer() -> None:
-    assert figures("fluent", TIMER) == {("time", "timer=1"): 2.501, ("iteration_time", "timer=1"): 2.501 / 20}
+    assert figures("fluent", TIMER) == {("wall", "timer=1"): 2.501, ("step", "timer=1"): 2.501 / 20}
     file = reader_of("fluent").read(TIMER.encode())
     assert file.version == "2021 R1"
     assert file.experiments[0].parameters == {"timer": 1, "ranks": 128, "iterations": 20}
@@ -54,10 +54,10 @@ def test_newer_versions_print_no_cpu_time() -> None:
 @needs_logs
 def test_real_transcripts() -> None:
     assert figures("fluent", sample(TWO)) == {
-        ("time", "timer=1"): 41.665,
-        ("iteration_time", "timer=1"): 41.665 / 27,
-        ("time", "timer=2"): 27.664,
-        ("iteration_time", "timer=2"): 27.664 / 56,
+        ("wall", "timer=1"): 41.665,
+        ("step", "timer=1"): 41.665 / 27,
+        ("wall", "timer=2"): 27.664,
+        ("step", "timer=2"): 27.664 / 56,
     }
     assert "crashed" in refusal("fluent", sample("fluent/node-crash-no-timer.txt"))
 

@@ -65,6 +65,21 @@ def test_a_damaged_HPL_of_NVIDIA(old: bytes, new: bytes, why: str) -> None:
 
 
 @needs_logs
+def test_the_builds_of_NVIDIA_are_kinds_of_their_own() -> None:
+    """The same reader: other builds are refused, and their figures are those of GPUs."""
+    for name in (H100, "hpl-nvidia/hpl-nvidia1.0-a100-4gpu.txt"):
+        (experiment,) = reader_of("hpl-nvidia").read(log(name)).experiments
+        assert experiment.benchmark == "imported.hpl-nvidia"
+        assert figures("hpl-nvidia", log(name)) == figures("hpl", log(name))
+    file = reader_of("hpcg-nvidia").read(log(HPCG))
+    assert file.version == "3.1 (HPCG-NVIDIA 25.4.0)" and file.experiments[0].benchmark == "imported.hpcg-nvidia"
+    assert figures("hpcg-nvidia", log(HPCG)) == figures("hpcg", log(HPCG))
+    refused("hpl-nvidia", log("hpl/hpl-intel-results.txt"), "`import hpl=FILE` reads others")
+    refused("hpcg-nvidia", log(OLD_BUILD), "`import hpcg=FILE` reads others")
+    refused("hpl-nvidia", log(CUT), "summary")
+
+
+@needs_logs
 def test_a_run_of_HPL_that_did_not_end() -> None:
     refused("hpl", log(CUT), "summary `Finished N tests` not found")
     refused("hpl", log(H100) * 2, "a second title")

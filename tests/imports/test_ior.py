@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
 import pytest
-from imports.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
+from imports.log_damage import check_mutants, figures, log, mutant, needs_logs, noisy, others, refused
 
 from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
@@ -14,6 +15,15 @@ NARVAL = "ior/ior-easy-write-narval.txt"
 HARD = "ior/ior-hard-read-ddn-2025.txt"
 RANDOM = "ior/ior-rnd4K-read-ddn-2025.txt"
 MIB = 2.0**20
+
+# Of IOR 4.1 (two ranks, blocks of 4 MiB in two segments, two repeats).
+CSV = """\
+access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter
+write,346.0504,346.8015,0.0058,4096.0000,1024.0000,0.0001,0.0461,0.0347,0.0462,2,0
+read,1760.4634,1789.5697,0.0001,4096.0000,1024.0000,0.0000,0.0089,0.0001,0.0091,2,0
+write,532.6777,534.1531,0.0032,4096.0000,1024.0000,0.0010,0.0300,0.0032,0.0300,2,1
+read,2837.9441,2845.5251,0.0006,4096.0000,1024.0000,0.0007,0.0056,0.0008,0.0056,2,1
+"""
 
 # The form of IOR 3.0: without IOPS, with a summary.
 OLD = """\
@@ -145,6 +155,48 @@ def test_a_run_that_did_not_end_is_refused() -> None:
 )
 def test_damaged_JSON_is_refused(changes: dict[str, object], why: str) -> None:
     refused("ior", as_json(**changes), why)
+
+
+def test_CSV() -> None:
+    found = figures("ior", CSV.encode())
+    assert found["write"] == pytest.approx([(346.0504 + 532.6777) / 2 * MIB]), "the median of both"
+    assert found["read_iops"] == pytest.approx([(1789.5697 + 2845.5251) / 2])
+    (experiment,) = reader_of("ior").read(CSV.encode()).experiments
+    assert [sample.i for sample in experiment.samples if sample.series == "write"] == [0, 1]
+    assert experiment.parameters == {"block_B": 4 << 20, "transfer_B": 1 << 20, "ranks": 2}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("346.0504", "446.0504", "transfers per second"),
+        ("write,346.0504,346.8015", "write,460.0504,461.8015", "not a multiple"),
+        (",2,0\nread", ",2,1\nread", "rows are missing"),
+        ("0.0056,2,1\n", "0.0056,2,1", "cut off"),
+        ("0.0056,2,1\n", "0.0056\n", "cut off"),
+        ("read,2837.9441,2845.5251,0.0006,4096", "read,2837.9441,2845.5251,0.0006,8192", "several sizes"),
+        ("numTasks", "tasks", "no column"),
+        ("write,532", "remove,532", "neither write nor read"),
+        ("1760.4634", "nan", "not a plain number"),
+    ],
+)
+def test_damaged_CSV_is_refused(old: str, new: str, why: str) -> None:
+    assert old in CSV
+    refused("ior", CSV.replace(old, new).encode(), why)
+
+
+def test_no_damage_gives_another_rate() -> None:
+    """But for the rounding of the times, which have two digits or three here, and for a repeat that is lost at the
+    end, which nothing states."""
+    whole = {"write": (346.0504, 439.364, 532.6777), "read": (1760.4634, 2299.2, 2837.9441)}
+    for n in range(300):
+        try:
+            found = figures("ior", mutant(CSV.encode(), Random(n)))
+        except ParseError:
+            continue
+        for way in ("write", "read"):
+            for value in found.get(way, []):
+                assert any(value == pytest.approx(true * MIB, rel=0.05) for true in whole[way]), (n, way, value)
 
 
 def test_noise_is_survived() -> None:

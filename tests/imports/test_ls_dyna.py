@@ -35,9 +35,9 @@ MESSAGES = """
 
 def test_the_whole_run_the_solution_and_a_cycle() -> None:
     assert figures("ls-dyna", MESSAGES) == {
-        ("time",): 50.0,
+        ("wall",): 50.0,
         ("solution_time",): 49.0,
-        ("cycle_time",): 49.0 / 20000,
+        ("step",): 49.0 / 20000,
         ("zone_cycle_time",): 678e-9,
     }
     assert stated("ls-dyna", MESSAGES) == {"ranks": 16, "precision": "double"}
@@ -66,7 +66,7 @@ def test_runs_without_a_figure(text: str, why: str) -> None:
 
 @needs_logs
 def test_a_real_run_whose_elapsed_seconds_are_none() -> None:
-    assert figures("ls-dyna", sample(REAL)) == {("time",): 2.068, ("zone_cycle_time",): pytest.approx(630848.492e-12)}
+    assert figures("ls-dyna", sample(REAL)) == {("wall",): 2.068, ("zone_cycle_time",): pytest.approx(630848.492e-12)}
     assert stated("ls-dyna", sample(REAL)) == {"ranks": 1, "threads": 4, "precision": "double"}
 
 

@@ -49,7 +49,7 @@ def test_the_last_benchmark_line_counts(name: str, step_s: float, ns_per_day: fl
 
 @needs_logs
 def test_the_whole_run_is_another_figure() -> None:
-    assert figures("namd", log(STMV))["time"] == [52.31723]
+    assert figures("namd", log(STMV))["wall"] == [52.31723]
     (experiment,) = reader_of("namd").read(log(STMV)).experiments
     assert experiment.parameters == {
         "build": "Linux-x86_64-multicore",
@@ -67,14 +67,14 @@ def test_the_whole_run_is_another_figure() -> None:
 def test_a_failure_after_the_last_step_is_told() -> None:
     (experiment,) = reader_of("namd").read(log(APOA1)).experiments
     assert "failed after its last step" in experiment.remarks[0]
-    assert "time" not in {sample.series for sample in experiment.samples}
+    assert "wall" not in {sample.series for sample in experiment.samples}
 
 
 def test_NAMD_3_prints_ns_per_day() -> None:
     found = figures("namd", NAMD3.encode())
     assert found["step"] == [0.00864]
     assert 86400 / found["ns_time"][0] == pytest.approx(20)
-    assert found["time"] == [180.5]
+    assert found["wall"] == [180.5]
 
 
 def test_both_directions_give_one_unit() -> None:
@@ -125,4 +125,4 @@ def test_logs_of_other_programs_are_refused() -> None:
 @needs_logs
 def test_damaged_logs() -> None:
     # The lines fall by 1.4 % through a run, and without the last one the one before it counts.
-    check_mutants("namd", NAMES, near=0.02, unguarded=("time",))
+    check_mutants("namd", NAMES, near=0.02, unguarded=("wall",))

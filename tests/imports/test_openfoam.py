@@ -41,7 +41,7 @@ def log(steps: str | None = None, end: str = "End\n") -> str:
 
 
 def test_the_elapsed_time_is_the_clock_and_the_first_step_is_set_apart() -> None:
-    assert figures("openfoam", log()) == {("time",): 12.0, ("step_time",): 5.0}
+    assert figures("openfoam", log()) == {("wall",): 12.0, ("step",): 5.0}
     file = reader_of("openfoam").read(log().encode())
     assert file.version == "v2406"
     assert [sample.extra["resolution"] for sample in file.experiments[0].samples] == [1 / 12, 1 / 10]
@@ -73,10 +73,10 @@ def test_runs_without_a_figure(text: str, why: str) -> None:
 
 def test_steps_that_are_missing_give_no_time_per_step() -> None:
     lost = log().replace("Time = 0.2\n", "")
-    assert figures("openfoam", lost) == {("time",): 12.0}
-    assert figures("openfoam", log(step("0.5", "0.5", 2) + step("0.6", "0.9", 7))) == {("time",): 7.0}
+    assert figures("openfoam", lost) == {("wall",): 12.0}
+    assert figures("openfoam", log(step("0.5", "0.5", 2) + step("0.6", "0.9", 7))) == {("wall",): 7.0}
     adaptive = step("0.001", "0.5", 1) + "deltaT = 0.004\n" + step("0.005", "0.9", 3) + "deltaT = 0.02\n"
-    assert ("step_time",) in figures("openfoam", log("deltaT = 0.001\n" + adaptive + step("0.025", "1.1", 5)))
+    assert ("step",) in figures("openfoam", log("deltaT = 0.001\n" + adaptive + step("0.025", "1.1", 5)))
 
 
 def test_what_a_launcher_adds_to_lines_and_between_them_is_left_out() -> None:
@@ -94,9 +94,9 @@ def test_a_last_step_longer_than_all_others_is_told() -> None:
 
 @needs_logs
 def test_real_runs() -> None:
-    assert figures("openfoam", sample(PITZ)) == {("time",): 11.0, ("step_time",): pytest.approx(11 / 312)}
-    assert figures("openfoam", sample(TWO_RANKS)) == {("time",): 32.0, ("step_time",): pytest.approx(32 / 59)}
-    assert figures("openfoam", sample(MOTORBIKE)) == {("time",): 19.0, ("step_time",): pytest.approx(19 / 499)}
+    assert figures("openfoam", sample(PITZ)) == {("wall",): 11.0, ("step",): pytest.approx(11 / 312)}
+    assert figures("openfoam", sample(TWO_RANKS)) == {("wall",): 32.0, ("step",): pytest.approx(32 / 59)}
+    assert figures("openfoam", sample(MOTORBIKE)) == {("wall",): 19.0, ("step",): pytest.approx(19 / 499)}
     assert stated("openfoam", sample(MOTORBIKE))["ranks"] == 6
 
 
@@ -118,15 +118,15 @@ def test_real_runs_without_a_figure(name: str, why: str) -> None:
 @needs_logs
 @pytest.mark.parametrize("name", [MOTORBIKE, TWO_RANKS])
 def test_damaged_logs(name: str) -> None:
-    check_mutants("openfoam", (name,), fewer=("time",))
+    check_mutants("openfoam", (name,), fewer=("wall",))
 
 
 def test_steps_that_are_lost_before_the_last_clock_do_not_change_the_time_per_step() -> None:
     steps = [step(f"{k}", f"{0.1 * k:.2f}", k) for k in range(1, 61)]
     whole = figures("openfoam", log("".join(steps)))
-    assert whole[("step_time",)] == 1.0
+    assert whole[("step",)] == 1.0
     before, after = steps[57].split("ExecutionTime")[0], "ExecutionTime" + steps[59].split("ExecutionTime")[1]
     lost = log("".join([*steps[:57], before + after]))
-    assert figures("openfoam", lost) == {("time",): 60.0, ("step_time",): 1.0}
+    assert figures("openfoam", lost) == {("wall",): 60.0, ("step",): 1.0}
     (experiment,) = reader_of("openfoam").read(lost.encode()).experiments
     assert "the last step took 0.30 s of CPU time" in experiment.remarks[0]

@@ -9,9 +9,9 @@ from seatrial.errors import ParseError
 from seatrial.imports.readers import reader_of
 
 READ: dict[str, dict[str, list[float]]] = {
-    "qe/pw6.6-scf-done.txt": {"time": [1.46]},
-    "qe/pw7.5-scf-done.txt": {"time": [2.33]},
-    "qe/nomad-benchmark2-HO-scf.txt": {"time": [4.71]},
+    "qe/pw6.6-scf-done.txt": {"wall": [1.46]},
+    "qe/pw7.5-scf-done.txt": {"wall": [2.33]},
+    "qe/nomad-benchmark2-HO-scf.txt": {"wall": [4.71]},
 }
 REFUSED: dict[str, str] = {
     "qe/pw6.6-out-of-walltime-JOB-DONE.txt": "stopped before it was done",

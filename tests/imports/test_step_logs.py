@@ -15,13 +15,13 @@ OPENSBLI = ("opensbli/opensbli-tgv512-1node.txt", "opensbli/opensbli-tgv512-thom
 @needs_logs
 @pytest.mark.parametrize(("name", "step_s"), tuple(zip(PSDNS, (5.596, 13.698, 15.79), strict=True)))
 def test_steady_steps_of_M_PSDNS(name: str, step_s: float) -> None:
-    assert figures("m-psdns", log(name))["step"][0] == pytest.approx(step_s, rel=1e-3)
+    assert figures("psdns", log(name))["step"][0] == pytest.approx(step_s, rel=1e-3)
 
 
 @needs_logs
 def test_the_whole_run_of_M_PSDNS_is_another_figure() -> None:
-    assert figures("m-psdns", log(PSDNS[0]))["time"] == [181.2]
-    (experiment,) = reader_of("m-psdns").read(log(PSDNS[0])).experiments
+    assert figures("psdns", log(PSDNS[0]))["wall"] == [181.2]
+    (experiment,) = reader_of("psdns").read(log(PSDNS[0])).experiments
     assert experiment.parameters == {"nx": 2048, "ny": 2048, "nz": 2048, "ranks": 8, "p": 2, "q": 4}
     assert experiment.notes == {"steps": 20, "slower_steps_left_out": 1}
 
@@ -38,15 +38,15 @@ def test_the_whole_run_of_M_PSDNS_is_another_figure() -> None:
     ],
 )
 def test_a_damaged_M_PSDNS(old: bytes, new: bytes, why: str) -> None:
-    refused("m-psdns", log(PSDNS[0]).replace(old, new), why)
+    refused("psdns", log(PSDNS[0]).replace(old, new), why)
 
 
 @needs_logs
 @pytest.mark.parametrize(("name", "time_s"), tuple(zip(OPENSBLI, (739.091139, 1162.875912), strict=True)))
 def test_iterations_of_OpenSBLI(name: str, time_s: float) -> None:
     found = figures("opensbli", log(name))
-    assert found["time"] == [time_s]
-    assert found["iteration"] == [pytest.approx(time_s / 100)]
+    assert found["wall"] == [time_s]
+    assert found["step"] == [pytest.approx(time_s / 100)]
 
 
 @needs_logs
@@ -63,7 +63,7 @@ def test_a_damaged_OpenSBLI(old: bytes, new: bytes, why: str) -> None:
 
 
 @needs_logs
-@pytest.mark.parametrize(("kind", "folder", "names"), [("m-psdns", "psdns", PSDNS), ("opensbli", "opensbli", OPENSBLI)])
+@pytest.mark.parametrize(("kind", "folder", "names"), [("psdns", "psdns", PSDNS), ("opensbli", "opensbli", OPENSBLI)])
 def test_only_one_run_of_its_own_format(kind: str, folder: str, names: tuple[str, ...]) -> None:
     for name in names:
         with pytest.raises(ParseError):
@@ -75,5 +75,5 @@ def test_only_one_run_of_its_own_format(kind: str, folder: str, names: tuple[str
 
 @needs_logs
 def test_damaged_logs() -> None:
-    check_mutants("m-psdns", PSDNS, near=0.02, unguarded=("time",))
+    check_mutants("psdns", PSDNS, near=0.02, unguarded=("wall",))
     check_mutants("opensbli", OPENSBLI)

@@ -36,6 +36,8 @@ GUEST = [
     (facts(driver="xen_blkfront"), "", "paravirtual"),
     (facts(driver="hv_netvsc"), "", "paravirtual"),
     (ids("1b36:0010"), "", "emulated"),
+    (ids("1af4:1110"), "", "paravirtual"),
+    (ids("8086:0d93"), "", "emulated"),
     (ids("1234:1111"), "", "emulated"),
     (ids("8086:10d3", subsystem_vendor_id="1af4", subsystem_id="1100"), "", "emulated"),
     (facts(), "Virtio 1.0 network device", "paravirtual"),

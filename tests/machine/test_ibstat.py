@@ -35,6 +35,16 @@ def test_both_ports() -> None:
     assert facts.text("port2_physical_state") == "Polling"
 
 
+def test_other_kinds_of_devices() -> None:
+    """Ethernet adapters with RDMA stand among the others."""
+    other = TEXT.replace("CA 'mlx5_0'", "iWARP RNIC 'cxgb4_0'").replace("CA type", "iWARP RNIC type")
+    devices = assemble([read_ibstat((TEXT + other).encode())]).devices
+    assert [(device.name, device.facts.text("hca_type")) for device in devices] == [
+        ("mlx5_0", "MT4129"),
+        ("cxgb4_0", "MT4129"),
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

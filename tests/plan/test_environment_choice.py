@@ -151,6 +151,13 @@ def test_containers() -> None:
     chosen = choose({**axes, "environment.container_mpi": "inside"})
     assert chosen == EnvironmentChoice(container="/images/a", container_runtime="podman", container_mpi="inside")
     assert choose({**axes, "environment.container": "none"}) == AS_IT_IS
+    given = {"environment.container_mounts": "/d:/d+/x:/y:ro", "environment.container_devices": "nvidia"}
+    chosen = choose({"environment.container": "app", **given})
+    assert (chosen.container_mounts, chosen.container_devices) == ("/d:/d+/x:/y:ro", "nvidia")
+    without = dict.fromkeys(given, "none")
+    assert choose({"environment.container": "app", **without}) == EnvironmentChoice(container="app")
+    value = environment_value("environment.container_mounts", Node("/d+/x:/y:ro", 1, "/d+/x:/y:ro"))
+    assert value == "/d:/d+/x:/y:ro"
     built = choose({**axes, "environment.container_build": "brought"})
     assert built.container_build == "brought" and built.container_mpi is None
     assert not concerns_environment("environment.container_build", benchmark_named("apps.lammps"))
@@ -160,10 +167,13 @@ def test_containers() -> None:
     ("axis", "value", "why"),
     [
         ("container_runtime", "podmann", "did you mean podman?"),
+        ("container", "-v", "it takes none, the name of a container of the site file, or an image"),
+        ("container", "", "it takes none, the name of a container of the site file, or an image"),
+        ("container_mounts", "/a:/b:rw", "it takes SOURCE"),
+        ("container_mounts", "", "it takes none, or mounts"),
+        ("container_devices", "--gpus", "it takes nvidia, rocm, or a CDI name"),
         ("container_mpi", "bound", "bind (the launcher is outside"),
         ("container_build", "here", "brought (built"),
-        ("container", "-v", "it takes none, or an image"),
-        ("container", "", "it takes none, or an image"),
     ],
 )
 def test_what_containers_are_not(axis: str, value: str, why: str) -> None:

@@ -9,11 +9,14 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from seatrial.errors import UsageError
+from seatrial.model.container_device import Device
+from seatrial.model.container_mount import ContainerMount
 from seatrial.model.job_options import JobOptions
 from seatrial.model.mpi import MpiFamily
-from seatrial.model.site import Partition, Site, SiteEnvironment, System
+from seatrial.model.site import Partition, Site, SiteContainer, SiteEnvironment, System
 from seatrial.plan.site_file import read_site, site_of
 from seatrial.plan.site_schema import ACCEPTED, site_schema
 from seatrial.plan.study_yaml import read_yaml
@@ -77,6 +80,14 @@ systems:
 """
 
 
+def test_programs_by_their_commands() -> None:
+    site = read_site(b"programs: {namd3: /opt/namd/namd3, xhpl: ~/bin/xhpl}\n", "site.yaml")
+    assert site.programs == {"namd3": Path("/opt/namd/namd3"), "xhpl": Path("~/bin/xhpl").expanduser()}
+    for wrong in ("{namd3: namd3}", "{-x: /a}", "{a: [b]}", "{a/b: /c}"):
+        with pytest.raises(UsageError):
+            read_site(f"programs: {wrong}\n".encode(), "site.yaml")
+
+
 def test_what_jobs_need() -> None:
     (tera,) = read_site(JOBS.encode(), "site.yaml").systems
     gpu, cpu = tera.partitions
@@ -86,6 +97,36 @@ def test_what_jobs_need() -> None:
     )
     assert (gpu.longest_s, gpu.python, gpu.cpus_per_node) == (5400.0, Path("/shared/bin/python"), 64)
     assert (cpu.job, cpu.longest_s, cpu.python) == (JobOptions(), None, None)
+
+
+CONTAINERS = """\
+containers:
+  app:
+    image: ~/app.sqfs
+    runtime: charliecloud
+    mpi: joined
+    mounts: [/data, "/opt/site:/opt/x:ro"]
+    devices: [nvidia, nvidia.com/gpu=0]
+    variables: {OMP_PROC_BIND: true}
+  stored: {image: "site/app:1"}
+"""
+
+
+def test_containers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    site = read_site(CONTAINERS.encode(), "site.yaml")
+    assert site.container("app") == SiteContainer(
+        *("app", "/home/me/app.sqfs", "charliecloud", "joined"),
+        (ContainerMount("/data", "/data"), ContainerMount("/opt/site", "/opt/x", is_read_only=True)),
+        (Device("nvidia", is_cdi=False), Device("nvidia.com/gpu=0", is_cdi=True)),
+        (("OMP_PROC_BIND", "true"),),
+    )
+    assert site.container("stored") == SiteContainer("stored", "site/app:1") and site.container("none") is None
+    jsonschema.validate(yaml_of(CONTAINERS), site_schema())
+
+
+def yaml_of(text: str) -> object:
+    return YAML(typ="safe", pure=True).load(text)
 
 
 def test_a_home_directory_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +163,22 @@ def test_an_empty_file_is_an_empty_site(text: str) -> None:
         ("environments: {a: {variables: {A: null}}}", 1, "environments.a.variables.A: ", "text"),
         ("environments: {a b: {}}", 1, "'a b' is not a valid name", "letters"),
         ("environments: {../a: {}}", 1, "is not a valid name", "letters"),
+        ("containers: {a: {}}", 1, "the key image is missing", "image takes"),
+        ("containers: {a: {image: -v}}", 1, "'-v' is not an image", "it takes none, the name"),
+        ("containers: {a: {image: none}}", 1, "it cannot be 'none'", "the path of a folder"),
+        ("containers: {none: {image: /a}}", 1, "a container cannot be called 'none'", "rename it"),
+        ("containers: {a: {image: /a, runtime: dockre}}", 1, "'dockre' is not accepted", "docker"),
+        ("containers: {a: {image: /a, mpi: here}}", 1, "'here' is not accepted", "outside"),
+        ("containers: {a: {image: /a, mounts: /data}}", 1, "it cannot be '/data'", "a list of mounts"),
+        (
+            "containers: {a: {image: /a, mounts: [/x,\n '/d:/d:rw']}}",
+            2,
+            "mounts: '/d:/d:rw' is not a mount",
+            "it takes SOURCE",
+        ),
+        ("containers: {a: {image: /a, mounts: [/x, '/y:/x']}}", 1, "lie in each other", "elsewhere"),
+        ("containers: {a: {image: /a, devices: [gpu]}}", 1, "'gpu' is not a device", "nvidia, rocm"),
+        ("containers: {a: {image: /a, variables: {MY_TOKEN: x}}}", 1, "suggests a secret", "outside"),
         ("systems: {a: {}}", 1, "the key partitions is missing", "partitions takes"),
         ("systems: {a: {partitions: {}}}", 1, "it is empty", "names to partitions"),
         ("systems: {a: {partitions: {b: {nodes: 0}}}}", 1, "it cannot be 0", "integer >= 1"),
@@ -151,7 +208,7 @@ def test_an_empty_file_is_an_empty_site(text: str) -> None:
         ("systems: {a: {partitions: {b: {scratch: tmp}}}}", 1, "it cannot be 'tmp'", "begins with /"),
         ("systems: {a: {partitions: {b: {scratch: '/$HOME'}}}}", 1, "it cannot be '/$HOME'", "begins with /"),
         ("a: 1\na: 2", 2, "given twice", ""),
-        ("- 1", 1, "it cannot be [1]", "environments, systems"),
+        ("- 1", 1, "it cannot be [1]", "environments, containers, systems"),
         ("a: &x 1", 1, "the anchor &x is not accepted", ""),
     ],
 )

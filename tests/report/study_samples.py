@@ -10,6 +10,7 @@ from report.page_samples import GB, HOSTILE, START, experiment, figure, noise
 from seatrial.model.benchmark import Better
 from seatrial.model.best_of import BestOfResult, Contender
 from seatrial.model.comparison import Comparison, Design, Side, Stopped, Verdict
+from seatrial.model.container_contrast import ContainerContrast, ContainerCost, ContainerFact, Cost
 from seatrial.model.difference import Difference
 from seatrial.model.figure_result import ExperimentResult, RepeatValue
 from seatrial.model.limit import Basis, Limit
@@ -313,6 +314,27 @@ def several_candidates() -> StudyResult:
     return study(compared=tuple(made))
 
 
+def contained(name: str = "container app") -> Compared:
+    """A container that loses cross-memory attach: large messages are slower, small ones and memory are not."""
+    sides = ("no container", name)
+    large = comparison("one_way", 1.43, better=Better.LOWER, unit="s", median=1e-3, names=sides,
+                       parameters={"size_B": 4 << 20}, benchmark="mpi.latency")  # fmt: skip
+    small = comparison("one_way", 1.002, half=0.008, better=Better.LOWER, unit="s", median=4e-7, names=sides,
+                       parameters={"size_B": 8}, benchmark="mpi.latency")  # fmt: skip
+    open_ = comparison("triad", 0.985, half=0.03, names=sides)
+    twice = comparison("bandwidth", 0.4, names=sides, benchmark="mpi.bandwidth", parameters={"size_B": 4 << 20})
+    facts = (
+        ContainerFact("runs in", "no container", f"{name}, started by Charliecloud 0.31"),
+        ContainerFact("ranks read each other's memory", "yes", "no (Operation not permitted)"),
+        ContainerFact("user namespaces", None, "2 user namespaces for all ranks"),
+        ContainerFact("libraries", "5 libraries with the same build ids", "5 libraries with the same build ids"),
+    )
+    cost = ContainerCost(Cost.CROSS_MEMORY, "candidate", "yes (cma)", "no (Operation not permitted)", (large, twice),
+                         (small,), 0.9)  # fmt: skip
+    made = compared(large, small, open_, twice, names=sides)
+    return dataclasses.replace(made, along="environment.container", containers=ContainerContrast(facts, (cost,)))
+
+
 COMPARED = {
     "fair": fair,
     "unfair": unfair,
@@ -323,6 +345,8 @@ COMPARED = {
     "hostile": hostile,
     "broken numbers": broken_numbers,
     "nothing": lambda: compared(),
+    "contained": contained,
+    "hostile container": lambda: contained(HOSTILE),
 }
 STUDIES = {
     "whole": whole_study,

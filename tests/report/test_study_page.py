@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
-from report.page_samples import HOSTILE, vm_trial
+from report.page_samples import HOSTILE, experiment, figure, vm_trial
 from report.study_samples import (
     BASE,
     CANDIDATE,
@@ -16,6 +16,7 @@ from report.study_samples import (
     STUDIES,
     compared,
     comparison,
+    contained,
     fair,
     many,
     one,
@@ -29,12 +30,16 @@ from report.test_page import Outline, page_of
 
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Verdict
+from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outlier import ScreenResult
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.in_order import blocks, drift, in_order
+from seatrial.report.pages.overhead_bars import overhead_bar
 from seatrial.report.pages.page import page
 from seatrial.report.studies.compare_page import compare_page
+from seatrial.report.studies.container_section import start_sections
 from seatrial.report.studies.effect import effect_of
+from seatrial.report.studies.overhead import overheads
 from seatrial.report.studies.verdicts import subjects
 from seatrial.report.text.compare import study_text
 
@@ -64,7 +69,7 @@ def test_published_values_are_below_the_verdicts() -> None:
     html = page([], None, [asked])
     assert "Published values" in html and html.index("Published values</h2>") > html.index("Verdicts</h2>")
     assert html.index("Published values</h2>") < html.index("Ratios with their intervals</h2>")
-    assert "apps.vps time_ratio" in html and "1.54" in html and "HPC Advisory Council" in html
+    assert "apps.pam-crash time_ratio" in html and "1.54" in html and "HPC Advisory Council" in html
     assert "contradicts s6." in html and "other-site" not in html
     assert "Published values" not in page([], None, [one])
     text = " ".join(study_text(asked).split())
@@ -299,3 +304,41 @@ def test_a_page_of_many_comparisons_stays_small():
 def test_names_of_sides_are_whole_in_headings():
     html = PAGES["compared fair"]()
     assert f"<title>{CANDIDATE} against {BASE}</title>" in html
+
+
+def test_overheads_are_extra_time_beside_the_margin() -> None:
+    """A time and a rate of the same factor cost the same; the bar of a small one is inside the band."""
+    made = contained()
+    found = overheads(made.comparisons, subjects([made]))
+    twice = "\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}2.5"
+    assert [each.words for each in found] == ["+43 %", "+0.20 %", "+1.5 %", twice]
+    for each in found:
+        low, high = each.interval or (0.0, 0.0)
+        assert low < each.extra < high and each.margin == "2 %"
+        drawn = overhead_bar(each).text
+        is_beyond = each.extra > 0.08
+        assert drawn.count('class="arrow"') == (2 if is_beyond else 0) and drawn.count('class="band"') == 1
+        assert ("<circle" in drawn) is not is_beyond
+    text = " ".join("".join(Outline(PAGES["compared contained"]()).text).split())
+    assert "What the container changes" in text and "What costs" in text and "twice instead of once" in text
+    assert "not recorded" in text and "Alike on both sides: libraries" in text
+
+
+def test_a_start_is_told_for_each_container_cache_and_number() -> None:
+    def start(cache: str, number: int) -> ExperimentResult:
+        times = [
+            figure(name, time_s, None, unit="s", better=Better.LOWER)
+            for name, time_s in (("start", 0.005 * number), ("bare_start", 1e-4))
+        ]
+        made = experiment("container.start", "How long?", {"cache": cache, "at_once": number}, times)
+        return dataclasses.replace(made, container="app (Charliecloud)")
+
+    pairs = [(cache, number) for cache in ("warm", "cold") for number in (1, 16)]
+    (section,) = start_sections([start(*pair) for pair in pairs])
+    rows = [[cell.text for cell in row] for row in section.context["table"].rows]
+    assert [row[:3] for row in rows] == [[cache, str(number), "app (Charliecloud)"] for cache, number in pairs]
+    assert (
+        rows[1][3].endswith(" ms")
+        and rows[0][5].endswith(" µs")
+        and not start_sections([experiment("memory.stream", "", {})])
+    )

@@ -54,11 +54,10 @@ def breakdown(baseline: SideExperiment, candidate: SideExperiment) -> Breakdown 
     has_mpi = all(sides)
     if not has_mpi and not moved:
         return None
-    first, second = baseline.result.experiment, candidate.result.experiment
-    shared = {n: v for n, v in first.parameters.items() if second.parameters.get(n) == v}
+    shared = {n: v for n, v in baseline.parameters.items() if candidate.parameters.get(n) == v}
     whole, parts = _parts(sides, _pairs(*profiles)) if has_mpi else (None, [])
     return Breakdown(
-        benchmark=first.benchmark,
+        benchmark=baseline.result.experiment.benchmark,
         parameters=shared,
         baseline=baseline.name,
         candidate=candidate.name,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from seatrial.analysis.breakdown import breakdowns
 from seatrial.analysis.compare import compared
+from seatrial.analysis.containers.contrast import container_contrast
 from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.measured import SideExperiment, hosts_of, matches
 from seatrial.analysis.results import all_results
@@ -52,6 +53,11 @@ def compare_folders(
         side_facts(baseline.contents, [a.id for a, _ in pairs] or [result.id for result in first]),
         side_facts(candidate.contents, [b.id for _, b in pairs] or [result.id for result in second]),
     )
+    parts = breakdowns(
+        (SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents))
+        for a, b in pairs
+        if a.emulated is None and b.emulated is None
+    )
     hosts = [any(hosts_of(side.contents, key) for key in side.contents.experiments) for side in (baseline, candidate)]
     return Compared(
         baseline.name,
@@ -70,10 +76,8 @@ def compare_folders(
             )
         ),
         is_described=all(hosts),
-        breakdowns=breakdowns(
-            (SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents))
-            for a, b in pairs
-        ),
+        breakdowns=parts,
+        containers=container_contrast(*facts, comparisons, parts),
     )
 
 
@@ -120,7 +124,7 @@ def _by_key(results: Sequence[ExperimentResult], ignored: frozenset[str]) -> Map
     found: dict[Key, ExperimentResult] = {}
     for result in results:
         key = tuple(sorted((n, v) for n, v in result.experiment.parameters.items() if n not in ignored))
-        if key not in found or result.figures or not found[key].figures:
+        if key not in found or result.shown or not found[key].shown:
             found[key] = result
     return found
 

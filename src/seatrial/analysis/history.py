@@ -13,7 +13,7 @@ from typing import Any
 
 from seatrial.analysis.differences import SideFacts, differences
 from seatrial.analysis.results import all_results
-from seatrial.errors import UnknownNameError
+from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.history import Change, FigureHistory, Session
 from seatrial.model.record import RepeatRecord
@@ -54,17 +54,22 @@ class _Series:
 def histories(folders: Sequence[Contents], name: str) -> tuple[FigureHistory, ...]:
     """The histories of a figure (`FIGURE`, or `BENCHMARK:FIGURE`) over these folders, by benchmark, setting and host.
 
-    Raises UnknownNameError if no folder has it.
+    Raises UnknownNameError if no folder has it, UsageError if only emulated processors have.
     """
     benchmark, _, figure = name.rpartition(":")
     known: set[str] = set()
     gathered = _Gathered()
+    emulated = ""
     for contents in folders:
         for result in all_results(contents):
+            if result.emulated is not None and any(one.name == figure for one in result.emulated.figures):
+                emulated = result.emulated.why
             for one in result.figures:
                 known |= {one.name, f"{result.experiment.benchmark}:{one.name}"}
                 if one.name == figure and benchmark in ("", result.experiment.benchmark):
                     gathered.add(contents, result, one)
+    if not gathered.series and emulated:
+        raise UsageError(f"{name} has no history: {emulated}", "name folders with results of a machine")
     if not gathered.series:
         raise UnknownNameError("figure", name, known)
     return gathered.histories()

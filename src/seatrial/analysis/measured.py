@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from seatrial.analysis.match import Match, Measured, Sequential
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.host_list import by_number
-from seatrial.model.parameter import Params, Value
+from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import point_key
 from seatrial.store.contents import Contents
@@ -16,11 +16,18 @@ from seatrial.store.contents import Contents
 
 @dataclass(frozen=True, slots=True)
 class SideExperiment:
-    """An experiment on one side, with the name of that side, and the folder with its records."""
+    """An experiment on one side, with the name of that side, and the folder with its records. `settings` are the other
+    axes of its environment, which are no parameters of it: they tell it from the other pairs of a study."""
 
     name: str
     result: ExperimentResult
     contents: Contents
+    settings: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> Mapping[str, Value]:
+        """What it was measured with: parameters and settings."""
+        return {**self.result.experiment.parameters, **self.settings}
 
 
 def blocks_of(contents: Contents, experiment: str) -> dict[int, str]:
@@ -53,7 +60,7 @@ def matches(
     """A match for each figure and point that both have, in the order of the baseline. `figures` empty: all."""
     if baseline.result.id == candidate.result.id and baseline.contents is candidate.contents:
         return []  # two settings that resolve to the same experiment
-    shared = _shared(baseline.result.experiment.parameters, candidate.result.experiment.parameters)
+    shared = _shared(baseline.parameters, candidate.parameters)
     others = {(figure.name, point_key(figure.point)): figure for figure in candidate.result.figures}
     return [
         Match(
@@ -87,6 +94,6 @@ def measured(side: SideExperiment, figure: FigureResult) -> Measured:
     )
 
 
-def _shared(first: Params, second: Params) -> Mapping[str, Value]:
+def _shared(first: Mapping[str, Value], second: Mapping[str, Value]) -> Mapping[str, Value]:
     """The parameters that both have with the same value."""
     return {name: value for name, value in first.items() if name in second and second[name] == value}

@@ -13,8 +13,9 @@ from seatrial.analysis.pairs import screened_pairs
 from seatrial.analysis.stated import stated_figures
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError
+from seatrial.model.emulation import is_stored_as_emulated, why_not_comparable
 from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.figure_result import Emulated, ExperimentResult, FigureResult
 from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.outcome import Outcome
@@ -69,11 +70,12 @@ def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
         for name, benchmark in registry().items()
     }
     unknown_machine = Machine("")
+    emulated = emulated_machines(contents)
     found: list[ExperimentResult] = []
     for key, experiment in contents.experiments.items():
         records, benchmark = contents.records[key], benchmarks.get(experiment.benchmark)
         outcome, notes = outcome_of(records)
-        if benchmark is not None and outcome.is_ok:
+        if benchmark is not None and outcome.is_ok and experiment.machine not in emulated:
             try:
                 own = figures_of(benchmark, unknown_machine, experiment.parameters, records)
             except ProtocolError:
@@ -85,6 +87,11 @@ def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
 def machines_of(contents: Contents) -> dict[str, Machine]:
     """Key -> machine."""
     return {key: machine_from_document(document) for key, document in contents.machines.items()}
+
+
+def emulated_machines(contents: Contents) -> frozenset[str]:
+    """The keys of the machines whose figures are compared with nothing."""
+    return frozenset(key for key, document in contents.machines.items() if is_stored_as_emulated(document))
 
 
 def _superseded(contents: Contents) -> frozenset[str]:
@@ -197,7 +204,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         if outcome.is_ok:
             found = repeats.figures()
             screening = screened_pairs(benchmark, experiment, machines[experiment.machine], records)
-    return ExperimentResult(
+    result = ExperimentResult(
         key,
         experiment,
         _question(experiment),
@@ -207,7 +214,27 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         notes=notes,
         screening=screening,
         hosts=hosts_of_records(records),
+        container=_container(contents.environments.get(experiment.environment, {})),
     )
+    return as_comparable(result, machines[experiment.machine])
+
+
+def as_comparable(result: ExperimentResult, machine: Machine) -> ExperimentResult:
+    """The result; without figures to compare if the processors of its machine are emulated."""
+    why = why_not_comparable(machine) if result.outcome.is_ok else ""
+    if not why:
+        return result
+    emulated = Emulated(why, result.figures)
+    return replace(result, figures=(), screening=None, notes=(*result.notes, why), emulated=emulated)
+
+
+def _container(environment: Mapping[str, Any]) -> str:
+    """The image, its runtime and the placement of ranks: "app (Charliecloud, joined)"."""
+    container = environment.get("container")
+    if not isinstance(container, Mapping):
+        return ""
+    how = ", ".join(str(container[name]) for name in ("runtime", "mpi") if container.get(name))
+    return f"{container.get('image')} ({how})"
 
 
 def rank_of(experiment: Experiment) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.breakdown import breakdowns
 from seatrial.analysis.compare import compared
+from seatrial.analysis.containers.contrast import container_contrast
 from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.match import Sequential
@@ -21,8 +22,8 @@ from seatrial.model.comparison import Comparison
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
-from seatrial.model.spelling import label
-from seatrial.model.study import DEFAULT_MARGIN, SYSTEM, Study
+from seatrial.model.spelling import UNSET, side_label
+from seatrial.model.study import DEFAULT_MARGIN, SYSTEM, Study, is_of_environment
 from seatrial.model.study_document import KeptStudy, StudyPoint
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.stats.sequential import LOOKS, least_blocks
@@ -132,6 +133,7 @@ def along_axis(
         is_own = compare is not None and compare.along == along != SYSTEM
         spending = _spending(kept, contents) if is_own else None
         groups = _groups(kept, along)
+        varied = _varied_settings(kept, along)
         least = _least_blocks(groups)
         for group in groups:
             minimum = least[group[0].benchmark]
@@ -141,7 +143,7 @@ def along_axis(
                 continue
             for point in group:
                 if point is not first and point.experiment in known:
-                    pairs.append(_pair(along, first, point, known, contents, rule))
+                    pairs.append(_pair(along, first, point, known, contents, rule, varied))
     found = [
         [] if pair.is_itself else matches(pair.baseline, pair.candidate, figures=figures, rule=pair.rule)
         for pair in pairs
@@ -166,6 +168,11 @@ class _Pair:
     rule: Sequential | None
 
     @property
+    def is_comparable(self) -> bool:
+        """Whether they are two, and neither was measured on emulated processors."""
+        return not self.is_itself and emulation_of(self.baseline, self.candidate) is None
+
+    @property
     def is_itself(self) -> bool:
         """Whether both values of the axis resolve to one experiment: a comparison would be with itself."""
         return _is_one(self.baseline, self.candidate)
@@ -178,9 +185,11 @@ def _pair(
     known: Mapping[str, ExperimentResult],
     contents: Contents,
     rule: Sequential | None,
+    varied: Sequence[str],
 ) -> _Pair:
+    settings = {name: UNSET if (value := second.given.get(name)) is None else value for name in varied}
     baseline, candidate = (
-        SideExperiment(label(along, point.given.get(along)), known[point.experiment], contents)
+        SideExperiment(side_label(along, point.given.get(along)), known[point.experiment], contents, settings)
         for point in (first, second)
     )
     return _Pair(second.given.get(along), baseline, candidate, rule)
@@ -196,15 +205,17 @@ def _one(
 ) -> Compared:
     first = side_facts(contents, [pair.baseline.result.id for pair in pairs])
     second = side_facts(contents, [pair.candidate.result.id for pair in pairs])
+    parts = breakdowns((pair.baseline, pair.candidate) for pair in pairs if pair.is_comparable)
     return Compared(
-        label(along, baseline),
-        label(along, value),
+        side_label(along, baseline),
+        side_label(along, value),
         tuple(comparisons),
         differences(first, second, along),
         scope(comparisons),
         tuple(text for pair in pairs if (text := lost(pair.baseline, pair.candidate))),
-        breakdowns=breakdowns((pair.baseline, pair.candidate) for pair in pairs if not pair.is_itself),
+        breakdowns=parts,
         along=along,
+        containers=container_contrast(first, second, comparisons, parts),
     )
 
 
@@ -214,11 +225,21 @@ def lost(baseline: SideExperiment, candidate: SideExperiment) -> str:
     if _is_one(baseline, candidate):
         benchmark = baseline.result.experiment.benchmark
         return f"{benchmark}: {baseline.name} and {candidate.name} are one experiment on this machine"
+    if (why := emulation_of(baseline, candidate)) is not None:
+        return f"{baseline.result.experiment.benchmark} of {baseline.name} and {candidate.name}: {why}"
     ok = [side.result.outcome.is_ok for side in (baseline, candidate)]
     if ok[0] == ok[1]:
         return ""
     bad = candidate if ok[0] else baseline
     return f"{bad.result.experiment.benchmark} of {bad.name}: {bad.result.outcome.state}: {bad.result.outcome.reason}"
+
+
+def emulation_of(baseline: SideExperiment, candidate: SideExperiment) -> str | None:
+    """Why a pair is not compared, if a side was measured on emulated processors: "guest: the processors ..."."""
+    for side in (candidate, baseline):
+        if side.result.emulated is not None:
+            return f"{side.name}: {side.result.emulated.why}"
+    return None
 
 
 def _is_one(baseline: SideExperiment, candidate: SideExperiment) -> bool:
@@ -247,6 +268,17 @@ def scope(comparisons: Sequence[Comparison]) -> str:
     if all(c.design.is_interleaved for c in comparisons):
         return f"One machine, {names}; the two sides were measured side by side in random order."
     return f"One machine, {names}; the two sides were not measured side by side, so the ratios include its drift."
+
+
+def _varied_settings(kept: KeptStudy, along: str) -> list[str]:
+    """The axes of the environment that have several values in a study, besides the one along which it compares."""
+    moving = kept.study.moves_with(along)
+    values: dict[str, set[Value | None]] = {}
+    for point in kept.points:
+        for name, value in point.given.items():
+            if is_of_environment(name) and name not in moving:
+                values.setdefault(name, set()).add(value)
+    return [name for name, found in values.items() if len(found) > 1]
 
 
 def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:

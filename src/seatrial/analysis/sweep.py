@@ -72,7 +72,7 @@ def _figures_by_benchmark(results: Iterable[ExperimentResult], figure: str | Non
 def _points(results: Iterable[ExperimentResult], benchmark: str, name: str, given: Given) -> list[SweepPoint]:
     points: list[SweepPoint] = []
     for result in results:
-        if result.experiment.benchmark != benchmark:
+        if result.experiment.benchmark != benchmark or result.emulated is not None:
             continue
         axes = given.get(result.id, {}).items()
         settings = {

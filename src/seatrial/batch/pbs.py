@@ -28,6 +28,9 @@ _TERMINATED_SUBSTATE = "91"
 _DELETED = 271  # 256 and SIGTERM: qdel, or a limit
 _JOB = re.compile(r"Job Id:\s*(\S+)\s*\Z")
 _ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)\Z")
+_FREE_TEXT = ("comment", "sched_hint", "Variable_List", "Submit_arguments", "submit_args")
+"""Attributes whose value may have line breaks: messages of the server, and the environment of the job."""
+_EXEC_HOST = re.compile(r"[\w.\-]{1,255}(?:/[\d,*\-]{1,255})?\Z", re.ASCII)
 _ID = re.compile(r"\d{1,12}(?:\[\d*\])?(?:\.[\w.\-]{1,255})?\Z", re.ASCII)
 
 
@@ -85,7 +88,8 @@ class Pbs:
         return by_ssh(node, script)
 
     def _records(self, output: str) -> Iterator[tuple[str, dict[str, str]]]:
-        """(id, attributes) of each job; a line that begins with a tab continues the value above it."""
+        """(id, attributes) of each job; a line that begins with a tab continues the value above it. A value with line
+        breaks may have lines that look like an attribute, so the first one of a name counts."""
         job: str | None = None
         attributes: dict[str, str] = {}
         last = ""
@@ -96,9 +100,11 @@ class Pbs:
                 job, attributes, last = match[1], {}, ""
             elif line.startswith("\t") and last:
                 attributes[last] += line[1:]
-            elif job is not None and (match := _ATTRIBUTE.match(line)):
+            elif job is not None and (match := _ATTRIBUTE.match(line)) and match[1] not in attributes:
                 last = match[1]
                 attributes[last] = match[2]
+            elif line.strip() and last in _FREE_TEXT:
+                attributes[last] += f" {line.strip()}"
             elif line.strip():
                 raise ParseError(self.name, number, line, "not a job of `qstat -f`, nor one of its attributes")
         if job is not None:
@@ -122,8 +128,6 @@ def _status(job: str, its: Mapping[str, str]) -> JobStatus:
         state = JobState.REQUEUED
     if state is JobState.UNKNOWN:
         reason = ", ".join(filter(None, (f"job_state {its.get('job_state')}", reason)))
-    host = its.get("exec_host", "")
-    nodes = dict.fromkeys(part.partition("/")[0] for part in host.split("+") if part)
     return JobStatus(
         job,
         state,
@@ -132,15 +136,23 @@ def _status(job: str, its: Mapping[str, str]) -> JobStatus:
         _time(its.get("qtime") or its.get("ctime")),
         _time(its.get("stime") or its.get("start_time")),
         _time(its.get("obittime") or its.get("comp_time")) if state.is_over else None,
-        tuple(nodes),
+        _nodes(its.get("exec_host", "")),
     )
+
+
+def _nodes(text: str) -> tuple[str, ...]:
+    """Of "n1/0*4+n2/0-3"; empty for anything else: a part that is not understood would be a node less."""
+    parts = text.split("+")
+    if not all(_EXEC_HOST.match(part) for part in parts):
+        return ()
+    return tuple(dict.fromkeys(part.partition("/")[0] for part in parts))
 
 
 def _end(status: int | None, its: Mapping[str, str]) -> JobState:
     if its.get("substate") == _TERMINATED_SUBSTATE:
         return JobState.CANCELLED
     if status is None:
-        return JobState.CANCELLED if its.get("job_state") == "F" else JobState.UNKNOWN
+        return JobState.UNKNOWN
     if status == _OVER_WALL_TIME:
         return JobState.TIMED_OUT
     if status in _RETRIED:

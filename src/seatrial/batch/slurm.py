@@ -125,7 +125,8 @@ class Slurm:
             else:
                 records[-1] = (records[-1][0], f"{records[-1][1]} {line.strip()}")
         for number, line in records:
-            found = dict(_PAIR.findall(line))
+            # What follows is text of the user, in which anything may stand.
+            found = dict(_PAIR.findall(line.partition(" Command=")[0]))
             keys = ("JobId", "JobState", "ExitCode", "Reason", "SubmitTime", "StartTime", "EndTime", "NodeList")
             if not {"JobId", "JobState"} <= set(found):
                 raise ParseError(self.name, number, line, "a job without JobId= and JobState=")
@@ -149,7 +150,7 @@ def _status(cells: Sequence[str]) -> JobStatus:
     word = state_text.split()[0].rstrip("+").upper() if state_text.split() else ""
     state = _STATES.get(word, JobState.UNKNOWN)
     reason = "" if reason in ("None", "(null)") else reason.strip("()")
-    if state is JobState.PENDING and _HELD.match(reason):
+    if state is JobState.PENDING and _HELD.match(reason.replace("_", " ")):
         state = JobState.HELD
     elif state is JobState.PENDING and _NEVER.match(reason):
         state = JobState.NEVER_STARTS

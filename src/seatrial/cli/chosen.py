@@ -12,7 +12,10 @@ def choice_text(choice: EnvironmentChoice) -> str:
         ("container", choice.container),
         ("container_runtime", choice.container_runtime),
         ("container_mpi", choice.container_mpi),
+        ("container_mounts", choice.container_mounts),
+        ("container_devices", choice.container_devices),
         ("container_build", choice.container_build),
+        ("vm", choice.vm),
     )
     words += [f"{name}={value}" for name, value in in_container if value]
     words += [f"flags={' '.join(choice.flags)}"] if choice.flags else []

@@ -60,7 +60,10 @@ def build_points(
                 container=None,
                 container_runtime=None,
                 container_mpi=None,
+                container_mounts=None,
+                container_devices=None,
                 container_build=None,
+                vm=None,
             )
             needed.setdefault((source, choice, has_ranks), {})[point.benchmark.name] = None
     for (source, choice, has_ranks), names in needed.items():

@@ -17,10 +17,14 @@ from seatrial.model.reading import impossible_reason, readings
 from seatrial.model.sample import Sample
 
 
-def wrong_sample(samples: Sequence[Sample]) -> Outcome | None:
-    """None if there are samples and all are finite and positive."""
+def wrong_sample(
+    benchmark: Benchmark, params: Params, samples: Sequence[Sample], notes: Mapping[str, object]
+) -> Outcome | None:
+    """None if there are samples and all are finite and positive. `notes` are those of the program, which may say why
+    there are none."""
     if not samples:
-        return Outcome.invalid("samples", "none were recorded")
+        why = benchmark.why_no_samples(params, notes)
+        return Outcome.invalid("samples", f"none were recorded: {why}" if why else "none were recorded")
     for sample in samples:
         if not all(map(math.isfinite, (sample.elapsed_s, *sample.work.values()))):
             return Outcome.invalid("samples", f"sample {sample.i} of {sample.series} is not a finite number")
@@ -56,7 +60,7 @@ def failed_check(
             continue
         low, high = check.bound(machine, params)
         if value is None or not low <= value <= high:
-            shown = "not a number" if value is None or math.isnan(value) else f"{value:.6g}"
+            shown = check.if_nan if value is None or math.isnan(value) else f"{value:.6g}"
             return Outcome.invalid(check.name, f"{shown}, must be {_interval(low, high)} ({check.meaning})")
     return None
 

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.engine.contained import Contained
+from seatrial.engine.container_choice import ContainerChoice, container_choice
+from seatrial.engine.container_drivers import check_drivers
 from seatrial.engine.environments import Environments
+from seatrial.engine.image_facts import stated_by
 from seatrial.engine.image_tools import ImageTools
 from seatrial.engine.once import Once
 from seatrial.engine.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
 from seatrial.engine.ranks import rank_layout
-from seatrial.engine.shared_folders import shared_folder
+from seatrial.engine.shared_folders import folder_of_all_nodes, shared_folder
 from seatrial.engine.starting import started
+from seatrial.engine.unpacked_image import unpacked
 from seatrial.environments.brought import Brought, bring_all, bring_mpi
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.cached_files import Start, as_it_is
@@ -25,9 +29,9 @@ from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.faults import OF_LIBRARIES, not_started, ranks_fault
-from seatrial.launch.containers.image import image_of
+from seatrial.launch.containers.image import Image, ImageKind, image_of
 from seatrial.launch.containers.runtime import Runtime
-from seatrial.launch.containers.runtimes import runtime_for
+from seatrial.launch.containers.runtimes import RUNTIMES, runtime_for
 from seatrial.launch.local import Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
@@ -72,7 +76,7 @@ class Containers:
     """Each image is tried once with each runtime and placement of ranks, each program described once in each."""
 
     def __init__(self) -> None:
-        self._images: Once[tuple[str, str | None], Contained] = Once()
+        self._images: Once[ContainerChoice, Contained] = Once()
         self._ranks: Once[Any, Contained] = Once()
         self._fitted: Once[Any, Fitted] = Once()
         self._brought: Once[Any, Brought] = Once()
@@ -120,7 +124,8 @@ class Containers:
         isa: Iterable[str],
         build_with: Builder,
     ) -> Fitted:
-        choice, has_ranks = point.environment, point.benchmark.ranks == "mpi"
+        chosen, has_ranks = container_choice(point.environment), point.benchmark.ranks == "mpi"
+        choice = replace(point.environment, container_mpi=chosen.mpi)
         container, start = replace(self.alone(point), build=where), _HERE
         if where == INSIDE:
             tools = ImageTools(container)
@@ -131,7 +136,7 @@ class Containers:
             environment = outside
         mpi = environment.mpi
         variables = (*(mpi.variables if mpi is not None else ()), *environment.variables)
-        image = (str(choice.container), choice.container_runtime, where, choice.container_mpi)
+        image = (chosen, where)
         built = build_with(environment, start)
         container = replace(container, brought=self._bring(container, choice, outside, built, has_ranks=has_ranks))
         key = (*image, built.key, variables)
@@ -175,8 +180,8 @@ class Containers:
 
     def alone(self, point: Point) -> Contained:
         """The container of a point, for a program outside that starts it. Raises ContainerError."""
-        image, runtime = str(point.environment.container), point.environment.container_runtime
-        return self._images.get((image, runtime), lambda: _found(image, runtime))
+        choice = replace(container_choice(point.environment), mpi=None)
+        return self._images.get(choice, lambda: _found(choice))
 
 
 def contained_environment(document: Mapping[str, Any], container: Contained) -> tuple[str, Mapping[str, Any]]:
@@ -184,17 +189,39 @@ def contained_environment(document: Mapping[str, Any], container: Contained) -> 
     contained = {
         **document,
         "name": f"{document.get('name', '')} {container.title}".strip(),
-        "container": container.document(),
+        "container": {**container.document(), **stated_by(container.image)},
     }
     return content_key(contained), contained
 
 
-def _found(text: str, name: str | None) -> Contained:
+def _found(choice: ContainerChoice) -> Contained:
     """An image with its runtime, and what a process sees in it."""
-    image = image_of(text)
-    runtime = runtime_for(image, name)
-    container = Contained(image, runtime, _version(runtime))
-    return replace(container, facts=_facts(container))
+    image = _startable(image_of(choice.image), choice.runtime)
+    runtime = runtime_for(image, choice.runtime)
+    for mount in choice.mounts:
+        if mount.is_read_only and not runtime.can_mount_read_only:
+            raise ContainerError(
+                f"{runtime.title} cannot mount {mount.source} read-only",
+                "leave out `:ro`, or choose another environment.container_runtime",
+            )
+    container = Contained(
+        image,
+        runtime,
+        _version(runtime),
+        mounts=choice.mounts,
+        devices=choice.devices,
+        variables=choice.variables,
+    )
+    container = replace(container, facts=_facts(container, choice.name))
+    check_drivers(container, run_inside)
+    return container
+
+
+def _startable(image: Image, runtime: str | None) -> Image:
+    """An image, with an archive as a folder; but not for a runtime that starts no folders."""
+    if image.kind is ImageKind.ARCHIVE and (runtime is None or ImageKind.FOLDER in RUNTIMES[runtime].kinds):
+        return unpacked(image)
+    return image
 
 
 def _version(runtime: Runtime) -> str:
@@ -226,7 +253,7 @@ def answer_inside(
         raise not_started(what, error.output or error.message) from error
 
 
-def _facts(container: Contained) -> dict[str, Any]:
+def _facts(container: Contained, name: str = "") -> dict[str, Any]:
     try:
         record = parse_record(run_inside(container, [str(inside_probe())]).encode())
     except ProtocolError as error:
@@ -235,7 +262,8 @@ def _facts(container: Contained) -> dict[str, Any]:
     own = {name: link for name, link in there.items() if link != _namespace(name)}
     return {
         **container.document(),
-        "path": container.image.given,
+        **({"name": name} if name else {}),
+        "path": container.image.archive or container.image.given,
         "own_namespaces": sorted(own),
         "root": _root(str(record.notes.get("root_mount", ""))),
         "variables": _changes(record.notes.get("variables", ())),
@@ -328,22 +356,27 @@ def _placed(
             continue
         try:
             placed = replace(container, placement=placement, is_joined=is_joined)
-            return _tried(placed, environment, mpi, layout, variables, start)
+            return tried_ranks(placed, environment, mpi, layout, variables, start)
         except ContainerError as error:
             first = first or error
     assert first is not None  # noqa: S101  `able` is never empty here: checked above for `wanted`, else INSIDE or OUTSIDE
     raise first
 
 
-def _tried(
-    container: Contained, environment: Environment, mpi: Mpi, layout: Layout, variables: _Variables, start: Start
+def tried_ranks(
+    container: Contained,
+    environment: Environment,
+    mpi: Mpi,
+    layout: Layout,
+    variables: _Variables,
+    start: Start = as_it_is,
 ) -> Contained:
     """Ranks that exchange a message in a container, before anything is measured. Raises ContainerError."""
     if container.is_launcher_inside:
         container = replace(container, launcher=_launcher_inside(container, mpi, variables))
     probe = ranks_probe(environment, start)
     try:
-        with shared_folder("seatrial-ranks-") as folder:
+        with folder_of_all_nodes() if layout.hosts else shared_folder("seatrial-ranks-") as folder:
             ranks = started(mpi, layout, container, variables, {}, [folder, private_top(probe)])
             command = [*ranks.before, *ranks.words([str(probe), "--record", str(folder)])]
             limit_s = _RANKS_LIMIT_S + layout.ranks * 0.1

@@ -156,4 +156,5 @@ def _slower_by_steps(before_s: float | None, now_s: float | None) -> float | Non
 
 
 def _key(point: Point) -> str:
-    return content_key({"benchmark": point.benchmark.name, "parameters": masked_parameters(point.parameters)})
+    there = {"vm": point.environment.vm} if point.environment.vm is not None else {}
+    return content_key({"benchmark": point.benchmark.name, "parameters": masked_parameters(point.parameters), **there})

@@ -232,7 +232,7 @@ class _Run:
 
     def _recall(self, ready: Ready, records: Sequence[RecordHead], work: Work, again: bool) -> Member:
         """An experiment with its recorded repeats, and those that a killed run finished but did not record."""
-        member = Member(ready, self.machine, expected_s=self.durations.repeat_s(ready.point))
+        member = Member(ready, ready.machine or self.machine, expected_s=self.durations.repeat_s(ready.point))
         self.numbers.setdefault(ready.experiment.id, set())
         for record in records:
             self._add(member, record, work.policy, work.study, again)
@@ -257,7 +257,7 @@ class _Run:
         for left in claims:
             recorded = known.get(left.repeat)
             if recorded is None:
-                recovered = recover_repeat(ready, self.machine, left, self.writer, keep=self.keep)
+                recovered = recover_repeat(ready, ready.machine or self.machine, left, self.writer, keep=self.keep)
                 if recovered is None:
                     left.release()
                 else:
@@ -359,7 +359,11 @@ class _Run:
 
     def _make(self, experiments: Sequence[Ready], claims: Sequence[Claim]) -> list[RepeatRecord]:
         if len(claims) == 1:
-            return [make_repeat(experiments[0], self.machine, claims[0], self.writer, keep=self.keep)]
+            return [
+                make_repeat(
+                    experiments[0], experiments[0].machine or self.machine, claims[0], self.writer, keep=self.keep
+                )
+            ]
         pairs = list(zip(experiments, claims, strict=True))
         return make_together(pairs, self.machine, self.writer, keep=self.keep)
 

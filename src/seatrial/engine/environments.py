@@ -37,7 +37,7 @@ class Environments:
     """
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        self.machine = machine
         self._found: dict[tuple[EnvironmentChoice, bool], Environment | BuildError] = {}
 
     @classmethod
@@ -50,7 +50,7 @@ class Environments:
     @property
     def isa(self) -> list[str]:
         """The features of this machine's CPUs; empty if unknown."""
-        return isa_of(self._machine)
+        return isa_of(self.machine)
 
     def of(self, choice: EnvironmentChoice, *, with_mpi: bool = False) -> Environment | BuildError:
         """The environment of a choice. Raises UsageError for an invalid $CXX."""
@@ -59,7 +59,7 @@ class Environments:
         key = (choice, with_mpi)
         if key not in self._found:
             try:
-                self._found[key] = chosen_environment(choice, self._machine, with_mpi=with_mpi)
+                self._found[key] = chosen_environment(choice, self.machine, with_mpi=with_mpi)
             except BuildError as problem:
                 self._found[key] = problem
         return self._found[key]
@@ -68,7 +68,7 @@ class Environments:
 def chosen_environment(choice: EnvironmentChoice, machine: Machine, *, with_mpi: bool = False) -> Environment:
     """The environment of a study's choice. Raises like `native_environment`, NoMpiError, and NoSettingError for a
     setting that the library does not have."""
-    isa = isa_of(machine)
+    isa = isa_of(machine.at(choice.vm))
     try:
         mpi = mpi_named(choice.mpi) if with_mpi else None
         site = site_environment(mpi.name) if mpi is not None else first_site_environment()
@@ -106,7 +106,10 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
         "container": choice.container,
         "container_runtime": choice.container_runtime,
         "container_mpi": choice.container_mpi,
+        "container_mounts": choice.container_mounts,
+        "container_devices": choice.container_devices,
         "container_build": choice.container_build,
+        "vm": choice.vm,
     }
     document = {"name": "not to be had here", "chosen": {name: value for name, value in chosen.items() if value}}
     return content_key(document), document

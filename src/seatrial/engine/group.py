@@ -226,7 +226,10 @@ def can_take_turns(members: Sequence[Member]) -> bool:
 
 
 def _ranks_here(ready: Ready) -> int | None:
-    """The number of ranks, 0 for a program without MPI; None if they are elsewhere, or started by Slurm."""
+    """The number of ranks, 0 for a program without MPI; None if it is in a guest, or they
+    are elsewhere, or started by Slurm."""
+    if ready.machine is not None:
+        return None
     if ready.mpi is None:
         return 0
     layout = rank_layout(ready.point)

@@ -312,7 +312,7 @@ def _judge(
     if failed or found.failed:
         return Outcome.invalid("validation", failed or found.failed)
     return (
-        wrong_sample(found.samples)
+        wrong_sample(benchmark, parameters, found.samples, found.notes)
         or _failed_check(benchmark, machine, parameters, found)
         or impossible_figure(benchmark, machine, parameters, found.samples, is_complete=found.is_ours)
         or Outcome.ok()

@@ -9,6 +9,7 @@ from seatrial.engine.ranks import masks, misplaced, rank_layout
 from seatrial.engine.ready import Runnable
 from seatrial.engine.traffic import messages_astray
 from seatrial.launch.local import Completed
+from seatrial.model.emulation import emulation_unnoticed
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import Exit, ProgramRecord
@@ -21,9 +22,10 @@ def judge(point: Point, machine: Machine, program: Runnable, completed: Complete
     return (
         (None if program.writes_record else record.declined)
         or _ending(completed, record)
+        or _emulation(machine, record)
         or program.mismatch(machine, record)
         or _places(point, machine, program, record)
-        or wrong_sample(record.samples)
+        or wrong_sample(point.benchmark, point.parameters, record.samples, record.notes)
         or messages_astray(point, program, record)
         or failed_check(point.benchmark, machine, point.parameters, record.samples, record.checks)
         or impossible_figure(point.benchmark, machine, point.parameters, record.samples)
@@ -51,6 +53,12 @@ def _ending(completed: Completed, record: ProgramRecord) -> Outcome | None:
     if record.hello is None or not record.ended:
         return Outcome.failed(Stage.RUN, "the program succeeded, but its record has no `end`", evidence)
     return None
+
+
+def _emulation(machine: Machine, record: ProgramRecord) -> Outcome | None:
+    """None unless the program found emulated processors, which the facts of the machine do not show."""
+    why = "" if record.hello is None else emulation_unnoticed(machine, record.hello)
+    return Outcome.invalid("emulated", why) if why else None
 
 
 def _places(point: Point, machine: Machine, program: Runnable, record: ProgramRecord) -> Outcome | None:

@@ -43,6 +43,8 @@ def needs_python(point: Point) -> str | None:
         return "its probes are Python"
     if point.environment.container is not None:
         return "its container is tried and described by Python"
+    if point.environment.vm is not None:
+        return "its guest is reached by Python"
     if CLUSTER_LINK in dict(point.environment.mpi_settings):
         return "the links of the cluster are changed by Python"
     nodes = point.parameters.get("nodes", 1)

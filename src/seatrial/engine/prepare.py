@@ -14,6 +14,7 @@ from seatrial.environments.build import Environment
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.container import BROUGHT
+from seatrial.model.guest import VM
 from seatrial.model.outcome import Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import settings
@@ -45,7 +46,29 @@ class Preparation:
         kind = self._kinds[type(point.benchmark.program)]
         if (why := _not_in_a_container(point, kind)) is not None:
             return kind.refused(point, Outcome.unsupported("container", why), absent_environment(point.environment))
+        if (why := _not_in_a_guest(point)) is not None:
+            return kind.refused(point, Outcome.unsupported(VM, why), absent_environment(point.environment))
         return kind.identify(point, point.benchmark.program)
+
+
+def _not_in_a_guest(point: Point) -> str | None:
+    """Why a program cannot be measured in the guest that its point chooses; None if it can, or chooses none."""
+    if point.environment.vm is None:
+        return None
+    program = point.benchmark.program
+    if program.source is None:
+        return "only programs of seatrial are brought into guests"
+    if program.library is not None:
+        return f"its {program.library} library is found on this machine, not in the guest"
+    if getattr(program, "starts_containers", False) or point.environment.container is not None:
+        return "containers in a guest were never tried"
+    if "folder" in point.parameters:
+        return "its folder is one of this machine"
+    if point.is_profiled or point.probes:
+        return "its probes read this machine, not the guest"
+    if len(point.hosts) > 1:
+        return "ranks in a guest run in one guest only"
+    return None
 
 
 def _not_in_a_container(point: Point, kind: Kind[Any]) -> str | None:
@@ -64,8 +87,6 @@ def _not_in_a_container(point: Point, kind: Kind[Any]) -> str | None:
         return "GPU programs are not started in containers"
     if program.library is not None and point.environment.container_build == BROUGHT:
         return f"its {program.library} library is that of the image; it is not brought with the host's C library"
-    if len(point.hosts) > 1:
-        return "containers on several nodes were never tried"
     return None
 
 

@@ -105,7 +105,7 @@ class Ready:
     """A point as an experiment that can run. `environment` is the document of its environment key.
 
     `mpi` starts its ranks; None for a single process. `variables` are set (None: unset) for its run. `container` is
-    what it runs in; None: directly on the machine.
+    what it runs in; None: directly on the machine. `machine` is the one that it runs on; None: this one.
     """
 
     point: Point
@@ -115,6 +115,7 @@ class Ready:
     mpi: Mpi | None = None
     variables: tuple[tuple[str, str | None], ...] = ()
     container: Contained | None = None
+    machine: Machine | None = None
 
 
 @dataclass(frozen=True, slots=True)

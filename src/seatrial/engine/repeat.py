@@ -21,9 +21,12 @@ from seatrial.engine.starting import start_of
 from seatrial.environments.private_copy import origins
 from seatrial.environments.site import place_in_force
 from seatrial.errors import BuildError, ProtocolError, StoreError
+from seatrial.launch.guest.counters import guest_counters
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
+from seatrial.model.emulation import is_emulated
+from seatrial.model.guest import VM
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import ProgramRecord
@@ -41,6 +44,8 @@ _NOTED = (
     *("job_repeat", "not_observed"),
 )
 """Notes of the claim that are copied to the record."""
+_IN_A_GUEST = "what else ran, clocks and load: the program ran in a guest"
+_EMULATED_TIMES = 20.0
 _LARGEST_RECORD_B = 256 << 20
 _LEAST_LIMIT_S = 30.0
 _LIMIT_TIMES = 20.0
@@ -68,7 +73,8 @@ def _program(ready: Ready, directory: Path) -> Program:
 
 def time_limit_s(ready: Ready) -> float:
     """After this time a program counts as hung: far more than its benchmark expects of one repeat."""
-    return min(max(_LEAST_LIMIT_S, _LIMIT_TIMES * (ready.point.estimate_s or 0.0)), _MOST_LIMIT_S)
+    slower = _EMULATED_TIMES if ready.machine is not None and is_emulated(ready.machine) else 1.0
+    return min(slower * max(_LEAST_LIMIT_S, _LIMIT_TIMES * (ready.point.estimate_s or 0.0)), _MOST_LIMIT_S)
 
 
 def make_repeat(ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
@@ -127,7 +133,7 @@ def _run_watched(
             for ready, claim in claimed:
                 inputs.enter_context(link_of(ready))
                 inputs.enter_context(ready.program.prepared(ready, claim.path, time_limit_s(ready)))
-            before = look_around(cpus)
+            before = None if ready_elsewhere(claimed) else look_around(cpus)
             with probed([(ready, claim.path) for ready, claim in claimed]):
                 programs = [_program(ready, claim.path) for ready, claim in claimed]
                 began_s = time.time()
@@ -145,7 +151,7 @@ def _run_watched(
         around["kernel_events"] = events
     made: list[_Made] = []
     for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
-        seen: dict[str, Any] = {**around, "command": origins(command), **_container(ready)}
+        seen: dict[str, Any] = {**around, "command": origins(command), **_container(ready, claim.path)}
         if isinstance(completed, OSError):
             why = f"{origins(command)[0]} cannot be started: {completed.strerror or completed}"
             outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
@@ -168,9 +174,23 @@ def _not_prepared(error: NotPreparedError) -> Outcome:
     return Outcome.failed(Stage.LAUNCH, str(error), error.evidence)
 
 
-def _container(ready: Ready) -> dict[str, Any]:
-    """The facts of the container that it ran in."""
-    return {} if ready.container is None else {"container": dict(ready.container.facts)}
+def ready_elsewhere(claimed: Sequence[tuple[Ready, Claim]]) -> bool:
+    """Whether these repeats run on another machine: what happens on this one says nothing of them."""
+    return any(ready.machine is not None for ready, _ in claimed)
+
+
+def _container(ready: Ready, directory: Path) -> dict[str, Any]:
+    """The facts of the container or guest that it ran in."""
+    if ready.container is None:
+        return {}
+    if ready.machine is None:
+        return {"container": dict(ready.container.facts)}
+    counted = guest_counters(directory)
+    return {VM: {**ready.container.facts, **counted}, "not_observed": _IN_A_GUEST, **_steal(counted)}
+
+
+def _steal(counted: Mapping[str, float]) -> dict[str, float]:
+    return {"steal_s": counted["steal_s"]} if "steal_s" in counted else {}
 
 
 def _cpu_s(launched: Sequence[Completed | OSError | NotPreparedError]) -> float | None:
@@ -301,8 +321,14 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     noted |= _looks(notes.pop("looks", None))
     if (links := links_of_nodes(notes.pop("links", None))) is not None:
         noted["links"] = links  # of every node, in place of those of this one
+    if (remarks := notes.pop("remarks", None)) is not None:
+        noted["remarks"] = remarks
     noted["notes"] = with_compilation({**ready.program.added_notes(), **notes} if notes else {})
-    if "job_repeat" not in noted and (files := file_system_of(_works_in(ready, claim))) is not None:
+    if (
+        "job_repeat" not in noted
+        and ready.machine is None
+        and (files := file_system_of(_works_in(ready, claim))) is not None
+    ):
         noted["file_system"] = files
     if (place := place_in_force()) is not None:
         noted["system"] = f"{place.system.name}:{place.partition.name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,9 +24,17 @@ from seatrial.model.mpi import Mpi
 _LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 """Variables with paths of the host, which the runtime's own program must not see."""
 
-_WITHOUT_SSH = {"OMPI_MCA_plm": "isolated"}
+_SESSIONS = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
+"""Where Open MPI's launcher and ranks meet, if a site or user has chosen that; it is seldom a folder of the image."""
+
+_LAUNCHER_INSIDE = {
+    "OMPI_MCA_plm": "isolated",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
 """Open MPI's launcher wants an ssh even if all ranks are on its own node, and small images have none; this way of
-launching needs none. Other libraries, and Open MPI 5, ignore the variable."""
+launching needs none. It refuses to work for root, and a user may be root inside. Other libraries ignore the variables,
+Open MPI 5 the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +121,33 @@ def _contained(
     without = [(name, None) for name in rank_variables(os.environ)]
     keeps = kept(helpers, os.getpid())
     if not container.is_launcher_inside:
-        starter = rank_command(mpi, layout, list(set_inside))
+        sessions = {name: str(SHARED) for name in _SESSIONS if name in os.environ}
+        of_runtime = {**container.runtime.variables(), "TMPDIR": str(SHARED), **sessions}
+        # The others are set only inside: the runtime does that on every node.
+        starter = rank_command(mpi, layout, [*(name for name, value in chosen if value is not None), *of_runtime])
         of_rank = container.inside(folders, set_inside, layout.ranks_per_host, tag_of(folders[0]))
         inside = _mapped(of_rank, works_in)
         before = [*keeps, *starter.argv, *placed(helpers, starter, layout, record), *prefix(inside)]
-        changes = (*without, *starter.variables.items(), *chosen, ("TMPDIR", str(SHARED)))
-        changes = (*changes, *container.runtime.variables().items())
+        changes = (*without, *starter.variables.items(), *chosen, *of_runtime.items())
         return Start(tuple(before), variables_with(changes), starter.argv[0], inside, _loader(container, inside))
     starter = rank_command(replace(mpi, launcher=container.launcher), layout, list(set_inside))
     of_starter = {name: value for name, value in starter.variables.items() if value is not None}
-    of_starter |= _WITHOUT_SSH
+    of_starter |= _LAUNCHER_INSIDE | _session(folders[0])
     of_all = container.inside([*folders, private_top(helpers.place)], {**of_starter, **set_inside})
     inside = _mapped(of_all, works_in)
     ranks = [inside.mapped(word) for word in placed(helpers, starter, layout, record)]
     before = [*keeps, *prefix(inside), *starter.argv, *ranks]
     return Start(tuple(before), variables_with((*without, *chosen, *outside)), starter.argv[0], inside)
+
+
+def _session(folder: Path) -> dict[str, str]:
+    """Where Open MPI's launcher inside makes its folder. Its name has the node and the user, who may be root inside:
+    then that of the real root, which others cannot use, is in its place."""
+    try:
+        owner = (SHARED / f"ompi.{platform.node().partition('.')[0]}.0").stat().st_uid
+    except OSError:
+        return {}
+    return {"OMPI_MCA_orte_tmpdir_base": str(folder)} if owner != os.geteuid() else {}
 
 
 def _mapped(inside: Inside, works_in: Path | None) -> Inside:

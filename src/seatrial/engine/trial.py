@@ -217,6 +217,9 @@ class _Trial:
         facts = [item for item in experiments if isinstance(item, Ready) or not item.is_left_out]
         try:
             _keep_facts(folder, self.machine, self._key, known, facts)
+            for guest in self.machine.guests:
+                if guest.machine is not None:
+                    keep_machine(folder, guest.machine, machine_identity(guest.machine)[:16])
             _keep_study(folder, kept)
             self.listener.prepared(experiments, kept)
             _record_refusals(folder, [item for item in facts if isinstance(item, Refused)])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.environments.compiler import Answer, ask
+from seatrial.environments.site import site_in_force
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import External
 from seatrial.model.experiment import content_key
@@ -50,16 +51,27 @@ class Installed:
 
 
 def find_installed(program: External) -> Installed:
-    """The program by its name on PATH, and its companions beside it, or else on PATH. Raises NotInstalledError, or
-    BuildError if its version command fails."""
-    found = find_command(program.name, program.install, program.version)
+    """The program, which the site file names or which is on PATH by its name, and its companions: those that the site
+    file names, beside it, or else on PATH. Raises NotInstalledError, or BuildError if its version command fails."""
+    found = find_command(_command(program.name), program.install, program.version)
     companions: dict[str, Path] = {}
     for name in program.companions:
-        path = shutil.which(name, path=str(found.path.parent)) or shutil.which(name)
+        command = _command(name)
+        path = shutil.which(command, path=str(found.path.parent)) or shutil.which(command)
         if path is None:
             raise NotInstalledError(f"{name} is neither beside {found.path} nor on PATH", program.install)
         companions[name] = Path(path)
     return replace(found, companions=companions)
+
+
+def _command(name: str) -> str:
+    """The path that the site file gives for a command, else the command. Raises NotInstalledError if no program is
+    there."""
+    site = site_in_force()
+    path = site.programs.get(name)
+    if path is not None and shutil.which(path) is None:
+        raise NotInstalledError(f"{site.file} says that {name} is {path}, which is no program", "correct it there")
+    return name if path is None else str(path)
 
 
 def version_in(answer: Answer) -> str:

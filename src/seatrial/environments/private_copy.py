@@ -35,7 +35,7 @@ def private_copy(data: bytes, origin: Path) -> Path:
     if made is not None and made.exists():
         return made
     try:
-        folder = _private_folder() / secrets.token_hex(4)
+        folder = private_folder() / secrets.token_hex(4)
         folder.mkdir(mode=0o700)
         made = folder / origin.name
         with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o500), "wb") as stream:
@@ -51,7 +51,7 @@ def private_copy(data: bytes, origin: Path) -> Path:
 def private_space() -> Path:
     """A new folder of this process, beside its copies. Raises CacheError, BuildError if it cannot be made."""
     try:
-        folder = _private_folder() / secrets.token_hex(4)
+        folder = private_folder() / secrets.token_hex(4)
         folder.mkdir(mode=0o700)
     except OSError as error:
         raise BuildError(
@@ -76,7 +76,9 @@ def copies() -> Mapping[str, str]:
     return _digests
 
 
-def _private_folder() -> Path:
+def private_folder() -> Path:
+    """The folder of this process in the own cache, which nodes share; removed when the process ends. Raises CacheError,
+    OSError."""
     top = own_cache().path / _FOLDER
     key = (os.getpid(), top)
     if key not in _folders or not _folders[key].exists():

@@ -51,14 +51,14 @@ def assemble_fabric(dump: FabricDump) -> Fabric:
             if port.peer is None and port.port is not None
         ),
         facts=dump.facts,
-        unread=tuple(unread),
+        unread=(*filter(None, (dump.missing,)), *dump.notes, *unread),
     )
     is_partial = any(not part.is_described for part in devices.values() if part.kind is PartKind.SWITCH)
-    why = "the links of some switches are not in the dump" if is_partial else ""
+    why = "the links of some switches are not in the dump" if is_partial or dump.missing else ""
     ratios = oversubscription(switches, fabric.adapter_by_id, links, why)
     states = {cable.ends[0]: cable.port.state for cable in cables}
     fabric = replace(fabric, oversubscription=ratios)
-    return replace(fabric, findings=fabric_findings(fabric, states))
+    return replace(fabric, findings=fabric_findings(fabric, states, is_whole=not (is_partial or dump.missing)))
 
 
 def _levels(dump: FabricDump, devices: Mapping[str, DevicePart], cables: Sequence[Cable]) -> dict[str, int]:

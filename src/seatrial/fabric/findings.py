@@ -21,13 +21,13 @@ States = Mapping[tuple[str, int | None], str]
 """The logical state of the link at one of its ends, where the tool states it."""
 
 
-def fabric_findings(fabric: Fabric, states: States) -> tuple[Finding, ...]:
-    """All findings, the most severe first."""
+def fabric_findings(fabric: Fabric, states: States, *, is_whole: bool) -> tuple[Finding, ...]:
+    """All findings, the most severe first. Nothing is said of missing links unless the dump `is_whole`."""
     found = [
         *_below_capability(fabric),
         *_not_active(fabric, states),
-        *_fewer_uplinks(fabric),
-        *_without_links(fabric),
+        *(_fewer_uplinks(fabric) if is_whole else ()),
+        *(_without_links(fabric) if is_whole else ()),
         *_shared_names(fabric),
         *_mixed_rates(fabric),
     ]
@@ -62,7 +62,7 @@ def _not_active(fabric: Fabric, states: States) -> Iterator[Finding]:
     waiting: dict[str, list[FabricLink]] = {}
     for link in fabric.links:
         state = states.get((link.a.device, link.a.port)) or states.get((link.b.device, link.b.port))
-        if state and state != "Active":
+        if state and state not in ("Active", "NoChange"):  # the latter is what a port says that did not answer
             waiting.setdefault(state, []).append(link)
     for state, links in waiting.items():
         yield Finding(

@@ -3,7 +3,8 @@
 InfiniBand does not state levels. In a fat tree, leaves are the switches that nodes are on, and the level of another
 switch is its distance from the nearest leaf, plus one. Two things would break this rule: a few servers on a spine (a
 subnet manager, storage), and a leaf without nodes. So switches with the same neighbours are judged together, and a
-group with hardly any nodes, compared with the switches that have some, is not a group of leaves.
+group with hardly any nodes, compared with the switches that have some, is not a group of leaves. The same holds further
+up: a line module of a director without cables has the same spines above it as its neighbours, and is no fourth level.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def fabric_levels(
         if a != b:
             neighbours[a].append(b)
             neighbours[b].append(a)
-    return _distances(_leaves(neighbours, on_nodes), neighbours)
+    levels = _distances(_leaves(neighbours, on_nodes), neighbours)
+    return levels | _unused(levels, neighbours)
 
 
 def _leaves(neighbours: Mapping[str, Sequence[str]], on_nodes: Mapping[str, int]) -> list[str]:
@@ -65,6 +67,21 @@ def _distances(leaves: Iterable[str], neighbours: Mapping[str, Sequence[str]]) -
                 levels[other] = levels[switch] + 1
                 queue.append(other)
     return levels
+
+
+def _unused(levels: Mapping[str, int], neighbours: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """The levels of switches that only look as if they were above all others: nothing is connected to them but the
+    switches that are above some switch of the level they belong to."""
+    above = {
+        (level, frozenset(other for other in neighbours[switch] if levels.get(other) == level + 1))
+        for switch, level in levels.items()
+    }
+    found: dict[str, int] = {}
+    for switch, level in levels.items():
+        others = frozenset(neighbours[switch])
+        if level > 2 and {levels.get(other) for other in others} == {level - 1} and (level - 2, others) in above:
+            found[switch] = level - 2
+    return found
 
 
 def tree_levels(children: Mapping[str, Sequence[str]], sources: Mapping[str, Source]) -> dict[str, int]:

@@ -103,7 +103,8 @@ class FabricDump:
     """All parts of one dump.
 
     `is_one_sided`: the format names each link once, at one of its ends. `is_partial`: devices may be without a record
-    although they are connected (a list of ports, a scan of switches only).
+    although they are connected (a list of ports, a scan of switches only). `missing` is why links or devices may be
+    missing although the text is complete; "" if nothing says so. `notes` are other sentences on what could not be read.
     """
 
     tool: str
@@ -111,4 +112,6 @@ class FabricDump:
     ports: Sequence[PortPart]
     is_one_sided: bool = False
     is_partial: bool = False
+    missing: str = ""
+    notes: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)

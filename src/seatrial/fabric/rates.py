@@ -36,8 +36,9 @@ SIGNALLING: Mapping[str, str] = {
 """Gbit/s of a lane on the wire, as the tools write it -> name of the speed."""
 
 WIDTHS = (1, 2, 4, 8, 12)
+UNKNOWN_WIDTH = "??"
 UNKNOWN_SPEED = "???"
-"""What infiniband-diags write for a speed that they do not know."""
+"""What infiniband-diags write for a width or speed that they do not know."""
 
 
 def rate_Bps(rate: LinkRate) -> float | None:

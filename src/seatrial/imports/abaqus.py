@@ -140,7 +140,7 @@ def _dat_or_msg(log: Log, version: str) -> _File:
         cores *= count if isinstance(count, int) else 1
     if "threads" in parameters and cpu_s > 1.1 * (wall.value + 1.0) * cores:
         raise wall_line.error(f"{cpu_s:g} s of CPU time on {cores} cores take longer than this")
-    samples = (wall.sample("time"), *_counts(notes))
+    samples = (wall.sample("wall"), *_counts(notes))
     return _File(version, "msg" if pre is None else "dat", samples, parameters, {"cpu_time_s": cpu_s})
 
 
@@ -243,7 +243,7 @@ def _explicit(log: Log) -> tuple[Sample, ...]:
         last, last_s = increment, elapsed_s
     if last_s == 0:
         raise rows[-1].error("the elapsed time is 0 s: it counts whole seconds, and the job was too short")
-    time = Printed(float(last_s), 0.5).sample("time")
+    time = Printed(float(last_s), 0.5).sample("wall")
     return (time, *(_counts({"increments": last}) if last else ()))
 
 

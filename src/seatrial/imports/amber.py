@@ -72,13 +72,12 @@ def read(data: bytes) -> ImportedFile:
     version, parameters = _parameters(log) if has_banner else ("", {})
     if has_banner and not any(one.line.number > whole.line.line.number for one in log.found(_WHOLE)):
         raise log.not_ended("there is no `Run done` and no `Total wall time` below the averages")
-    steps = parameters.get("steps", rows[-1].whole(1, "NSTEP") if rows else 0)
-    _check_steps(whole, rows, steps if isinstance(steps, int) else 0, parameters)
+    step = _step(whole, rows, parameters)
     _check_last(whole, last)
     samples = [whole.ns.sample("ns_time")]
     if last is not None:
         samples.append(last.ns.sample("ns_time_last"))
-    samples.append(whole.elapsed.sample("time"))
+    samples += [step.sample("step"), whole.elapsed.sample("wall")]
     notes = {} if last is None else {"last_steps": last.steps}
     experiment = ImportedExperiment("imported.amber", tuple(samples), parameters, notes)
     return ImportedFile(_TOOL, version, (experiment,))
@@ -123,9 +122,11 @@ def _average(log: Log, title: Found, steps: int | None, lines: list[Line]) -> _A
     )
 
 
-def _check_steps(whole: _Average, rows: list[Found], steps: int, parameters: dict[str, Value]) -> None:
-    """Elapsed time = steps x time per step, and the time step is the stated one, or a natural one."""
-    if steps < 1:
+def _step(whole: _Average, rows: list[Found], parameters: dict[str, Value]) -> Printed:
+    """The time of a step, from the elapsed time. Raises ParseError if it contradicts `Per Step`, or if the simulated
+    time of a step is neither the stated one nor a natural one."""
+    steps = parameters.get("steps", rows[-1].whole(1, "NSTEP") if rows else 0)
+    if not isinstance(steps, int) or steps < 1:
         raise whole.line.error("the number of steps is not known")
     step = whole.elapsed.scaled(1.0 / steps)
     if not step.agrees(whole.step):
@@ -136,6 +137,7 @@ def _check_steps(whole: _Average, rows: list[Found], steps: int, parameters: dic
     likely = stated or max(_NATURAL_FS, round(fs / _NATURAL_FS) * _NATURAL_FS)
     if not step_from_time_per_ns(whole.ns, likely).agrees(step):
         raise whole.line.error(f"the seconds/ns below are not {steps} steps of {likely:g} fs in this time")
+    return step
 
 
 def _check_last(whole: _Average, last: _Average | None) -> None:

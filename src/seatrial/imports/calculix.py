@@ -31,7 +31,7 @@ def read(data: bytes) -> ImportedFile:
         raise total.error("the banner, `Job finished` and this line are not in this order")
     time = total.printed(1, "the time")
     notes = {"steps": len({step.match[1] for step in log.found(_STEP)})}
-    experiment = ImportedExperiment("imported.calculix", (time.sample("time"),), _parameters(log), notes)
+    experiment = ImportedExperiment("imported.calculix", (time.sample("wall"),), _parameters(log), notes)
     return ImportedFile(_TOOL, banner.text(1), (experiment,))
 
 

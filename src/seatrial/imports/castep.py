@@ -40,7 +40,7 @@ def read(data: bytes) -> ImportedFile:
         if (found := log.maybe(pattern, f"number of {name}")) is not None
     }
     samples = (
-        time_sample("time", total.value, resolution=total.resolution),
+        time_sample("wall", total.value, resolution=total.resolution),
         time_sample("calculation", parts[1].value, resolution=parts[1].resolution),
     )
     experiment = ImportedExperiment("imported.castep", samples, parameters, remarks=remarks)

@@ -54,12 +54,12 @@ def read(data: bytes) -> ImportedFile:
     parameters: dict[str, Value] = {}
     if ranks := [int(one.match[1]) for one in log.found(_PROCESSES)]:  # the partitioner may run on one
         parameters["ranks"] = max(ranks)
-    samples = [wall_s.sample("time")]
+    samples = [wall_s.sample("wall")]
     notes: dict[str, object] = {}
-    for name, pattern in (("iteration", _ITERATION), ("time_step", _TIME_STEP)):
+    for simulation, steps, pattern in (("steady", "iterations", _ITERATION), ("transient", "time_steps", _TIME_STEP)):
         if count := _count(log, pattern, wall):
-            samples.append(wall_s.sample(f"{name}_time", count=count))
-            notes[f"{name}s"] = count
+            samples.append(wall_s.sample("step", count=count))
+            parameters["simulation"], notes[steps] = simulation, count
             break
     if outcomes := log.found(_OUTCOME):
         notes["outcome"] = outcomes[-1].match[1]

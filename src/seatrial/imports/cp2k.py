@@ -70,7 +70,7 @@ def read(data: bytes) -> ImportedFile:
         for name, pattern in _PARAMETERS.items()
         if (found := log.maybe(pattern, f"number of {name}")) is not None
     }
-    sample = time_sample("time", most.value, resolution=most.resolution)
+    sample = time_sample("wall", most.value, resolution=most.resolution)
     experiment = ImportedExperiment("imported.cp2k", (sample,), parameters, remarks=remarks)
     return ImportedFile(_TOOL, version.text(1), (experiment,))
 

@@ -71,7 +71,7 @@ def _experiment(log: Log, block: Sequence[Line], number: int) -> ImportedExperim
         if cpu_s > _MOST_CPU * wall.value * ranks:
             raise cpu.error(f"more CPU time than {ranks} processes can use in {wall_line.match[1]} s")
         notes["cpu_time_of_all_ranks_s"] = cpu_s
-    samples = (wall.sample("time"), wall.sample("iteration_time", count=iterations))
+    samples = (wall.sample("wall"), wall.sample("step", count=iterations))
     parameters: dict[str, Value] = {"timer": number, "ranks": ranks, "iterations": iterations}
     return ImportedExperiment("imported.fluent", samples, parameters, notes)
 

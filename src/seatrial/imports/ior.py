@@ -1,4 +1,4 @@
-"""IOR (2.10 to 4.1): its text, and the JSON of `-O summaryFormat=JSON`.
+"""IOR (2.10 to 4.1): its text, and what `-O summaryFormat=JSON` and `=CSV` give.
 
 Each row is one repeat: bandwidth is all bytes over the total time, which the row and the header state too; the
 operations per second are over the time of the transfers alone. Both products must be the bytes that were moved.
@@ -25,6 +25,8 @@ _TOOL = "IOR"
 _BANNER = re.compile(r"IOR-([0-9]\S{0,40}): MPI Coordinated Test of Parallel I/O")
 _HEADER = re.compile(r"access +bw\(MiB/s\) .{1,200}")
 _ROW = re.compile(r"(write|read) .{1,300}")
+_CSV_HEADER = re.compile(r"access,bw\(MiB/s\),.{1,200},iter")
+_CSV_COLUMNS = {"bw(MiB/s)", "IOPS", "block(KiB)", "xfer(KiB)", "wr/rd(s)", "total(s)", "numTasks", "iter"}
 _SUMMARY = re.compile(r"Max (Write|Read): +([0-9]{1,12}\.[0-9]{2}) MiB/sec \(([0-9]{1,12}\.[0-9]{2}) MB/sec\)")
 _SUMMARY_LIKE = re.compile(r"(?:Max (?:Write|Read):|Summary of all tests:).{0,200}")
 _FINISHED = re.compile(r"(?:Finished|Run finished) *:.{0,80}")
@@ -60,7 +62,9 @@ class _Row:
 
 def read(data: bytes) -> ImportedFile:
     """One run of IOR. Raises ParseError if it did not end, found wrong data, or its numbers contradict each other."""
-    return _read_json(data) if data.lstrip()[:1] == b"{" or b'"Tests"' in data else _read_text(data)
+    if data.lstrip()[:1] == b"{" or b'"Tests"' in data:
+        return _read_json(data)
+    return _read_csv(data) if b"access,bw(MiB/s)," in data else _read_text(data)
 
 
 def _read_text(data: bytes) -> ImportedFile:
@@ -242,6 +246,65 @@ def _read_json(data: bytes) -> ImportedFile:
     _check_json_summary(document, rows)
     experiment = ImportedExperiment("imported.ior", _samples(rows), _parameters(options))
     return ImportedFile(_TOOL, version.removeprefix("IOR-"), (experiment,))
+
+
+def _read_csv(data: bytes) -> ImportedFile:
+    """Rows without version, options and end: each is a whole repeat. Of the bytes they state a multiple only."""
+    log = Log(_TOOL, data)
+    header = log.banner(_CSV_HEADER, "access,bw(MiB/s),IOPS,...")
+    log.refuse(_WRONG, "IOR found an error: the run has no figure")
+    columns = header.match[0].split(",")
+    missing = _CSV_COLUMNS - set(columns)
+    if missing or len(set(columns)) < len(columns):
+        raise header.error(f"no column {min(missing)}" if missing else "a column twice")
+    rows: list[_Row] = []
+    sizes: set[tuple[int, ...]] = set()
+    for line in log.lines[header.line.number :]:
+        words = log.text(line).split(",")
+        if words[0] not in ("write", "read"):
+            if len(words) > 2:
+                raise line.error(_TOOL, "a row that is neither write nor read")
+            continue
+        if len(words) != len(columns) or not line.is_ended:
+            raise line.error(_TOOL, f"{len(words)} values, but the header has {len(columns)}: damaged, or cut off")
+        row, size = _csv_row(line, dict(zip(columns, words, strict=True)))
+        rows.append(row)
+        sizes.add(size)
+    if not rows:
+        raise log.not_ended("the table of results is empty")
+    if len(sizes) > 1:
+        raise header.error("rows of several sizes or numbers of tasks: several tests in one file")
+    _check_complete(log, rows, None, is_ended=True)
+    block_B, transfer_B, ranks = sizes.pop()
+    parameters: dict[str, Value] = {"block_B": block_B, "transfer_B": transfer_B, "ranks": ranks}
+    remark = "CSV of IOR states neither options nor the end of the run: repeats may be missing"
+    return ImportedFile(_TOOL, "", (ImportedExperiment("imported.ior", _samples(rows), parameters, remarks=(remark,)),))
+
+
+def _csv_row(line: Line, cell: Mapping[str, str]) -> tuple[_Row, tuple[int, ...]]:
+    """A row, and its block and transfer in bytes and number of tasks. Raises ParseError if it contradicts itself."""
+
+    def printed(name: str) -> Printed:
+        return Printed.of(line.number_of(_TOOL, cell[name], name), cell[name])
+
+    block, transfer = (round(printed(name).value * 1024.0) for name in ("block(KiB)", "xfer(KiB)"))
+    ranks = line.whole_of(_TOOL, cell["numTasks"], "numTasks")
+    row = _Row(
+        cell["access"],
+        line.whole_of(_TOOL, cell["iter"], "iter", least=0),
+        printed("bw(MiB/s)"),
+        printed("total(s)"),
+        printed("IOPS"),
+        printed("wr/rd(s)"),
+        Printed(float(transfer), 0.0),
+        None,
+    )
+    _check(row, f"{row.access}, repeat {row.i}")
+    moved = row.bandwidth.value * _MIB * row.total.value
+    segments = max(1, round(moved / (block * ranks)))
+    if not _is_near(moved, segments * block * ranks, _share(row.bandwidth, row.total)):
+        raise line.error(_TOOL, f"{moved:.4g} B are not a multiple of {ranks} blocks of {block} B")
+    return row, (block, transfer, ranks)
 
 
 def _json_rows(test: Mapping[str, Any], options: Mapping[str, str]) -> list[_Row]:

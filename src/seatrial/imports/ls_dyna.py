@@ -76,14 +76,14 @@ def read(data: bytes) -> ImportedFile:
     total = _total(log, table)
     total_s = total.printed(3, "the total clock time")
     elapsed = _elapsed(log)
-    samples = [total_s.sample("time")]
+    samples = [total_s.sample("wall")]
     remarks: tuple[str, ...] = ()
     if elapsed.seconds > total_s.value + 1.0:
         why = f"longer than the whole run, which took {total_s.value:g} s (line {total.line.number})"
         raise elapsed.line.error(why)
     if elapsed.seconds:
         solution = Printed(float(elapsed.seconds), 0.5)
-        samples += [solution.sample("solution_time"), solution.sample("cycle_time", count=elapsed.cycles)]
+        samples += [solution.sample("solution_time"), solution.sample("step", count=elapsed.cycles)]
     else:
         remarks = ("Elapsed time is 0 s: it counts whole seconds, and the solution was too short for it",)
     samples += _zone_cycle(log)

@@ -81,7 +81,7 @@ def read(data: bytes) -> ImportedFile:
     if walls:
         wall = walls[0].printed(1, "WallClock")
         _refuse_short(log, walls[0], wall)
-        samples.append(wall.sample("time"))
+        samples.append(wall.sample("wall"))
     experiment = ImportedExperiment("imported.namd", tuple(samples), parameters, notes, remarks=tuple(remarks))
     return ImportedFile(_TOOL, banner.text(1), (experiment,))
 

@@ -39,7 +39,7 @@ def read(data: bytes) -> ImportedFile:
     parameters: dict[str, Value] = {} if found is None else {"ranks": found.whole(1, "nproc")}
     unconverged = log.found(_UNCONVERGED)
     remarks = tuple(f"line {one.line.number}: the calculation did not converge" for one in unconverged[:1])
-    sample = time_sample("time", wall.value, resolution=wall.resolution)
+    sample = time_sample("wall", wall.value, resolution=wall.resolution)
     experiment = ImportedExperiment("imported.nwchem", (sample,), parameters, remarks=remarks)
     return ImportedFile(_TOOL, banner.text(1), (experiment,))
 

@@ -87,13 +87,13 @@ def read(data: bytes) -> ImportedFile:
     if len(steps) >= _MANY and elapsed_s - before_last_s > before_last_s:
         took = f"{elapsed_s - before_last_s} s, more than all before it"
         remarks = (*remarks, f"the last of {len(steps)} steps took {took}: it may be the time to write results")
-    samples = [Printed(float(elapsed_s), 0.5).sample("time")]
+    samples = [Printed(float(elapsed_s), 0.5).sample("wall")]
     left_out = 1
     if count and (longer := _longer_at_the_end(steps)):
         left_out, remarks = 2, (*remarks, longer)
     steady_s = steps[-left_out].clock_s - steps[0].clock_s
     if count > left_out and steady_s > 0:
-        samples.append(Printed(float(steady_s), 0.5).sample("step_time", count=count - left_out))
+        samples.append(Printed(float(steady_s), 0.5).sample("step", count=count - left_out))
     notes: dict[str, object] = {"cpu_time_of_rank_0_s": steps[-1].cpu_s, "steps": count or None}
     version, parameters = _setup(log)
     path = program.match[1]

@@ -42,8 +42,8 @@ def read(data: bytes) -> ImportedFile:
     if ranks and ranks == set(range(len(ranks))):  # lines of ranks may be torn: then their number is not known
         parameters["ranks"] = len(ranks)
     samples = (
-        time.sample("time"),
-        time.sample("iteration", count=iterations),
+        time.sample("wall"),
+        time.sample("step", count=iterations),
     )
     return ImportedFile(_TOOL, "", (ImportedExperiment("imported.opensbli", samples, parameters),))
 

@@ -66,7 +66,7 @@ def read(data: bytes) -> ImportedFile:
     remarks = [f"line {one.line.number}: {one.text(0)}" for one in log.found(_UNCONVERGED)[:1]]
     experiment = ImportedExperiment(
         "imported.qe",
-        (time_sample("time", wall.value, resolution=wall.resolution),),
+        (time_sample("wall", wall.value, resolution=wall.resolution),),
         _parameters(log),
         remarks=tuple(remarks),
     )

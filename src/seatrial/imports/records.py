@@ -10,7 +10,9 @@ from __future__ import annotations
 from seatrial.benchmarks import registry
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.imports.reader import Reader
+from seatrial.model.emulation import emulation_unnoticed
 from seatrial.model.imported import ImportedExperiment, ImportedFile
+from seatrial.model.machine import Machine
 from seatrial.model.parameter import Value
 from seatrial.model.protocol import parse_record
 
@@ -29,6 +31,8 @@ def read_records(data: bytes) -> ImportedFile:
         raise ParseError(_TOOL, None, "", f"the program measured nothing: {record.skip}")
     if not record.ended:
         raise ParseError(_TOOL, None, "", "no `end`: the program died, or the file was cut off")
+    if why := emulation_unnoticed(Machine(""), record.hello):
+        raise ParseError(_TOOL, None, "", why)
     name = record.hello.program
     ours = [b.name for b in registry().values() if (source := b.program.source) and source.stem == name]
     if len(ours) != 1:

@@ -46,7 +46,7 @@ def read(data: bytes) -> ImportedFile:
     remarks += [f"line {one.line.number}: the electronic steps did not converge" for one in log.found(_UNCONVERGED)[:1]]
     parameters = _parameters(log)
     _check_cpu_time(log, elapsed, parameters.get("threads"))
-    samples = [time_sample("time", elapsed.value, resolution=elapsed.resolution)]
+    samples = [time_sample("wall", elapsed.value, resolution=elapsed.resolution)]
     if loops:
         samples.append(time_sample("loop", loop_s, resolution=2 * sum(loop.error for loop in loops) / loop_s))
     experiment = ImportedExperiment("imported.vasp", tuple(samples), parameters, remarks=tuple(remarks))

@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from seatrial.errors import UsageError
+from seatrial.launch.guest.channel import PORT, Channel
+from seatrial.launch.guest.facts import copied_facts
 from seatrial.launch.guest.home import guest_already_there, guest_home_path
 from seatrial.launch.guest.kernel import KERNEL, find_kernel
 from seatrial.launch.guest.qemu import Emulator, GuestError, find_emulator
-from seatrial.launch.guest.run import WORK, Transfer, output_in_guest, run_command
+from seatrial.launch.guest.run import WORK, Transfer, run_command, running_guest
 from seatrial.launch.guest.status import GuestStatus, read_guest_status
 from seatrial.launch.guest.up import Parts, bring_guest_up, take_guest_down
+from seatrial.model.guest_topology import GuestTopology
 from seatrial.model.machine import Machine
 from seatrial.plan.topology_file import topology_of
-
-_COPY_FACTS = "/seatrial/copy_facts"
 
 
 def guest_up(
@@ -36,6 +37,17 @@ def guest_up(
     wanted, path = topology_of(topology), guest_home_path(os.environ)
     if path.exists():  # said before anything is built; `bring_guest_up` decides
         raise guest_already_there(path)
+    bring_guest_up(path, wanted, _parts(wanted, kernel, emulated=emulated), progress)
+    return read_guest_status(path)
+
+
+def guest_parts(topology: Path, kernel: Path | None = None) -> tuple[GuestTopology, Parts]:
+    """The topology in a file, and what a guest with it is started from. Raises as `guest_up`."""
+    wanted = topology_of(topology)
+    return wanted, _parts(wanted, kernel, emulated=False)
+
+
+def _parts(wanted: GuestTopology, kernel: Path | None, *, emulated: bool) -> Parts:
     _need_memory(wanted.memory_B)
     emulator = find_emulator()
     if emulated:
@@ -44,8 +56,7 @@ def guest_up(
     found = find_kernel(named)
     from seatrial.engine.rank_helpers import guest_agent  # late: `exec` should start fast, and builds nothing
 
-    bring_guest_up(path, wanted, Parts(emulator, found, guest_agent()), progress)
-    return read_guest_status(path)
+    return Parts(emulator, found, guest_agent())
 
 
 def guest_exec(command: Sequence[str], bring: Sequence[str] = (), fetch: Sequence[str] = ()) -> int:
@@ -70,12 +81,9 @@ def guest_machine() -> Machine:
     from seatrial.engine.rank_helpers import static_copy_facts
     from seatrial.machine.copied import PATTERNS, discover_copied
 
-    program = Transfer(str(static_copy_facts()), _COPY_FACTS)
-    patterns = "".join(f"{pattern}\n" for pattern in PATTERNS).encode()
-    status, archive = output_in_guest(guest_home_path(os.environ), [_COPY_FACTS], [program], patterns)
-    if status:
-        raise GuestError(f"the guest could not say what it is: exit status {status}", "seatrial vm down, then up")
-    return discover_copied(archive)
+    path = guest_home_path(os.environ)
+    running_guest(path)
+    return discover_copied(copied_facts(Channel(PORT, str(path), WORK), static_copy_facts(), PATTERNS))
 
 
 def guest_status() -> GuestStatus:

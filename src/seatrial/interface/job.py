@@ -160,7 +160,10 @@ def choice_from(document: Mapping[str, Any]) -> EnvironmentChoice:
             tuple((str(name), str(value)) for name, value in document["mpi_settings"]),
             *(
                 None if (value := document.get(name)) is None else str(value)
-                for name in ("container", "container_runtime", "container_mpi", "container_build")
+                for name in (
+                    *("container", "container_runtime", "container_mpi", "container_build"),
+                    *("container_mounts", "container_devices", "vm"),
+                )
             ),
         )
     except (KeyError, ValueError, TypeError) as error:

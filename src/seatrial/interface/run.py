@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from seatrial.engine.trial import TrialRun, run_study, run_trial
 from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.errors import StoreError, UsageError
 from seatrial.interface.declared import with_declared
+from seatrial.interface.guests import guest_names, with_guests
 from seatrial.interface.machine_here import machine_here
 from seatrial.interface.settings import Settings, values_of
 from seatrial.interface.site import at_site
@@ -95,7 +96,7 @@ def run(
         raise UsageError(f"repeats={repeats}: at least 1 is required", "give a number from 1")
     clock = Clock()
     listener, lock = progress or Silent(), HostLock(wait_s, users_named(ignore_lock_of))
-    with at_site(site, system), _folder(results) as path:
+    with at_site(site, system), _folder(results) as path, ExitStack() as held:
         names: list[str] = []
         if len(targets) == 1 and isinstance(targets[0], Study):
             study: Study | None = targets[0]
@@ -105,7 +106,7 @@ def run(
         if study is not None:
             study = part_here(study, None if site is None else Path(site), system)
         ResultsFolder.refuse_other(path)
-        machine = machine_here()
+        machine = held.enter_context(with_guests(machine_here(), guest_names(study, set or {})))
 
         def open_folder() -> ResultsFolder:
             return ResultsFolder.create(path)

@@ -30,6 +30,7 @@ _PARAVIRTUAL_IDS = {
     "15ad:07b0": "VMware's vmxnet3",
     "15ad:07c0": "VMware's pvscsi",
     "1ae0:0042": "Google's gVNIC",
+    "1af4:1110": "QEMU's shared memory, ivshmem",
     "5853:0001": "Xen's platform device",
 }
 _PARAVIRTUAL_DRIVERS = {
@@ -56,6 +57,7 @@ _EMULATED_IDS = {
     "80ee:cafe": "VirtualBox's guest service",
     "1414:5353": "Hyper-V's VGA",
     "1b36:0010": "QEMU's NVMe controller",
+    "8086:0d93": "QEMU's CXL memory",
 }
 """Devices that guests have only as a program: the chips are gone from servers, or never existed."""
 
@@ -110,7 +112,7 @@ def with_attachments(devices: Iterable[Device], *, is_virtual: bool) -> tuple[De
 
 
 def _attached(device: Device, *, is_virtual: bool) -> Device:
-    if device.kind not in _KINDS:
+    if device.kind not in _KINDS and not (device.kind is DeviceKind.MEMORY and device.pci is not None):
         return device
     facts = device.facts
     names = [text for text in (facts.text("model_name"), facts.text("pci_name"), device.name) if text]

@@ -135,6 +135,8 @@ virtio, VMware, VirtualBox, Red Hat, Hyper-V): the PCI ID database, vendors."""
 
 _MANAGEMENT_DISPLAYS = frozenset({("1002", "515e"), ("1002", "5969"), ("19e5", "1711")})
 """ATI ES1000, on server boards until about 2012; Huawei's iBMC."""
+_IVSHMEM = ("1af4", "1110")
+"""Memory that QEMU shares between guests, or with the host (docs/specs/ivshmem-spec.rst)."""
 _NVIDIA = "10de"
 
 
@@ -148,7 +150,7 @@ def kind_of(part: PciPart) -> DeviceKind | None:
     is_management = vendor in _NO_GPU_VENDORS or (vendor, part.facts.text("device_id")) in _MANAGEMENT_DISPLAYS
     if part.class_id[:2] in ("03", "12") and not is_management:  # display controller; processing accelerator
         return DeviceKind.GPU
-    if part.class_id == "0502":  # CXL memory
+    if part.class_id == "0502" or (vendor, part.facts.text("device_id")) == _IVSHMEM:  # CXL memory
         return DeviceKind.MEMORY
     if part.class_id == "0680" and vendor == _NVIDIA:  # the class of an NVSwitch is "bridge, other"
         return DeviceKind.SWITCH

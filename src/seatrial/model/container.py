@@ -6,6 +6,8 @@ from __future__ import annotations
 CONTAINER = "container"
 CONTAINER_RUNTIME = "container_runtime"
 CONTAINER_MPI = "container_mpi"
+CONTAINER_MOUNTS = "container_mounts"
+CONTAINER_DEVICES = "container_devices"
 CONTAINER_BUILD = "container_build"
 NO_CONTAINER = "none"
 

@@ -177,6 +177,14 @@ class FigureResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Emulated:
+    """Why the figures of an experiment are compared with nothing (model/emulation.py), and these figures."""
+
+    why: str
+    figures: tuple[FigureResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentResult:
     """One experiment as shown: its outcome, and figures if that is ok. `reused`: nothing had to be run for it.
     `screening` is set if its figures are of pairs of ranks, which should be equal."""
@@ -191,3 +199,12 @@ class ExperimentResult:
     screening: Screening | None = None
     hosts: tuple[str, ...] = ()
     """The nodes that its repeats ran on."""
+    container: str = ""
+    """The image and runtime that it ran in; "": in none."""
+    emulated: Emulated | None = None
+    """Set if it was measured on emulated processors: it then has no `figures`, so nothing can compare them."""
+
+    @property
+    def shown(self) -> tuple[FigureResult, ...]:
+        """The figures to be shown, those of emulated processors too."""
+        return self.figures if self.emulated is None else self.emulated.figures

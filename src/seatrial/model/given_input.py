@@ -13,6 +13,8 @@ OWN = "own"
 CASE, FOLDER, INPUT = "case", "inputs", "input"
 """Parameters: the name of the case, the folder of its files, and the file that the program is started with."""
 
+CLOCKED_S = "clocked_s"
+
 NONE, AUTO = "none", "auto"
 
 
@@ -45,12 +47,14 @@ class GivenInput(External):
     taken for its output are left out.
 
     `reader` names the reader of its log; what it states of `stated` (parameter of the reader -> name of the check) is
-    in the first sample's `extra`. `parse` reads only what that reader does not: its record has no samples.
+    in the first sample's `extra`; with `is_clocked`, our own time of the run is there, too (CLOCKED_S). `parse` reads
+    only what that reader does not: its record has no samples.
     """
 
     reader: str = field(kw_only=True)
     cases: tuple[InputCase, ...] = field(kw_only=True)
     stated: Mapping[str, str] = field(kw_only=True)
+    is_clocked: bool = field(kw_only=True, default=False)
 
     def case(self, name: object) -> InputCase | None:
         """The case of that name; None for the user's own."""

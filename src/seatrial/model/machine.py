@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from seatrial.model.allocation import Allocation
 from seatrial.model.fact import Disagreement, Facts
+from seatrial.model.guest import Guest
 from seatrial.model.limit import FmaUnit, Limit
 from seatrial.model.platform import Platform
 
@@ -171,6 +172,8 @@ class Machine:
     allocation: Allocation | None = field(default=None, repr=False, compare=False)
     """The nodes that ranks can be started on, this machine first; None: only this machine. It is no part of what the
     machine is."""
+    guests: tuple[Guest, ...] = field(default=(), repr=False, compare=False)
+    """The guests that programs can run in. They are no part of what the machine is either."""
     _by_id: Mapping[str, Device] = field(init=False, repr=False, compare=False)
     _pus: Mapping[int, Device] = field(init=False, repr=False, compare=False)
     _fma_units: dict[int, FmaUnit | None] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -187,6 +190,15 @@ class Machine:
                 pus[number] = device
         object.__setattr__(self, "_by_id", by_id)
         object.__setattr__(self, "_pus", pus)
+
+    def guest(self, name: str) -> Guest | None:
+        """The guest of that name; None if nothing is known of it."""
+        return next((guest for guest in self.guests if guest.name == name), None)
+
+    def at(self, vm: str | None) -> Machine:
+        """The machine that programs run on if `environment.vm` is this: a guest, if it can be used, else this one."""
+        found = None if vm is None else self.guest(vm)
+        return self if found is None or found.machine is None else found.machine
 
     def of_kind(self, kind: DeviceKind) -> tuple[Device, ...]:
         """The devices of one kind, in their order."""

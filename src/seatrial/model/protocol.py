@@ -56,6 +56,8 @@ class Hello:
     """Instruction-set features that the compiler was allowed to use."""
     clock_step_s: float = 0.0
     """The smallest time that the clock of the samples can show, in seconds; 0: unknown."""
+    hypervisor: str = ""
+    """The signature of the hypervisor as CPUID has it; "" if there is none or it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def _hello(event: Mapping[str, Any]) -> Hello:
         hosts=tuple(str(host) for host in event.get("hosts", ())),
         isa=tuple(str(feature) for feature in event.get("isa", ())),
         clock_step_s=_step(event.get("clock_step_s", 0.0)),
+        hypervisor=str(event.get("hypervisor", "")),
     )
 
 

@@ -13,6 +13,7 @@ from statistics import median
 
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Figure
+from seatrial.model.emulation import is_emulated
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params, Value
@@ -51,6 +52,7 @@ def readings(
     Raises one of `UNREADABLE` if values that a figure needs are missing from a sample, or are impossible; the judge
     turns that into `invalid`.
     """
+    has_limits = not is_emulated(machine)
     found = samples.columns() if isinstance(samples, ColumnedSamples) else samples
     return [
         Reading(
@@ -60,7 +62,7 @@ def readings(
             min(values),
             max(values),
             len(values),
-            None if figure.limit is None else figure.limit(machine, params, own.samples),
+            figure.limit(machine, params, own.samples) if figure.limit is not None and has_limits else None,
             tuple(values),
             0.0 if figure.is_secondary else resolution,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.container_device import Device
+from seatrial.model.container_mount import ContainerMount
 from seatrial.model.job_options import JobOptions
 from seatrial.model.mpi import MpiFamily
 
@@ -31,6 +33,21 @@ class SiteEnvironment:
     launcher: str | None = None
     compiler: str | None = None
     flags: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteContainer:
+    """A container that programs run in, under a name that the site chooses: the path or name of an image, the runtime
+    that starts it (None: the first one that can), where the launcher of ranks is (None: where ranks can meet), and what
+    it gets besides the image. `variables` are set inside."""
+
+    name: str
+    image: str
+    runtime: str | None = None
+    mpi: str | None = None
+    mounts: tuple[ContainerMount, ...] = ()
+    devices: tuple[Device, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
 
 
@@ -85,14 +102,32 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteGuest:
+    """A virtual machine that programs can run in: reached by ssh as `ssh`, or started here from the file `topology`
+    with the kernel in `kernel` (None: as `seatrial vm up` finds one)."""
+
+    name: str
+    ssh: str | None = None
+    topology: Path | None = None
+    kernel: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
-    """A site file. `benchmarks` are folders with declaration files; `file` is its name for messages, "" if there is
-    none."""
+    """A site file. `benchmarks` are folders with declaration files; `programs` are the files of applications, by the
+    commands that they are looked for as; `file` is its name for messages, "" if there is none."""
 
     environments: tuple[SiteEnvironment, ...] = ()
     systems: tuple[System, ...] = ()
     file: str = ""
     benchmarks: tuple[Path, ...] = ()
+    guests: tuple[SiteGuest, ...] = ()
+    programs: Mapping[str, Path] = field(default_factory=dict)
+    containers: tuple[SiteContainer, ...] = ()
+
+    def container(self, name: str) -> SiteContainer | None:
+        """The container of that name; None if there is none."""
+        return next((container for container in self.containers if container.name == name), None)
 
     def place(self, text: str) -> Place:
         """The place NAME[:PARTITION]; the first partition if none is given.

@@ -11,6 +11,7 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from seatrial.model.container import CONTAINER, NO_CONTAINER
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.parameter import Params, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, is_of_environment
@@ -136,11 +137,15 @@ def show_transfers(rate_MTps: float | None) -> str:
 _UNIT_OF_SUFFIX: dict[str, Unit] = {"_B": "B", "_s": "s", "_Hz": "Hz", "_Bps": "B/s", "_W": "W"}
 
 
+UNSET = "unset"
+"""A variable of an environment that a study unsets."""
+
+
 def written(name: str, value: Value | None) -> str:
     """A setting's exact value as on the command line: "true", "2", "64MiB"; a list of arguments is quoted for a shell,
     and a variable that is not set is "unset"."""
     if value is None:
-        return "unset"
+        return UNSET
     if isinstance(value, tuple):
         return shlex.join(value)
     if isinstance(value, bool):
@@ -165,6 +170,13 @@ def label(name: str, value: Value | None) -> str:
         return f"{name} {written(name, value)}"
     number = setting_number(name, value).replace(" ", "\N{NO-BREAK SPACE}")
     return f"{bare_name(name)} {number}"
+
+
+def side_label(along: str, value: Value | None) -> str:
+    """The name of a side of a comparison along an axis: as `label`, but "no container" and "container app"."""
+    if along == ENVIRONMENT_PREFIX + CONTAINER:
+        return f"no {CONTAINER}" if value == NO_CONTAINER else f"{CONTAINER} {written(along, value)}"
+    return label(along, value)
 
 
 def setting_number(name: str, value: float) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from seatrial.model.best_of import BestOfResult
 from seatrial.model.breakdown import Breakdown
 from seatrial.model.comparison import Comparison
+from seatrial.model.container_contrast import ContainerContrast
 from seatrial.model.difference import Difference
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.needed_budget import NeededBudget
@@ -22,7 +23,7 @@ class Compared:
     `lost` names what was measured on one side only, with the reason; `is_described` is False if a side does not
     describe its machine, so that differences are unknown. `along` is the axis that the sides are values of ("": two
     folders). `breakdowns` show where the sides differ, as recorded by
-    probes.
+    probes. `containers` is what a container changes; None: both sides run outside of any.
     """
 
     baseline: str
@@ -34,6 +35,7 @@ class Compared:
     is_described: bool = True
     breakdowns: tuple[Breakdown, ...] = ()
     along: str = ""
+    containers: ContainerContrast | None = None
 
     @property
     def unintended(self) -> tuple[Difference, ...]:

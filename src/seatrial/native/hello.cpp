@@ -8,6 +8,7 @@
 #include "clock_step.hpp"
 #include "failure.hpp"
 #include "host_name.hpp"
+#include "hypervisor.hpp"
 #include "isa.hpp"
 #include "libraries.hpp"
 
@@ -39,7 +40,8 @@ json::Object hello_event(std::string_view name, const std::vector<std::vector<in
       .add("libs", build_ids)
       .add("lib_paths", paths)
       .add("isa", built_for_names())
-      .add("clock_step_s", clock_step_s());
+      .add("clock_step_s", clock_step_s())
+      .add("hypervisor", hypervisor_signature());
 }
 
 std::optional<int> described(std::string_view name, int argc, char** argv) {

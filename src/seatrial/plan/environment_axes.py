@@ -8,8 +8,11 @@ from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
 from seatrial.model import container as containers
+from seatrial.model import guest as guests
 from seatrial.model import mpi_settings
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.container_device import ACCEPTED_DEVICE, devices_of
+from seatrial.model.container_mount import ACCEPTED_MOUNT, SEPARATOR, mounts_of
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.mpi_settings import (
     BINDINGS,
@@ -36,14 +39,17 @@ SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING, CLUSTER_LINK)
 CONTAINER = ENVIRONMENT_PREFIX + containers.CONTAINER
 CONTAINER_RUNTIME = ENVIRONMENT_PREFIX + containers.CONTAINER_RUNTIME
 CONTAINER_MPI = ENVIRONMENT_PREFIX + containers.CONTAINER_MPI
+VM = ENVIRONMENT_PREFIX + guests.VM
 CONTAINER_BUILD = ENVIRONMENT_PREFIX + containers.CONTAINER_BUILD
-OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD)
+CONTAINER_MOUNTS = ENVIRONMENT_PREFIX + containers.CONTAINER_MOUNTS
+CONTAINER_DEVICES = ENVIRONMENT_PREFIX + containers.CONTAINER_DEVICES
+OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD, CONTAINER_MOUNTS, CONTAINER_DEVICES)
 OF_BUILDS = (COMPILER, FLAGS, CONTAINER_BUILD)
 """Axes that affect only benchmarks compiled here."""
 
 OF_RANKS = (MPI, *SETTINGS, CONTAINER_MPI)
 """Axes that affect only programs with MPI ranks."""
-NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME)
+NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES, VM)
 """All axes of the environment except environment variables."""
 
 VARIABLE = r"[A-Z_][A-Z0-9_]{0,127}|[A-Z][A-Z0-9]{0,31}_[A-Za-z0-9_]{1,127}"
@@ -53,6 +59,7 @@ _LONGEST_VALUE = 4096
 _MPI_NAME = re.compile(r"[A-Za-z0-9_/.~][A-Za-z0-9_/.+@~-]{0,254}")
 _ALGORITHM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _RATE = re.compile(r"\d{1,6}(?:\.\d{1,6})?[kmgt]?bit")
+_GUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _COMMAND = re.compile(r"[A-Za-z0-9_/.][A-Za-z0-9_/.+-]{0,254}")
 
 _FLAG = re.compile(
@@ -94,8 +101,8 @@ ACCEPTED_TRANSPORT = f"one of {', '.join(TRANSPORTS)}"
 ACCEPTED_BINDING = f"{BINDINGS[0]} (each rank on its own CPUs, the default) or {BINDINGS[1]} (placed by the kernel)"
 ACCEPTED_LINK = "the rate of each node's link on a `seatrial cluster`, such as 10gbit or 500mbit"
 ACCEPTED_IMAGE = (
-    f"{containers.NO_CONTAINER}, or an image: the path of a folder, of a squashfs or SIF file or of an OCI archive, or "
-    "the name of an image that the runtime has stored"
+    f"{containers.NO_CONTAINER}, the name of a container of the site file, or an image: the path of a folder, of a "
+    "squashfs or SIF file or of an OCI archive, or the name of an image that the runtime has stored"
 )
 ACCEPTED_PLACEMENT = (
     "outside (the launcher is outside, each rank in its own container), joined (the same with one container for all "
@@ -106,6 +113,10 @@ ACCEPTED_BUILD = (
     "outside (built on the host, with the image's libraries), inside (built by the image's compiler) or brought (built "
     "on the host and brought in with the host's C library and loader)"
 )
+ACCEPTED_GUEST = (
+    f"{guests.NO_GUEST} (this machine), {guests.RUNNING} (the guest that `seatrial vm up` started), the name of a "
+    "guest of the site file, or the path of a topology file, whose guest is started for the run"
+)
 ACCEPTED = {
     MPI: ACCEPTED_MPI,
     COLLECTIVE_ALGORITHM: ACCEPTED_ALGORITHM,
@@ -115,7 +126,10 @@ ACCEPTED = {
     CONTAINER: ACCEPTED_IMAGE,
     CONTAINER_RUNTIME: f"one of {', '.join(containers.RUNTIMES)}",
     CONTAINER_MPI: ACCEPTED_PLACEMENT,
+    CONTAINER_MOUNTS: f"{containers.NO_CONTAINER}, or mounts with {SEPARATOR} between them: {ACCEPTED_MOUNT}",
+    CONTAINER_DEVICES: f"{containers.NO_CONTAINER}, or devices with {SEPARATOR} between them: {ACCEPTED_DEVICE}",
     CONTAINER_BUILD: ACCEPTED_BUILD,
+    VM: ACCEPTED_GUEST,
 }
 """What these axes accept, for messages and schema descriptions."""
 
@@ -151,6 +165,8 @@ def environment_value(name: str, node: Node) -> Value | None:
         return _compiler(node)
     if name == FLAGS:
         return _flags(node)
+    if name == VM:
+        return _guest(node)
     if name in OF_CONTAINERS:
         return _of_containers(name, node)
     if name in OF_RANKS:
@@ -193,8 +209,12 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
     if not chosen:
         return AS_IT_IS
     compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
-    image, *contained = (chosen.pop(name, None) for name in OF_CONTAINERS)
-    is_contained = image not in (None, containers.NO_CONTAINER)
+    image, runtime, placement, building, mounts, devices = (
+        _unless_none(chosen.pop(name, None)) for name in OF_CONTAINERS
+    )
+    is_contained = image is not None
+    vm = guest_of(given)
+    chosen.pop(VM, None)
     settings = {name.removeprefix(ENVIRONMENT_PREFIX): str(chosen.pop(name)) for name in SETTINGS if name in chosen}
     if mpi_settings.COLLECTIVE_ALGORITHM in settings:
         settings[mpi_settings.COLLECTIVE_ALGORITHM] = _with_operations(
@@ -209,9 +229,24 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         tuple(sorted(variables.items())),
         None if mpi is None else str(mpi),
         tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
-        str(image) if is_contained else None,
-        *(str(value) if is_contained and value is not None else None for value in contained),
+        image,
+        runtime if is_contained else None,
+        placement if is_contained else None,
+        building if is_contained else None,
+        mounts if is_contained else None,
+        devices if is_contained else None,
+        vm,
     )
+
+
+def guest_of(given: Mapping[str, Value | None]) -> str | None:
+    """The guest that the values of axes select; None: this machine."""
+    value = given.get(VM)
+    return None if value in (None, guests.NO_GUEST) else str(value)
+
+
+def _unless_none(value: Value | None) -> str | None:
+    return None if value in (None, containers.NO_CONTAINER) else str(value)
 
 
 def _with_operations(value: str, operation: str | None) -> str:
@@ -257,9 +292,33 @@ def _of_containers(name: str, node: Node) -> str:
                 known.todo if known.nearest and name == CONTAINER_RUNTIME else f"it takes {ACCEPTED[name]}",
             )
         return text
+    if name in (CONTAINER_MOUNTS, CONTAINER_DEVICES):
+        return _given_to_a_container(name, text, node)
     if not text or not text.isprintable() or len(text) > _LONGEST_VALUE or text.startswith("-") or ":" in text[:1]:
         raise UsageError(f"{node.shown()} is not an image", f"it takes {ACCEPTED_IMAGE}")
     return str(Path(text).expanduser().absolute()) if text.startswith(("/", ".", "~")) else text
+
+
+def _guest(node: Node) -> str:
+    """The name of a guest, or a topology file as an absolute path."""
+    text = node.written if node.is_scalar and node.value is not None else ""
+    if text.startswith(("/", "./", "../", "~/")) and text.isprintable() and len(text) <= _LONGEST_VALUE:
+        return str(Path(text).expanduser().absolute())
+    if not _GUEST.fullmatch(text):
+        raise UsageError(f"{node.shown()} is not a guest", f"it takes {ACCEPTED_GUEST}")
+    return text
+
+
+def _given_to_a_container(name: str, text: str, node: Node) -> str:
+    """Mounts or devices, in the form in which they are compared."""
+    if text == containers.NO_CONTAINER:
+        return text
+    if not text or len(text) > _LONGEST_VALUE:
+        raise UsageError(f"{node.shown()} is not accepted", f"it takes {ACCEPTED[name]}")
+    parts = text.split(SEPARATOR)
+    if name == CONTAINER_MOUNTS:
+        return SEPARATOR.join(map(str, mounts_of(parts)))
+    return SEPARATOR.join(device.name for device in devices_of(parts))
 
 
 def _of_ranks(name: str, node: Node) -> str:

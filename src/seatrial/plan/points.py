@@ -12,13 +12,21 @@ from seatrial.benchmarks.nodes import hosts_of
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.guest import VM
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Params, Value
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.study import is_of_environment
 from seatrial.plan.axis_values import concerns, none_concerned
-from seatrial.plan.environment_axes import NAMED, check_environment_axis, choice_of, environment_value, refuse_for
+from seatrial.plan.environment_axes import (
+    NAMED,
+    check_environment_axis,
+    choice_of,
+    environment_value,
+    guest_of,
+    refuse_for,
+)
 from seatrial.plan.study_yaml import Node
 
 
@@ -71,8 +79,12 @@ def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[Value]],
         bases = _bases(benchmark, settings) if targets else _trial(benchmark, machine)
         environments = _environments(benchmark, settings)
         for base, chosen in itertools.product(bases, _product(benchmark, settings)):
-            point = resolve(benchmark, {**base, **chosen}, machine, named=bool(targets))
+            resolved: dict[str | None, Point] = {}
             for given in environments:
+                if (vm := guest_of(given)) not in resolved:
+                    found = resolve(benchmark, {**base, **chosen}, machine.at(vm), named=bool(targets))
+                    resolved[vm] = unusable(found, machine, vm)
+                point = resolved[vm]
                 choice = choice_of(given, benchmark, point.parameters)
                 key = (benchmark.name, choice, tuple(sorted(point.parameters.items())))
                 points.setdefault(key, replace(point, environment=choice))
@@ -145,6 +157,15 @@ def _product(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> l
     own = [parameter for parameter in benchmark.parameters if parameter.name in settings]
     axes = [[(parameter.name, parameter.value_of(value)) for value in settings[parameter.name]] for parameter in own]
     return [dict(combination) for combination in itertools.product(*axes)]
+
+
+def unusable(point: Point, machine: Machine, vm: str | None) -> Point:
+    """The point, refused if its guest cannot be used. A guest of which nothing is known is not started for a plan."""
+    guest = None if vm is None else machine.guest(vm)
+    if guest is None or guest.machine is not None:
+        return point
+    todo = f"; {guest.todo}" if guest.todo else ""
+    return replace(point, refusal=Outcome.unsupported(VM, f"the guest {guest.name}: {guest.problem}{todo}"))
 
 
 def resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine, *, named: bool) -> Point:

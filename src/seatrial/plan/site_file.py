@@ -6,13 +6,34 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.container import NO_CONTAINER
+from seatrial.model.container_device import devices_of
+from seatrial.model.container_mount import mounts_of
+from seatrial.model.guest import NO_GUEST, RUNNING
 from seatrial.model.job_options import BATCH_SYSTEMS, JobOptions
 from seatrial.model.mpi import MpiFamily
-from seatrial.model.site import POLL_S, SCRATCH, Partition, Site, SiteEnvironment, System
+from seatrial.model.site import (
+    POLL_S,
+    SCRATCH,
+    Partition,
+    Site,
+    SiteContainer,
+    SiteEnvironment,
+    SiteGuest,
+    System,
+)
 from seatrial.model.units import parse_seconds
-from seatrial.plan.environment_axes import COMPILER, FLAGS, environment_value
+from seatrial.plan.environment_axes import (
+    COMPILER,
+    CONTAINER,
+    CONTAINER_MPI,
+    CONTAINER_RUNTIME,
+    FLAGS,
+    environment_value,
+)
 from seatrial.plan.model_faults import Accepted, validated
 from seatrial.plan.study_yaml import MAX_BYTES, Document, Node, error_at, read_yaml
 from seatrial.plan.study_yaml import Path as Place
@@ -22,10 +43,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _SCRATCH = re.compile(r"/[A-Za-z0-9_./+-]*")
 _LAUNCHER = re.compile(r"(?:~/|/)?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}")
+_SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,253}")
 NO_PYTHON = "none"
 """The value of `python:` for nodes without Python."""
 _ONLY_COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:#[^\n]*)?")
 _SHORTEST_POLL_S = 1.0
+_Read = TypeVar("_Read")
 _IN_NO_SCRIPT = re.compile(r"[\s'\"`\\$]")
 
 
@@ -81,7 +104,10 @@ def read_site(data: bytes, file: str) -> Site:
     )
     listed = document.node(("benchmarks",))
     folders = [_path(document, ("benchmarks", k)) for k in range(len(listed.items if listed is not None else ()))]
-    return Site(environments, systems, file, tuple(folders))
+    programs = {name: _path(document, ("programs", name)) for name in _names(document, ("programs",))}
+    return Site(
+        environments, systems, file, tuple(folders), tuple(_guests(document)), programs, tuple(_containers(document))
+    )
 
 
 def _words() -> Accepted:
@@ -109,6 +135,42 @@ def _environments(document: Document) -> Iterator[SiteEnvironment]:
             () if _is_absent(flags) else tuple(_of_axis(document, (*place, "flags"), FLAGS).split()),
             tuple(variables_at(document, (*place, "variables"))),
         )
+
+
+def _containers(document: Document) -> Iterator[SiteContainer]:
+    for name in _names(document, ("containers",)):
+        place: Place = ("containers", name)
+        if name == NO_CONTAINER:
+            raise document.refuse(place, f"a container cannot be called {name!r}", "it means no container: rename it")
+        runtime, mpi = document.node((*place, "runtime")), document.node((*place, "mpi"))
+        image = _of_axis(document, (*place, "image"), CONTAINER)
+        if image == NO_CONTAINER:
+            raise document.refuse(
+                (*place, "image"), f"it cannot be {image!r}", f"it takes {_accepted((*place, 'image'))}"
+            )
+        yield SiteContainer(
+            name,
+            image,
+            None if _is_absent(runtime) else _of_axis(document, (*place, "runtime"), CONTAINER_RUNTIME),
+            None if _is_absent(mpi) else _of_axis(document, (*place, "mpi"), CONTAINER_MPI),
+            _each(document, (*place, "mounts"), mounts_of),
+            _each(document, (*place, "devices"), devices_of),
+            tuple(variables_at(document, (*place, "variables"))),
+        )
+
+
+def _each(document: Document, place: Place, read: Callable[[Iterable[str]], tuple[_Read, ...]]) -> tuple[_Read, ...]:
+    """What the texts of a list state."""
+    texts = list(_listed(document, place))
+    for position, text in enumerate(texts):
+        try:
+            read([text])
+        except UsageError as error:
+            raise document.refuse((*place, position), error.message, error.todo) from None
+    try:
+        return read(texts)
+    except UsageError as error:
+        raise document.refuse(place, error.message, error.todo) from None
 
 
 def _is_absent(node: Node | None) -> bool:
@@ -203,6 +265,27 @@ def _partitions(document: Document, place: Place, known: Iterable[str]) -> Itera
             _text(document, (*at, "python")) != NO_PYTHON,
             _is_shared(document, at),
             _scratch(document, (*at, "scratch")),
+        )
+
+
+def _guests(document: Document) -> Iterator[SiteGuest]:
+    for name in _names(document, ("guests",)):
+        at: Place = ("guests", name)
+        if name in (NO_GUEST, RUNNING):
+            raise document.refuse(
+                ("guests",), f"{name!r} means something else in environment.vm", "choose another name"
+            )
+        ssh, topology = (_text(document, (*at, key)) for key in ("ssh", "topology"))
+        if bool(ssh) == bool(topology):
+            raise document.refuse(at, "it needs ssh or topology, and not both", f"it takes {_accepted(at)}")
+        if ssh and not _SSH.fullmatch(ssh):
+            raise document.refuse((*at, "ssh"), "not a host for ssh", f"it takes {_accepted((*at, 'ssh'))}")
+        kernel: Place = (*at, "kernel")
+        yield SiteGuest(
+            name,
+            ssh or None,
+            _path(document, (*at, "topology")) if topology else None,
+            None if _is_absent(document.node(kernel)) else _path(document, kernel),
         )
 
 

@@ -10,6 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from seatrial.model.container import PLACEMENTS, RUNTIMES
+from seatrial.model.container_device import ACCEPTED_DEVICE, NVIDIA
+from seatrial.model.container_mount import ACCEPTED_MOUNT
 from seatrial.model.job_options import BATCH_SYSTEMS
 from seatrial.model.mpi import MpiFamily
 
@@ -20,12 +23,15 @@ _FAMILIES = tuple(family.value for family in MpiFamily)
 _NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
 _VARIABLE = "[A-Z_][A-Z0-9_]{0,127}"
 _PATH = "^[~/].*$"
+_SSH = "^[A-Za-z0-9_.@:-]*$"
 _SCRATCH = "^/[A-Za-z0-9_./+-]*$"
 
 ACCEPTED = {
-    "": "a mapping: environments, systems, benchmarks",
+    "": "a mapping: environments, containers, systems, guests, benchmarks, programs",
     "benchmarks": "a list of folders with declaration files of benchmarks",
     "benchmarks.*": "the path of a folder: begins with / or ~/",
+    "programs": "a mapping of commands to the programs that are run for them, such as {namd3: /opt/namd/3.0/namd3}",
+    "programs.*": "the path of the program: begins with / or ~/",
     "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
     "environments.*": "a mapping with any of mpi, family, launcher, compiler, flags, variables",
     "environments.*.mpi": "the prefix of an MPI library, or the path of its compiler wrapper: begins with / or ~/",
@@ -35,6 +41,23 @@ ACCEPTED = {
     "environments.*.flags": "flags in one string, such as '-O2 -march=x86-64-v3'",
     "environments.*.variables": "a mapping of environment variables to values, such as {UCX_TLS: rc,sm,self}",
     "environments.*.variables.*": "text, a number, true or false",
+    "guests": "a mapping of names to virtual machines, such as `small: {ssh: root@small}`",
+    "guests.*": "a mapping with ssh, or with topology and any of kernel",
+    "guests.*.ssh": "the host, as ssh takes it: a name of your ~/.ssh/config, or USER@HOST",
+    "guests.*.topology": "the file that `seatrial vm up --topology` takes: begins with / or ~/",
+    "guests.*.kernel": "the kernel of the guest: begins with / or ~/ (default: as `seatrial vm up` finds one)",
+    "containers": "a mapping of names to containers, such as `app: {image: /images/app.sqfs}`",
+    "containers.*": "a mapping with image, and any of runtime, mpi, mounts, devices, variables",
+    "containers.*.image": "the path of a folder, of a squashfs or SIF file or of an OCI archive, or the name of an "
+    "image that the runtime has stored",
+    "containers.*.runtime": f"one of {', '.join(RUNTIMES)}",
+    "containers.*.mpi": f"where the launcher of ranks is: one of {', '.join(PLACEMENTS)}",
+    "containers.*.mounts": "a list of mounts, such as [/data, '/opt/site:/opt:ro']",
+    "containers.*.mounts.*": ACCEPTED_MOUNT,
+    "containers.*.devices": f"a list of devices, such as [{NVIDIA}]",
+    "containers.*.devices.*": ACCEPTED_DEVICE,
+    "containers.*.variables": "a mapping of environment variables to values, which are set inside",
+    "containers.*.variables.*": "text, a number, true or false",
     "systems": "a mapping of names to systems, such as `tera: {partitions: {compute: {nodes: 64}}}`",
     "systems.*": "a mapping with partitions, and any of batch, poll",
     "systems.*.batch": f"the batch system that jobs are submitted to: {', '.join(BATCH_SYSTEMS)}",
@@ -71,7 +94,7 @@ ACCEPTED = {
 }
 """Key of a site file ("*": any name or position) -> what it accepts, for messages and schema descriptions."""
 
-NAMED = frozenset({"environments", "systems", "partitions", "variables"})
+NAMED = frozenset({"containers", "environments", "guests", "partitions", "programs", "systems", "variables"})
 """Mappings whose keys are names that the user chooses."""
 
 _Name = Annotated[StrictStr, Field(min_length=1, max_length=4096)]
@@ -130,6 +153,19 @@ class PartitionModel(_Closed):
     ] = None
 
 
+class ContainerModel(_Closed):
+    """What programs run in."""
+
+    image: Annotated[_Name, _described("containers.*.image")]
+    runtime: Annotated[
+        _Name | None, _described("containers.*.runtime", json_schema_extra={"enum": [*RUNTIMES, None]})
+    ] = None
+    mpi: Annotated[_Name | None, _described("containers.*.mpi", json_schema_extra={"enum": [*PLACEMENTS, None]})] = None
+    mounts: Annotated[list[_Name] | None, _described("containers.*.mounts", max_length=100)] = None
+    devices: Annotated[list[_Name] | None, _described("containers.*.devices", max_length=100)] = None
+    variables: Annotated[dict[_Name, _Scalar] | None, _described("containers.*.variables")] = None
+
+
 class SystemModel(_Closed):
     """One machine of the site."""
 
@@ -142,14 +178,25 @@ class SystemModel(_Closed):
     poll: Annotated[_Name | None, _described("systems.*.poll")] = None
 
 
+class GuestModel(_Closed):
+    """A virtual machine that programs can run in."""
+
+    ssh: Annotated[_Name | None, _described("guests.*.ssh", json_schema_extra={"pattern": _SSH})] = None
+    topology: Annotated[_Name | None, _described("guests.*.topology", json_schema_extra={"pattern": _PATH})] = None
+    kernel: Annotated[_Name | None, _described("guests.*.kernel", json_schema_extra={"pattern": _PATH})] = None
+
+
 class SiteModel(_Closed):
-    """The environments of a site and its systems."""
+    """The environments of a site, its containers, guests and systems, and what it adds to PATH."""
 
     environments: Annotated[
         dict[_Name, EnvironmentModel | None] | None, _described("environments", max_length=1000)
     ] = None
+    containers: Annotated[dict[_Name, ContainerModel] | None, _described("containers", max_length=1000)] = None
     systems: Annotated[dict[_Name, SystemModel] | None, _described("systems", max_length=1000)] = None
     benchmarks: Annotated[list[_Name] | None, _described("benchmarks", max_length=100)] = None
+    guests: Annotated[dict[_Name, GuestModel] | None, _described("guests", max_length=1000)] = None
+    programs: Annotated[dict[_Name, _Name] | None, _described("programs", max_length=1000)] = None
 
 
 def site_schema() -> dict[str, Any]:
@@ -164,9 +211,13 @@ def site_schema() -> dict[str, Any]:
     environment["family"] |= {"anyOf": [{"enum": list(_FAMILIES)}, {"type": "null"}]}
     for names, pattern in (
         (schema["properties"]["environments"], _NAME),
+        (schema["properties"]["containers"], _NAME),
         (schema["properties"]["systems"], _NAME),
+        (schema["properties"]["guests"], _NAME),
         (schema["$defs"]["SystemModel"]["properties"]["partitions"], _NAME),
         (environment["variables"], _VARIABLE),
+        (schema["properties"]["programs"], _NAME),
+        (schema["$defs"]["ContainerModel"]["properties"]["variables"], _VARIABLE),
     ):
         mapping = next((kind for kind in names.get("anyOf", ()) if kind.get("type") == "object"), names)
         mapping["propertyNames"] = {"pattern": f"^{pattern}$"}

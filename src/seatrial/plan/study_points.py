@@ -13,8 +13,8 @@ from seatrial.model.scaling import workers_of
 from seatrial.model.study import OF_SIDES, SYSTEM, Study, is_of_environment
 from seatrial.plan.axis_values import alike
 from seatrial.plan.combinations import Given, combinations
-from seatrial.plan.environment_axes import choice_of
-from seatrial.plan.points import Point, resolve
+from seatrial.plan.environment_axes import choice_of, guest_of
+from seatrial.plan.points import Point, resolve, unusable
 from seatrial.plan.study_sections import NEEDS_NUMBERS, not_a_number
 
 PROBES = frozenset({"mpi", "io"})
@@ -45,9 +45,10 @@ def plan_study(study: Study, machine: Machine) -> StudyPoints:
         chosen = {name: value for name, value in given.items() if value is not None and _is_parameter(name)}
         probed = benchmark.probed if study.probes else {}
         settings: dict[str, Value] = {**probed, **entry.parameters, **chosen}
-        key = (entry.name, *sorted(settings.items()))
+        vm = guest_of(given)
+        key = (entry.name, vm, *sorted(settings.items()))
         if key not in resolved:
-            resolved[key] = resolve(benchmark, settings, machine, named=True)
+            resolved[key] = unusable(resolve(benchmark, settings, machine.at(vm), named=True), machine, vm)
         point = replace(
             _labelled(resolved[key], given), probes=tuple(probe for probe in study.probes if probe in PROBES)
         )

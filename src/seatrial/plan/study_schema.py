@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.container import PLACEMENTS, RUNTIMES
 from seatrial.model.declaration import PREFIX
 from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
 from seatrial.model.parameter import Parameter, ParameterKind
@@ -26,7 +27,10 @@ from seatrial.plan.environment_axes import (
     ACCEPTED_VARIABLE,
     BINDING,
     COMPILER,
+    CONTAINER_MPI,
+    CONTAINER_RUNTIME,
     FLAGS,
+    OF_CONTAINERS,
     OF_RANKS,
     TRANSPORT,
     VARIABLE,
@@ -255,7 +259,12 @@ def _value(parameter: Parameter) -> dict[str, Any]:
     return {"anyOf": words + kinds} if len(words + kinds) > 1 else (words + kinds)[0]
 
 
-_OF_RANKS: dict[str, dict[str, Any]] = {TRANSPORT: {"enum": list(TRANSPORTS)}, BINDING: {"enum": list(BINDINGS)}}
+_OF_WORDS: dict[str, dict[str, Any]] = {
+    TRANSPORT: {"enum": list(TRANSPORTS)},
+    BINDING: {"enum": list(BINDINGS)},
+    CONTAINER_RUNTIME: {"enum": list(RUNTIMES)},
+    CONTAINER_MPI: {"enum": list(PLACEMENTS)},
+}
 
 
 def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
@@ -272,7 +281,10 @@ def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
             SYSTEM: _axis(f"where the points are measured: {ACCEPTED_SYSTEM}", text),
             COMPILER: _axis(ACCEPTED_COMPILER, text),
             FLAGS: _axis(ACCEPTED_FLAGS, text),
-            **{name: _axis(ACCEPTED_OF_RANKS[name], _OF_RANKS.get(name, text)) for name in OF_RANKS},
+            **{
+                name: _axis(ACCEPTED_OF_RANKS[name], _OF_WORDS.get(name, text))
+                for name in dict.fromkeys((*OF_RANKS, *OF_CONTAINERS))
+            },
             **{
                 name: _axis("; or ".join(dict.fromkeys(p.help for p in alike)), *map(_value, alike))
                 for name, alike in sorted(parameters.items())

@@ -193,6 +193,7 @@ def _device(device: Device, link: Link | None) -> tuple[str, str, bool]:
         facts.text("state"),
         f"driver {facts.text('driver')}" if "driver" in facts else None,
         facts.text("attachment"),
+        count(functions, "virtual function") if (functions := facts.integer("virtual_functions")) else None,
         f"PCI {device.pci}" if device.pci else None,
         f"[{ids}]" if ids else None,
         rate_text,

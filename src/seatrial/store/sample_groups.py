@@ -13,16 +13,19 @@ from seatrial.model.strict_json import LARGEST
 KEY = b'":'
 """What ends a key, and is nowhere else in JSON without spaces but in a text with a quotation mark."""
 
+_Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Whole = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 _Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-_Cell = str | bool | int | _Number | list[str | bool | int | _Number | list[str | bool | int | _Number | None] | None]
+_Cell = (
+    str | bool | _Int | _Number | list[str | bool | _Int | _Number | list[str | bool | _Int | _Number | None] | None]
+)
 
 
 class _SameNumber(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """A column of equal numbers."""
 
-    all: int | _Number | None
+    all: _Int | _Number | None
 
 
 class _SameCell(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -35,12 +38,12 @@ class SampleGroup(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """The samples of one series, point and rank (`seatrial.model.sample_columns.SampleColumns`)."""
 
     series: str
-    point: dict[str, str | bool | int | _Number]
+    point: dict[str, str | bool | _Int | _Number]
     rank: _Whole
     n: _Count
     i: list[_Whole]
-    elapsed_s: list[int | _Number | None] | _SameNumber
-    work: dict[str, list[int | _Number | None] | _SameNumber]
+    elapsed_s: list[_Int | _Number | None] | _SameNumber
+    work: dict[str, list[_Int | _Number | None] | _SameNumber]
     extra: dict[str, list[_Cell | None] | _SameCell]
 
 

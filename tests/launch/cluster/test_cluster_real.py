@@ -19,8 +19,10 @@ from typing import IO, Any
 import pytest
 from cli.in_process import seatrial_here
 from published_schemas import check
+from ssh_server import prepared, serving
 
 from seatrial.environments.cache import own_cache
+from seatrial.environments.mpi import lacking_mpi
 from seatrial.launch.cluster import tools
 from seatrial.launch.cluster.home import Home
 from seatrial.launch.cluster.state import State
@@ -552,3 +554,28 @@ def test_a_folder_that_others_cannot_reach_is_refused(tmp_path: Path) -> None:
         assert done.returncode == 2 and "munged" in done.stderr and not (closed / "c").exists()
     finally:
         closed.rmdir()
+
+
+def test_hosts_of_the_site_file_are_measured_by_ssh(cluster: Up, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """With a real sshd on the other node and no batch system: one node, and ranks on two."""
+    if (need := lacking_mpi()) is not None:
+        pytest.skip(need)
+    place = prepared(tmp_path_factory.mktemp("hosts"), 2222)
+    nodes = [node["name"] for node in cluster.document["nodes"][::2]]  # like the first; the second is not
+    site = place.folder / "site.yaml"
+    site.write_text(f"systems:\n  virtual: {{partitions: {{nodes: {{hosts: [{', '.join(nodes)}]}}}}}}\n")
+    words = ["env", f"PATH={place.variables()['PATH']}", sys.executable, "-m", "seatrial", "run", "mpi.latency"]
+    words += ["cpu.peak", "--set", "size_B=8", "--set", "ranks=2", "--set", "cores=one", "--budget", "4s"]
+    words += ["--system", "virtual:nodes"]
+    words += ["--site", str(site), "--results", str(place.folder / "r")]
+    words += ["--format", "json", "--ignore-lock-of", "root"]
+    enter = cluster.place.words("exec", "--node", "3", "--")
+    with serving(place, enter, cluster.place.variables()):
+        until = time.monotonic() + 60
+        while cluster.on("ssh-keyscan", "-p", "2222", nodes[1]).stdout == "" and time.monotonic() < until:
+            time.sleep(0.2)
+        done = cluster.on(*words)
+    assert done.returncode == 0, done.stderr
+    found = {one["benchmark"]: one for one in json.loads(done.stdout)["experiments"]}
+    assert {name: one["outcome"] for name, one in found.items()} == {"mpi.latency": "ok", "cpu.peak": "ok"}
+    assert found["mpi.latency"]["hosts"] == nodes and found["cpu.peak"]["hosts"] == nodes[:1]

@@ -16,6 +16,7 @@ from seatrial.launch.containers.runtime import Inside, Mount
 from seatrial.launch.containers.runtimes import RUNTIMES, runtime_for
 from seatrial.launch.containers.tiny_root import write_root
 from seatrial.model import container as names
+from seatrial.model.container_device import devices_of
 
 R, P = Path("/results/1"), Path("/cache/x")
 MOUNTS = (Mount(R, R), Mount(P, P))
@@ -30,7 +31,7 @@ COMMANDS = {
                          f"{P}:{P}", "--env", "A=b c", "/images/a.sif"]),
     "singularity": (FILE, ["singularity", "exec", "--bind", f"{TMP}:{TMP}", "--sharens", "--bind", f"{R}:{R}",
                            "--bind", f"{P}:{P}", "--env", "A=b c", "/images/a.sif"]),
-    "docker": (STORED, ["docker", "run", "--rm", "--init", "--network=host", "--ipc=host", "--uts=host",
+    "docker": (STORED, ["docker", "run", "--rm", "--pull=never", "--init", "--network=host", "--ipc=host", "--uts=host",
                         "--user=1000:1000", "-v", f"{TMP}:{TMP}", "-v", f"{R}:{R}", "-v", f"{P}:{P}", "-e", "A=b c",
                         "site/app:1"]),
     "enroot": (SQUASHED, ["enroot", "start", "--mount", f"{TMP}:{TMP}", "--mount", f"{R}:{R}", "--mount",
@@ -107,6 +108,69 @@ def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "--runtime" not in RUNTIMES["podman"].prefix(Inside(image))
 
 
+GIVEN = (Mount(Path("/data"), Path("/opt/d")), Mount(Path("/lib/x"), Path("/x"), is_read_only=True))
+ADDED = {
+    "apptainer": ["--bind", "/data:/opt/d", "--bind", "/lib/x:/x:ro"],
+    "docker": ["-v", "/data:/opt/d", "-v", "/lib/x:/x:ro"],
+    "podman": ["-v", "/data:/opt/d", "-v", "/lib/x:/x:ro"],
+    "enroot": ["--mount", "/data:/opt/d", "--mount", "/lib/x:/x:none:x-create=auto,bind,ro"],
+    "nspawn": ["--bind=/data:/opt/d", "--bind-ro=/lib/x:/x"],
+    "sarus": [
+        "--mount=type=bind,source=/data,destination=/opt/d",
+        "--mount=type=bind,source=/lib/x,destination=/x,readonly",
+    ],
+    "shifter": ["--volume=/data:/opt/d", "--volume=/lib/x:/x:ro"],
+    "bubblewrap": ["--bind", "/data", "/opt/d", "--ro-bind", "/lib/x", "/x"],
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_mounts_of_the_user_come_before_ours(name: str, tmp_path: Path) -> None:
+    inside = Inside(Image(str(tmp_path), ImageKind.FOLDER, ""), MOUNTS, added=GIVEN)
+    words = "\n".join(RUNTIMES[name].prefix(inside))
+    assert words.index("\n".join(ADDED[name])) < words.index(str(R))
+    assert inside.mapped("/data/x") == "/data/x", "paths of the user's mounts are those of the image"
+
+
+DEVICES = {
+    "apptainer": {"nvidia": ["--nv"], "rocm": ["--rocm"]},
+    "podman": {
+        "nvidia": ["--device", "nvidia.com/gpu=all"],
+        "rocm": ["--device", "/dev/kfd", "--device", "/dev/dri"],
+        "nvidia.com/gpu=0": ["--device", "nvidia.com/gpu=0"],
+    },
+    "docker": {"nvidia": ["--gpus", "all"], "nvidia.com/gpu=all": ["--device", "nvidia.com/gpu=all"]},
+    "enroot": {"nvidia": ["--env", "NVIDIA_VISIBLE_DEVICES=all"]},
+    "shifter": {"nvidia": ["--module=gpu"]},
+    "charliecloud": {"nvidia": [], "rocm": []},
+}
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_devices(name: str) -> None:
+    image = Image("/images/a", ImageKind.FOLDER, "")
+    bare = RUNTIMES[name].prefix(Inside(image))
+    for device, words in DEVICES[name].items():
+        found = RUNTIMES[name].prefix(Inside(image, devices=devices_of([device])))
+        assert len(found) == len(bare) + len(words) and "\n".join(words) in "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "device"), [("nspawn", "nvidia"), ("apptainer", "nvidia.com/gpu=all"), ("enroot", "rocm")]
+)
+def test_devices_that_a_runtime_cannot_give(name: str, device: str) -> None:
+    with pytest.raises(ContainerError, match=f"cannot give a container the device {device}"):
+        RUNTIMES[name].prefix(Inside(Image("/images/a", ImageKind.FOLDER, ""), devices=devices_of([device])))
+
+
+def test_a_folder_of_ours_in_a_mount_of_the_user() -> None:
+    image = Image("/images/a", ImageKind.FOLDER, "")
+    same = Mount(Path("/results"), Path("/results"))
+    assert RUNTIMES["podman"].mounts(image, [R], [same]) == (Mount(R, R),)
+    with pytest.raises(ContainerError, match="would lie in /scratch, which is mounted at /results"):
+        RUNTIMES["podman"].mounts(image, [R], [Mount(Path("/scratch"), Path("/results"))])
+
+
 def test_charliecloud_mounts_at_empty_folders_of_the_image(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
@@ -115,6 +179,8 @@ def test_charliecloud_mounts_at_empty_folders_of_the_image(tmp_path: Path) -> No
     image = image_of(str(root))
     mounts = RUNTIMES["charliecloud"].mounts(image, [R, TMP / "x", P])
     assert mounts == (Mount(R, Path("/mnt")), Mount(P, Path("/media")))
+    beside = RUNTIMES["charliecloud"].mounts(image, [R], [Mount(Path("/d"), Path("/mnt/d"))])
+    assert beside == (Mount(R, Path("/media")),)
     inside = Inside(image, mounts)
     assert inside.mapped(f"{R}/rank") == "/mnt/rank" and inside.mapped(f"{R}0") == f"{R}0"
     for name in ("mnt", "media", "opt"):
@@ -144,6 +210,9 @@ def test_images_are_known_by_their_content(tmp_path: Path) -> None:
     assert found == [ImageKind.SQUASHFS, ImageKind.SIF, ImageKind.ARCHIVE]
     assert image_of("debian:12").kind is ImageKind.NAME
     (tmp_path / "text").write_text("no image")
+    (tmp_path / "a:b").mkdir()
+    with pytest.raises(ContainerError, match="has a character that runtimes take for the end of a path"):
+        RUNTIMES["podman"].require(image_of(str(tmp_path / "a:b")))
     for text, why in (("/no/such", "cannot be read"), (f"{tmp_path}/text", "not an image"), ("a b", "neither")):
         with pytest.raises(ContainerError, match=why):
             image_of(text)
@@ -184,6 +253,10 @@ WORDS = {
     "launcher of another library": "  plm_rsh_agent: ssh : rsh",
     "no such program": "ch-run[7]: error: can't execve(2): /bin/x: No such file or directory",
     "root needed": "Need to be root.",
+    "another user inside": "[vm:604] OPAL ERROR: Unreachable in file ext3x_client.c at line 112",
+    "no such image": "Error: nosuchimage:1: image not known",
+    "CDI": "Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all",
+    "mount point": "ch-run[1]: error: can't mkdir: /var/tmp/root.ch/mnt/x: Read-only file system (ch_misc.c:409 30)",
 }
 
 

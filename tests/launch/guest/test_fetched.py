@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.launch.guest.run import unpack_fetched
+from seatrial.launch.guest.files import unpack_fetched
 
 
 def archive(

@@ -21,10 +21,15 @@ from typing import Any
 import pytest
 from published_schemas import check
 
+import seatrial
+from seatrial.analysis.compare_along import compare_along
+from seatrial.environments.mpi import lacking_mpi
 from seatrial.errors import SeatrialError
 from seatrial.launch.guest.initramfs import find_busybox
 from seatrial.launch.guest.kernel import KERNEL, find_kernel
 from seatrial.launch.guest.qemu import find_emulator
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
 
@@ -155,7 +160,7 @@ def test_a_command_gets_the_signals_of_seatrial(guest: Place) -> None:
     with guest.started("exec", "--", "sh", "-c", script, stdout=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stdout.readline() == "ready\n"
         running.send_signal(signal.SIGTERM)
-        assert running.wait(timeout=60) == 5
+        assert running.wait(timeout=_LIMIT_S) == 5
 
 
 def test_a_command_ends_with_a_killed_client(guest: Place) -> None:
@@ -179,7 +184,7 @@ def test_output_that_nobody_reads_ends_the_command(guest: Place) -> None:
     with guest.started("exec", "--", "yes", stdout=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stdout.readline() == "y\n"
         running.stdout.close()
-        assert running.wait(timeout=60) == 128 + signal.SIGPIPE
+        assert running.wait(timeout=_LIMIT_S) == 128 + signal.SIGPIPE
 
 
 def test_commands_run_side_by_side_up_to_four(guest: Place) -> None:
@@ -227,7 +232,7 @@ def test_an_interrupted_up_leaves_nothing(place: Place) -> None:
     with place.started("up", "--topology", str(_EXAMPLE), "--emulated", stderr=subprocess.DEVNULL) as running:
         wait_for_qemu(place)
         running.send_signal(signal.SIGINT)
-        assert running.wait(timeout=60) != 0
+        assert running.wait(timeout=_LIMIT_S) != 0
     assert not place.leftovers()
 
 
@@ -243,3 +248,36 @@ def test_a_guest_that_ends_is_told(place: Place, tmp_path: Path) -> None:
     )
     assert done.returncode == 3 and "did not start" in done.stderr
     assert not place.leftovers()
+
+
+def test_experiments_run_in_it_and_are_compared_with_nothing(
+    guest: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest has no library of the program, which brings its own."""
+    monkeypatch.setenv("SEATRIAL_VM", str(guest.folder))
+    folder = tmp_path / "results"
+    settings = {"environment.vm": ["none", "running"], "cores": "one", "precision": "fp64"}
+    found = seatrial.run("cpu.peak", set=settings, results=folder, repeats=1, ignore_lock_of=["root"])
+    here, there = found.experiments
+    assert here.outcome.is_ok and there.outcome.is_ok, there.outcome
+    assert here.figures and here.emulated is None
+    assert there.emulated is not None and not there.figures and there.shown[0].limit is None
+    contents = read_contents(ResultsFolder.existing(folder))
+    (record,) = contents.records[there.id]
+    seen = record.seen["vm"]
+    assert (seen["accelerator"], seen["hypervisor"], seen["pus"], seen["numas"]) == ("tcg", "qemu (tcg)", 2, 2)
+    assert contents.environments[there.experiment.environment]["vm"]["libraries"] == "those of this machine"
+    assert there.experiment.machine != here.experiment.machine
+    (compared,) = compare_along(contents, "environment.vm", None).compared
+    assert compared.comparisons == () and "emulated" in compared.lost[0]
+    assert "tmp/seatrial-" not in guest.seatrial("exec", "--", "sh", "-c", "ls -d /tmp/seatrial-*").stdout
+
+
+def test_ranks_need_the_library_of_the_guest(guest: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if (need := lacking_mpi()) is not None:
+        pytest.skip(need)
+    monkeypatch.setenv("SEATRIAL_VM", str(guest.folder))
+    settings = {"environment.vm": "running", "size_B": 8, "ranks": 2}
+    found = seatrial.run("mpi.latency", set=settings, results=tmp_path / "r", repeats=1, ignore_lock_of=["root"])
+    (one,) = found.experiments
+    assert one.outcome.state.value == "unsupported" and "MPI library is missing" in one.outcome.reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_only_processes_with_the_file_open_are_the_guests(tmp_path: Path) -> Non
     home.remove()
     assert not tmp_path.exists()
     tmp_path.mkdir()
+
+
+def test_a_pause_of_this_process_is_not_taken_for_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine with a high load, or while its group is frozen, a minute passes between two steps of `down`."""
+    home, clock = GuestHome(tmp_path), iter(range(0, 1 << 20, 60))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    with (tmp_path / ALIVE).open("w") as mark, subprocess.Popen(["sleep", "60"], pass_fds=[mark.fileno()]) as member:
+        home.end_members()
+        monkeypatch.undo()
+        assert home.members() == set() and not Path("/proc", str(member.pid)).exists()
 
 
 def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:

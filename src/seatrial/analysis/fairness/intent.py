@@ -15,8 +15,16 @@ from seatrial.analysis.fairness.side import Group, SideFacts, derived_parameters
 from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
 from seatrial.model.benchmark import Benchmark, Skip
-from seatrial.model.container import CONTAINER, CONTAINER_BUILD, CONTAINER_MPI, CONTAINER_RUNTIME
+from seatrial.model.container import (
+    CONTAINER,
+    CONTAINER_BUILD,
+    CONTAINER_DEVICES,
+    CONTAINER_MOUNTS,
+    CONTAINER_MPI,
+    CONTAINER_RUNTIME,
+)
 from seatrial.model.experiment import Experiment
+from seatrial.model.guest import VM
 from seatrial.model.layout import NODES, RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
@@ -25,8 +33,17 @@ from seatrial.model.parameter import Params, Value
 from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_environment
 
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
+_GUEST = ENVIRONMENT_PREFIX + VM
 _CONTAINERS = tuple(
-    ENVIRONMENT_PREFIX + name for name in (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD)
+    ENVIRONMENT_PREFIX + name
+    for name in (
+        CONTAINER,
+        CONTAINER_RUNTIME,
+        CONTAINER_MPI,
+        CONTAINER_BUILD,
+        CONTAINER_MOUNTS,
+        CONTAINER_DEVICES,
+    )
 )
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
 """Libraries that come with a compiler, or that flags such as -fopenmp and -stdlib add."""
@@ -44,7 +61,9 @@ _OF_THE_SYSTEM = re.compile(
 _MODULE_OF_MPI = re.compile(r"mca_\w+\.so")
 """Open MPI's modules: which transports it loads depends on the number of ranks and on where they are."""
 _LAYOUT = frozenset({RANKS, NODES, "ranks_per_node", "node_placement", "placement"})
-_NOTES_OF_MPI = ("mpi_", "control_variables", "ranks_with_other_settings", "launcher", "transport")
+_TRANSPORT = "transport"
+_NOTES_OF_MPI = ("mpi_", "control_variables", "ranks_with_other_settings", "launcher", _TRANSPORT)
+_MPI_VARIABLES = ("OMPI_", "MPIR_CVAR_", "UCX_")
 
 
 def intent(noticed: Sequence[Noticed], group: Group, axis: str | None) -> list[tuple[Noticed, bool, str]]:
@@ -77,6 +96,8 @@ def _is_axis(item: Noticed, axis: str) -> bool:
     bare = axis.removeprefix(ENVIRONMENT_PREFIX)
     if item.kind is Kind.ENVIRONMENT and axis in _CONTAINERS:
         return item.name.startswith("container ")
+    if item.kind is Kind.ENVIRONMENT and axis == _GUEST:
+        return item.name.startswith(f"{VM} ")
     if item.kind is Kind.ENVIRONMENT:
         wanted = "added flags" if axis == _FLAGS else f"settings {bare}".replace("_", " ") if bare in SETTINGS else bare
         return item.name == wanted or item.name.startswith(f"{wanted} ")
@@ -93,6 +114,8 @@ def _follows(item: Noticed, group: Group, axis: str) -> bool:
             return _follows_mpi(item, group)
         if axis.removeprefix(ENVIRONMENT_PREFIX) in SETTINGS:
             return _follows_setting(item, group, axis)
+        if axis == _GUEST:
+            return _follows_system(item) or item.kind in (*_LIBRARIES, Kind.AFFINITY)
         if axis in _CONTAINERS:
             return item.kind in (*_LIBRARIES, Kind.AFFINITY) or _is_loaders(item)
         return _follows_variable(item, axis.removeprefix(ENVIRONMENT_PREFIX), group)
@@ -177,8 +200,10 @@ def _follows_variable(item: Noticed, name: str, group: Group) -> bool:
     if item.kind is Kind.PROGRAM:
         return name in _CHOOSE_A_PROGRAM or (item.name == BUILD and _identifies(name, group.benchmark))
     if item.kind is Kind.NOTE:
-        return ("blas" in item.name and name.startswith((*_THREAD_VARIABLES, *_LOADER))) or (
-            "huge" in item.name and name.startswith(_PAGE_VARIABLES)
+        return (
+            ("blas" in item.name and name.startswith((*_THREAD_VARIABLES, *_LOADER)))
+            or ("huge" in item.name and name.startswith(_PAGE_VARIABLES))
+            or (item.name.startswith(_TRANSPORT) and name.startswith(_MPI_VARIABLES))
         )
     return False
 
@@ -214,6 +239,8 @@ def _note_follows(note: str, axis: str) -> bool:
         return True
     if axis in ("memory", "node"):
         return note.startswith("page_nodes")
+    if axis in _LAYOUT:
+        return note.startswith(_TRANSPORT)  # one rank has no neighbour whose memory it could read
     return "blas" in note and axis in ("blas", "threads", "cores")
 
 

@@ -32,17 +32,23 @@ Sides = tuple[Records, Records]
 _FILES = {"libraries": Kind.LIBRARY, "programs": Kind.PROGRAM, "input_files": Kind.INPUT}
 """Notes of the benchmark `command` about files."""
 _IGNORED_NOTES = frozenset(
-    {"libraries_seen", "libraries_listed", "seed", "started_at_s", "blas_why", "blas_better", "fft_why"}
+    {"libraries_seen", "libraries_listed", "seed", "started_at_s", "blas_why", "blas_better", "fft_why", "arguments"}
 )
-"""Notes that differ from repeat to repeat, or state how something was observed or chosen."""
-_BY_CHANCE = frozenset({"dropped_iterations", "missed_bursts", "turns"})
+"""Notes that differ from repeat to repeat, or state how something was observed or chosen; and the arguments, which are
+those of the command."""
+_BY_CHANCE = frozenset({"bursts", "dropped_iterations", "missed_bursts", "turns"})
 """Notes that count random events during a run: never compared as exact values."""
 _PER_JOB = frozenset({"SLURM_JOB_ID"})
 """Variables that differ in every job."""
 _ID_DIGITS = 12
 _NUMBERS_APART = 0.05
 _REPEAT_FOLDER = re.compile(r"[^\s=]{0,4000}/artefacts/[0-9a-f]{16}/[0-9]{1,9}")
-_NOT_OF_THE_PROGRAM = frozenset({"--record", "--parent"})
+_RECORD = "--record"
+"""The first argument of each program of ours."""
+_NOT_OF_THE_PROGRAM = frozenset({_RECORD, "--parent"})
+_OF_A_START = ("--word", "--image", "--bare")
+"""What container.start and `command` start: a runtime's command, which is in the facts of the container, and that of an
+application, which is a parameter."""
 
 
 def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
@@ -268,7 +274,7 @@ def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
 
 def _commands(sides: Sides) -> Iterator[Noticed]:
     """The arguments that only one side has, without the path of the program, its folder and its parent."""
-    read = _Commands()
+    read = _Commands(is_contained=any("container" in record.seen for records in sides for record in records))
     by_side = [
         Counter(parts for record in records if (parts := read.parts(record.seen.get("command")))) for records in sides
     ]
@@ -280,16 +286,24 @@ def _commands(sides: Sides) -> Iterator[Noticed]:
 
 
 class _Commands:
-    """Reads commands; those that differ only in the folder of the repeat are read once."""
+    """Reads commands; those that differ only in the folder of the repeat are read once.
 
-    def __init__(self) -> None:
+    `is_contained`: a container's runtime may stand before the program. What it is and does is in the facts of the
+    container, and what an application is asked to do in its parameters, so only the program's own words count.
+    """
+
+    def __init__(self, *, is_contained: bool = False) -> None:
+        self._is_contained = is_contained
         self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def parts(self, command: Any) -> tuple[str, ...]:
         """The arguments of a command, each `--name` with its value."""
         if not isinstance(command, list) or not command:
             return ()
-        words = (str(command[0]), *[self._word(word) for word in command[1:]])
+        if self._is_contained:
+            command = command[command.index(_RECORD) - 1 :] if _RECORD in command[1:] else []
+            command = _without(command, _OF_A_START)
+        words = tuple(self._word(word) if place else str(word) for place, word in enumerate(command))
         parts = self._known.get(words)
         if parts is None:
             parts = self._known[words] = _parts(words)
@@ -302,8 +316,16 @@ class _Commands:
         return text
 
 
+def _without(command: Sequence[Any], names: tuple[str, ...]) -> list[Any]:
+    """Without the arguments whose names begin so, and their values."""
+    is_dropped = [str(word).startswith(names) for word in command]
+    return [
+        word for place, word in enumerate(command) if not is_dropped[place] and not (place and is_dropped[place - 1])
+    ]
+
+
 def _parts(command: Sequence[str]) -> tuple[str, ...]:
-    parts = [[PurePath(command[0]).name]]
+    parts = [[PurePath(command[0]).name]] if command else []
     for word in command[1:]:
         if word.startswith("--") or len(parts) == 1:
             parts.append([word])

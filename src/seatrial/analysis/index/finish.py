@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from seatrial.analysis.ceilings import with_ceilings
 from seatrial.analysis.experiment_figures import Extent, summarised
 from seatrial.analysis.index.chunk import ChunkReader, json_text
+from seatrial.analysis.results import as_comparable
 from seatrial.analysis.stated import stated_figures
 from seatrial.benchmarks import registry
 from seatrial.model.experiment import Experiment
@@ -126,7 +127,8 @@ def finished(
             own = own or stated_figures(reader.record(*summary.last))
         benchmark = registry().get(experiment.benchmark)
         question = benchmark.question if benchmark else ""
-        results[number] = ExperimentResult(experiment.id, experiment, question, outcome, own, reused=True)
+        made = ExperimentResult(experiment.id, experiment, question, outcome, own, reused=True)
+        results[number] = as_comparable(made, reader.machine(experiment.machine)) if own else made
     return results
 
 

@@ -25,6 +25,7 @@ from seatrial.analysis.rules.case import Case, Rule, Seen
 from seatrial.analysis.rules.container import (
     container,
     cpu_quota,
+    emulated_processors,
     few_cpus_allowed,
     hypervisor,
     memory_limit,
@@ -133,6 +134,7 @@ RULES: tuple[Rule, ...] = (
     memory_limit,
     few_cpus_allowed,
     topology_hidden,
+    emulated_processors,
     container,
     hypervisor,
 )

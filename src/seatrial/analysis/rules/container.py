@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.words import listed
 from seatrial.machine.attachment import ATTACHMENT
+from seatrial.model.emulation import is_emulated
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.spelling import count, show, show_percent, surrounding
@@ -95,6 +96,23 @@ def container(case: Case) -> Iterator[Finding]:
         "network. Ranks in user namespaces of their own cannot copy directly from each other's memory.",
         remedy="Compare with the machine outside only where libraries and MPI transport are known on both sides",
         evidence="; ".join(f"{sign.kind}: {sign.evidence}" for sign in case.machine.platform.container),
+    )
+
+
+def emulated_processors(case: Case) -> Iterator[Finding]:
+    """Fires if the processors of a virtual machine are emulated."""
+    machine = case.machine
+    if not is_emulated(machine):
+        return
+    yield Finding(
+        rule="emulated-processors",
+        severity=Severity.WARNING,
+        devices=(),
+        observation="The processors of this virtual machine are emulated (QEMU TCG).",
+        diagnosis="Every time that is measured here is that of the emulator. Figures are shown, but compared with "
+        "nothing: no limit, reference, scaling, history or screen uses them.",
+        remedy="Start the guest with KVM (QEMU: `-accel kvm -cpu host`), or measure on the host",
+        evidence=cite_best(machine.facts, "hypervisor"),
     )
 
 

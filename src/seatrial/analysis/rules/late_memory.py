@@ -10,6 +10,8 @@ from seatrial.model.finding import Finding, Severity
 from seatrial.model.memory_size import LATE, is_late
 from seatrial.model.spelling import show
 
+_FIXED_B = 160 << 20
+"""The kernel itself and its buffers for DMA (64 MiB) take this from small machines, whatever their size."""
 _MANAGED = 0.94
 """The kernel keeps up to 5 % for itself."""
 
@@ -52,6 +54,8 @@ def unmanaged(facts: Facts) -> tuple[float, float] | None:
     there = [size for name in ("memory_online", "memory_present") if (size := facts.number(name)) is not None]
     managed = facts.number("memory_total")
     stated = [float(f.value) for f in facts.get("memory_total", ()) if isinstance(f.value, int | float)]
-    if not there or managed is None or managed >= _MANAGED * max(there) or max(stated) * _MANAGED > max(there):
+    if not there or managed is None or max(there) - managed < _FIXED_B:
+        return None
+    if managed >= _MANAGED * max(there) or max(stated) * _MANAGED > max(there):
         return None
     return max(there), managed

@@ -20,6 +20,7 @@ from seatrial.analysis.screening.columns import (
 )
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
+from seatrial.model.emulation import is_stored_as_emulated
 from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome
 from seatrial.model.protocol import UNREADABLE
@@ -48,7 +49,7 @@ class ScreenFolder:
     latest: Sequence[Outcome]
     """The outcome of the latest repeat of each experiment."""
     has_figures: Sequence[bool]
-    """Whether that is ok, and the values of all ok repeats of it are known."""
+    """Whether that is ok, the values of all ok repeats of it are known, and its processors were not emulated."""
     hosts: Sequence[Hosts]
     record_hosts: Numbers
     """Of each record, the position in `hosts`."""
@@ -170,7 +171,11 @@ class _Gathered:
         latest = [outcomes[records["outcome"][order[stop - 1]]] for stop in first[1:]]
         wrong = set(of_records[unreadable[order]].tolist())
         has_figures = [
-            latest[k].is_ok and k not in wrong and one.benchmark in registry() for k, one in enumerate(experiments)
+            latest[k].is_ok
+            and k not in wrong
+            and one.benchmark in registry()
+            and not is_stored_as_emulated(facts.machines.get(one.machine, {}))
+            for k, one in enumerate(experiments)
         ]
         place = np.full(len(experiment), -1, np.int64)
         place[order] = np.arange(len(order))

@@ -11,6 +11,7 @@ from seatrial.analysis.screening.item_figures import FolderFigures, item_figures
 from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.model.benchmark import Benchmark, Figure
+from seatrial.model.emulation import is_stored_as_emulated
 from seatrial.model.fact import FactValue
 from seatrial.model.host_list import expand_hosts
 from seatrial.model.link_counters import LINK_COUNTERS, CounterKind
@@ -68,7 +69,7 @@ def screen_input(
         facts={node: facts[node] for node in names if node in facts},
         switch_of={node: switch_of[node] for node in names if node in switch_of},
         oversubscription=oversubscription,
-        failed=_failed(folders),
+        failed=(*_emulated(folders), *_failed(folders)),
         link_counts=_link_counts(folders),
     )
 
@@ -103,6 +104,25 @@ def _link_counts(folders: Sequence[ScreenFolder]) -> tuple[LinkCount, ...]:
     return tuple(sorted(found, key=lambda one: (order[LINK_COUNTERS[one.counter].kind], -one.grew_by, one.node)))
 
 
+def _emulated(folders: Sequence[ScreenFolder]) -> Iterator[str]:
+    """The nodes whose processors are emulated, and that nothing of them is compared."""
+    found = {
+        host
+        for folder in folders
+        for place, experiment in enumerate(folder.experiments)
+        if is_stored_as_emulated(folder.facts.machines.get(experiment.machine, {}))
+        for own in folder.hosts_of(place)
+        for host in own.of_ranks
+    }
+    if found:
+        yield f"nothing of {_named(sorted(found, key=natural))} is compared: the processors are emulated (QEMU TCG)"
+
+
+def _named(hosts: Sequence[str]) -> str:
+    more = f" and {len(hosts) - _MOST_NAMED} more" if len(hosts) > _MOST_NAMED else ""
+    return f"{', '.join(hosts[:_MOST_NAMED])}{more}"
+
+
 def _failed(folders: Sequence[ScreenFolder]) -> tuple[str, ...]:
     """The benchmarks that gave no result on some nodes, and why; of nodes that failed alike, the first are named."""
     done: set[str] = set()
@@ -122,8 +142,7 @@ def _failed(folders: Sequence[ScreenFolder]) -> tuple[str, ...]:
         left = [own for same, own in each.items() if same not in done]
         if left:
             named = sorted({host for own, _ in left for host in own}, key=natural)
-            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-            where = f" on {', '.join(named[:_MOST_NAMED])}{more}" if named else ""
+            where = f" on {_named(named)}" if named else ""
             reason = f": {left[0][1]}" if left[0][1] else ""
             found.append(f"{benchmark} {state}{where}{reason}")
     return tuple(found)

@@ -22,7 +22,7 @@ from seatrial.benchmarks.apps.given_input import (
     EXPECTED_S,
     case_parameters,
     first_counts,
-    stated_value,
+    stated_check,
     with_alternatives,
     with_case,
 )
@@ -224,9 +224,9 @@ def declared(name: str, program_names: Sequence[str], install: str, question: st
         ),
         figures=first_counts(IMPORTED.figures),
         checks=(
-            Check("ranks", "ranks, if AMBER reports them", exactly("ranks"), derive=stated_value("ranks")),
-            Check("atoms", "atoms, as AMBER reports", atoms_bound, derive=stated_value("atoms")),
-            Check("steps", "time steps, as AMBER reports", _steps, derive=stated_value("steps")),
+            stated_check("ranks", "ranks", "AMBER", exactly("ranks")),
+            stated_check("atoms", "atoms", "AMBER", atoms_bound),
+            stated_check("steps", "steps", "AMBER", _steps),
             Check("energy", "potential energy at the start, in kcal/mol for three atoms", energy_bound),
             Check(
                 "energy_change",

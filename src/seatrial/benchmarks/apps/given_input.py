@@ -8,24 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, nan
+from pathlib import Path
 from typing import Literal
 
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, openmp_variables, placement, resolved
-from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.benchmarks.placement import spread, thread_count
+from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Bound, Check, Figure, Skip
-from seatrial.model.given_input import AUTO, CASE, FOLDER, INPUT, NONE, OWN, GivenInput, InputCase
+from seatrial.model.given_input import AUTO, CASE, CLOCKED_S, FOLDER, INPUT, NONE, OWN, GivenInput, InputCase
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 
+_LATE_S = 1.0
+"""What a printed time may be more than ours: it may count whole seconds."""
+NOT_STATED = "not stated in its log"
 FORMAT_SEEN = "format seen, run unverified"
 FROM_DOCUMENTATION = "format from documentation, run unverified"
 
+TARGET = Parameter(
+    "folder",
+    ParameterKind.TEXT,
+    "results",
+    "a folder on the file system to measure; results: in the results folder",
+    words=("results",),
+)
 PROCESSES = Parameter(
     "processes", ParameterKind.INTEGER, "all", "processes or threads that it starts itself", words=("all",), minimum=1
 )
@@ -36,6 +48,23 @@ EXPECTED_S = Parameter(
     "expected time of a run in seconds; a run that takes 20 times as long is stopped",
     minimum=1,
 )
+
+
+def with_target(params: Params) -> Params:
+    """The parameters with the whole path of the folder to measure. Raises UsageError if it is no folder."""
+    if params[TARGET.name] == TARGET.default:
+        return params
+    folder = Path(str(params[TARGET.name]))
+    if not folder.is_dir():
+        raise UsageError(f"folder={folder} is not a folder", "name a folder on the file system to measure")
+    return {**params, TARGET.name: str(folder.resolve())}
+
+
+def target(params: Params, directory: Path) -> Path:
+    """A new folder or file in the folder to measure, for one repeat (`directory`)."""
+    if params[TARGET.name] == TARGET.default:
+        return directory / "data"
+    return Path(str(params[TARGET.name])) / f"seatrial-{directory.parent.name[:12]}-{directory.name}"
 
 
 def case_parameters(cases: Sequence[InputCase], *, has_start: bool) -> tuple[Parameter, ...]:
@@ -71,18 +100,27 @@ def with_case(program: GivenInput, params: Params) -> Params:
     return {**params, INPUT: case.start}
 
 
-def stated_checks(program: GivenInput, tool: str, stated: Mapping[str, str]) -> tuple[Check, ...]:
-    """What the log states, if it does, must be as it was asked for."""
+def stated_check(what: str, name: str, tool: str, bound: Bound) -> Check:
+    """What the log states of `what` must be as it was asked for. A number above 1 must be stated: a run on one rank
+    that was to have several would else pass."""
+    key = stated_key(what)
 
+    def value(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
+        number: float | None = samples[0].extra.get(key)
+        return nan if number is None and bound(machine, params)[0] > 1 else number
+
+    return Check(name, f"{what}, as {tool} reports them", bound, derive=value, if_nan=NOT_STATED)
+
+
+def _stated_checks(program: GivenInput, tool: str, stated: Mapping[str, str]) -> tuple[Check, ...]:
     def atoms(machine: Machine, params: Params) -> tuple[float, float]:
         case = program.case(params[CASE])
         return (1.0, inf) if case is None or case.atoms is None else (case.atoms, case.atoms)
 
-    def check(number: str, name: str) -> Check:
-        bound: Bound = atoms if number == "atoms" else exactly(name)
-        return Check(name, f"{number}, if {tool} reports them", bound, derive=stated_value(number))
-
-    return tuple(check(number, name) for number, name in stated.items())
+    return tuple(
+        stated_check(number, name, tool, atoms if number == "atoms" else exactly(name))
+        for number, name in stated.items()
+    )
 
 
 def _needed(name: str, tool: str) -> Check:
@@ -95,15 +133,23 @@ def _needed(name: str, tool: str) -> Check:
     )
 
 
-def stated_value(name: str) -> Callable[[Machine, Params, Sequence[Sample]], float | None]:
-    """What the log states of this name; None if it states nothing."""
-    key = stated_key(name)
-    return lambda machine, params, samples: samples[0].extra.get(key)
+def _clock(tool: str) -> Check:
+    return Check(
+        "clock",
+        f"elapsed time that {tool} prints minus ours, in s",
+        between(-inf, _LATE_S),
+        derive=lambda machine, params, samples: samples[0].elapsed_s - samples[0].extra[CLOCKED_S],
+    )
 
 
 def stated_key(name: str) -> str:
     """The key of a sample's `extra` under which the number is that a log states."""
     return f"stated_{name}"
+
+
+def nothing_more(data: bytes) -> ProgramRecord:
+    """For a log of which the reader reads all that is needed."""
+    return ProgramRecord(ended=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +159,10 @@ class Made:
 
     inputs: Callable[[Params], Mapping[str, bytes]]
     parameters: tuple[Parameter, ...]
-    parse: Callable[[bytes], ProgramRecord]
-    checks: tuple[Check, ...]
-    prepare: Callable[[Params], Params]
-    estimate_s: Callable[[Params], float | None]
+    parse: Callable[[bytes], ProgramRecord] = nothing_more
+    checks: tuple[Check, ...] = ()
+    prepare: Callable[[Params], Params] = lambda params: params
+    estimate_s: Callable[[Params], float | None] = lambda params: None
 
 
 def application(
@@ -136,17 +182,24 @@ def application(
     stated: Mapping[str, str] | None = None,
     needed: Sequence[str] = (),
     has_start: bool = True,
+    is_clocked: bool = False,
+    ranks: Parameter = RANKS,
+    places: Callable[[Params, Path], Sequence[str]] = lambda params, directory: (),
+    preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: (),
     variables: Callable[[Params], Mapping[str, str | None]] | None = None,
 ) -> Benchmark:
     """An application whose log the reader `imported.<kind>` reads, with the figures that `of` declares. `evidence` is
     what its adapter was checked with if it was never run; empty if it was. `made` is its case that is made here.
 
     `starts`: whether an MPI launcher starts its ranks, or it starts its processes itself. `stated`: number that the log
-    states -> the parameter that it must equal. `needed`: numbers above zero that the log must state.
+    states -> the parameter that it must equal. `needed`: numbers above zero that the log must state. `is_clocked`: its
+    first figure is the time of the whole run, which must not be more than ours. `ranks`: the
+    parameter, where its default is not that of other programs. `places`: further arguments, from the parameters and the
+    folder of the repeat. `preparation`: as in `External`.
     """
     is_mpi = starts == "ranks"
     more, added = ((), ()) if made is None else (made.parameters, made.checks)
-    own: tuple[Parameter, ...] = (RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, THREADS) if is_mpi else (PROCESSES,)
+    own: tuple[Parameter, ...] = (ranks, NODES, RANKS_PER_NODE, NODE_PLACEMENT, THREADS) if is_mpi else (PROCESSES,)
     if stated is None:
         stated = {"ranks": "ranks", "threads": "threads"} if is_mpi else {"ranks": "processes"}
     if any(case.atoms for case in cases):
@@ -156,11 +209,13 @@ def application(
         name=programs[0],
         install=install,
         output=output,
-        arguments=lambda params, directory: arguments(params),
+        arguments=lambda params, directory: (*arguments(params), *places(params, directory)),
         parse=nothing_more if made is None else made.parse,
         version=(),
         variables=variables or (openmp_variables if is_mpi else lambda params: {}),
         inputs=(lambda params: {}) if made is None else made.inputs,
+        preparation=preparation,
+        is_clocked=is_clocked,
         reader=of.name.removeprefix("imported."),
         cases=cases,
         stated={**stated, **{name: name for name in needed}},
@@ -186,7 +241,12 @@ def application(
         program=program,
         parameters=(*case_parameters(cases, has_start=has_start), *more, *own, EXPECTED_S),
         figures=first_counts(of.figures),
-        checks=(*stated_checks(program, tool, stated), *(_needed(name, tool) for name in needed), *added),
+        checks=(
+            *_stated_checks(program, tool, stated),
+            *(_needed(name, tool) for name in needed),
+            *((_clock(tool),) if is_clocked else ()),
+            *added,
+        ),
         placement=cpus,
         prepare=prepare,
         ranks="mpi" if is_mpi else "one",
@@ -204,8 +264,3 @@ def with_alternatives(program: GivenInput, names: Sequence[str]) -> GivenInput:
 def first_counts(figures: Sequence[Figure]) -> tuple[Figure, ...]:
     """Figures of a reader: the log has the first one, and the others in some versions only."""
     return (figures[0], *(replace(figure, is_secondary=True) for figure in figures[1:]))
-
-
-def nothing_more(data: bytes) -> ProgramRecord:
-    """For a log of which the reader reads all that is needed."""
-    return ProgramRecord(ended=True)

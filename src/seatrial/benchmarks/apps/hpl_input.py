@@ -43,13 +43,13 @@ _REST = """\
 OUTPUT_FILE = "HPL.out"
 
 
-def hpl_dat(n: int, blocks: Sequence[int], grids: Sequence[Grid]) -> bytes:
+def hpl_dat(n: int, blocks: Sequence[int], grids: Sequence[Grid], *, to_stdout: bool = False) -> bytes:
     """The input for a matrix of order `n`, solved once with each block size on each grid."""
     lines = (
         "HPLinpack benchmark input file",
         "written by seatrial",
         f"{OUTPUT_FILE}      output file name",
-        "8            device out (6=stdout,7=stderr,file)",
+        f"{6 if to_stdout else 8}            device out (6=stdout,7=stderr,file)",
         "1            # of problems sizes (N)",
         f"{n} Ns",
         f"{len(blocks)} # of NBs",

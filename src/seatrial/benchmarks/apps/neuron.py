@@ -1,12 +1,12 @@
-"""apps.neuron: rings of nerve cells by NEURON, over MPI ranks.
+"""apps.neuron: rings of nerve cells by NEURON, over MPI ranks and threads.
 
 The model is made here (neuron_ring.py): cells with the channels of Hodgkin and Huxley and a passive dendrite, in rings
 round which a spike runs for ever. It is small per cell and even, so what it shows is the solver and, with many ranks,
 the exchange of spikes, which NEURON makes every 1 ms of simulated time (the delay of a connection).
 
 Two checks. All cells are alike, so a spike must take the same time from every cell to the next, to one time step; and
-the number of spikes follows from it. With several ranks, every spike must be that of a run with one rank (made before
-each repeat, outside the measured time): the same cell at the same time, bit by bit.
+the number of spikes follows from it. With several ranks or threads, every spike must be that of a run with one (made
+before each repeat, outside the measured time): the same cell at the same time, bit by bit.
 
 The published model of the olfactory bulb (YuEtAl2012, ModelDB 144570) is not run: its files are its authors'.
 """
@@ -67,6 +67,7 @@ def _record(found: dict[str, Any]) -> ProgramRecord:
     in_order = all(ring == [n % cells for n in range(len(ring))] for ring in order)
     checks: dict[str, float | None] = {
         "ranks": float(found["ranks"]),
+        "threads": float(found["threads"]),
         "cells": float(found["cells"]),
         "in_order": float(in_order),
         "hop_ms": sum(hops) / len(hops) if hops else None,
@@ -75,7 +76,7 @@ def _record(found: dict[str, Any]) -> ProgramRecord:
     }
     if found["spikes_differ"] is not None:
         checks["spikes_differ"] = float(found["spikes_differ"])
-    elif found["ranks"] == 1:
+    elif found["ranks"] == found["threads"] == 1:
         checks["spikes_differ"] = 0.0  # it is the run that others are compared with
     sample = Sample(RUN, 0, found["elapsed_s"], {"steps": float(found["steps"]), "spikes": float(len(found["spikes"]))})
     return ProgramRecord(samples=(sample,), checks=checks, notes={"version": found["version"]}, ended=True)
@@ -90,32 +91,34 @@ def _missing(times: Sequence[Sequence[float]], hop_ms: float, time_ms: float) ->
     return missing
 
 
-def _arguments(params: Params, output: str, reference: str) -> list[str]:
+def _arguments(params: Params, output: str, reference: str, threads: object) -> list[str]:
     sizes = (params[name] for name in ("rings", "cells", "segments", "time_ms"))
-    return [str(SCRIPT), output, reference, *map(str, sizes)]
+    return [str(SCRIPT), output, reference, *map(str, sizes), str(threads)]
 
 
 def _run(params: Params, directory: Path) -> Sequence[str]:
-    return _arguments(params, _OUTPUT, _NONE if whole(params["ranks"]) == 1 else _REFERENCE)
+    return _arguments(params, _OUTPUT, _NONE if _is_alone(params) else _REFERENCE, params["threads"])
+
+
+def _is_alone(params: Params) -> bool:
+    return cpus_of(params) == 1
 
 
 def _with_one_rank(params: Params) -> Sequence[Sequence[str]]:
-    return () if whole(params["ranks"]) == 1 else (_arguments(params, _REFERENCE, _NONE),)
+    return () if _is_alone(params) else (_arguments(params, _REFERENCE, _NONE, 1),)
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
-    if whole(params["threads"]) != 1:
-        raise Skip("the model has no threads: choose ranks")
     params = resolved(machine, params)
-    if whole(params["rings"]) * whole(params["cells"]) < whole(params["ranks"]):
-        raise Skip("there are more ranks than cells")
+    if whole(params["rings"]) * whole(params["cells"]) < cpus_of(params):
+        raise Skip("there are more ranks x threads than cells")
     return params
 
 
 def _estimate_s(params: Params) -> float:
     compartments = whole(params["rings"]) * whole(params["cells"]) * (1 + whole(params["segments"]))
     serial_s = _S_PER_COMPARTMENT_STEP * compartments * whole(params["time_ms"]) / _TIMESTEP_MS
-    return _START_S + serial_s / cpus_of(params) + (serial_s if whole(params["ranks"]) > 1 else 0.0)
+    return _START_S + serial_s / cpus_of(params) + (0.0 if _is_alone(params) else serial_s)
 
 
 BENCHMARK = Benchmark(
@@ -143,13 +146,13 @@ BENCHMARK = Benchmark(
         NODES,
         RANKS_PER_NODE,
         NODE_PLACEMENT,
-        Parameter("threads", ParameterKind.INTEGER, 1, "threads per rank; only 1", minimum=1),
+        Parameter("threads", ParameterKind.INTEGER, 1, "threads of NEURON per rank", minimum=1),
         interpreter("NEURON"),
     ),
     figures=(
         time_step(RUN, "one time step of 0.025 ms, of all cells"),
         Figure(
-            name="time",
+            name="wall",
             series=RUN,
             unit="s",
             better=Better.LOWER,
@@ -159,6 +162,7 @@ BENCHMARK = Benchmark(
     ),
     checks=(
         Check("ranks", "ranks, as NEURON reports", exactly("ranks")),
+        Check("threads", "threads per rank, as NEURON reports", exactly("threads")),
         Check("cells", "cells of all rings", exactly(lambda params: whole(params["rings"]) * whole(params["cells"]))),
         Check("in_order", "1: every spike comes after that of the cell before it in its ring", exactly(1.0)),
         Check(
@@ -172,7 +176,7 @@ BENCHMARK = Benchmark(
             bound=lambda machine, params: (0.0, 1.01 * _TIMESTEP_MS),
         ),
         Check("spikes_missing", "spikes too few or too many for that time", exactly(0.0)),
-        Check("spikes_differ", "spikes that differ from those of a run with one rank", exactly(0.0)),
+        Check("spikes_differ", "spikes that differ from those of a run with one rank and thread", exactly(0.0)),
     ),
     placement=placement,
     prepare=_prepare,

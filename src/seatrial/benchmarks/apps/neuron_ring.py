@@ -1,10 +1,11 @@
 """The script of apps.neuron: rings of nerve cells. An interpreter that has NEURON starts it; the result goes to a file.
 
-    python neuron_ring.py OUTPUT REFERENCE RINGS CELLS SEGMENTS TIME_MS
+    python neuron_ring.py OUTPUT REFERENCE RINGS CELLS SEGMENTS TIME_MS THREADS
 
 A cell is a soma with the channels of Hodgkin and Huxley, and a passive dendrite of SEGMENTS compartments with an
 excitatory synapse. Each cell excites the next one of its ring; the first cell of each ring gets one more pulse at the
-start, from which a spike runs round for ever. Ranks have the cells in turns, so each spike crosses to another rank.
+start, from which a spike runs round for ever. Ranks have the cells in turns, so each spike crosses to another rank;
+NEURON deals the cells of a rank to its threads.
 
 Only `psolve` is timed, one call for all steps. The spikes of all ranks go into the result. With a REFERENCE that exists
 (the output of a run with one rank), it states how many spikes differ; `-` compares with nothing.
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 _DELAY_MS, _WEIGHT_US = 1.0, 0.01
-_START_MS, _SETTLED_MV = 1.0, -65.0
+_SETTLED_MV = -65.0
 _TIMESTEP_MS = 0.025
 
 
@@ -31,7 +32,7 @@ def main(words: list[str]) -> None:
     """Simulate and write the result."""
     output, reference = words[0], words[1]
     rings, cells, segments = map(int, words[2:5])
-    time_ms = float(words[5])
+    time_ms, threads = float(words[5]), int(words[6])
     if library := os.environ.get("MPI_LIB_NRN_PATH"):
         ctypes.CDLL(library, ctypes.RTLD_GLOBAL)  # else NEURON takes the first libmpi.so that the loader finds
     h = importlib.import_module("neuron").h
@@ -55,13 +56,14 @@ def main(words: list[str]) -> None:
         held.append(link)
         if place == 0:
             pulse = h.NetStim()
-            pulse.number, pulse.start = 1, _START_MS
+            pulse.number, pulse.start = 1, 0.0
             first = h.NetCon(pulse, synapse)
-            first.delay, first.weight[0] = 0.0, _WEIGHT_US
+            first.delay, first.weight[0] = _DELAY_MS, _WEIGHT_US  # threads exchange spikes once in the least delay
             held += [pulse, first]
     times, gids = h.Vector(), h.Vector()
     context.spike_record(-1, times, gids)
     h.dt = _TIMESTEP_MS
+    context.nthread(threads)
     context.set_maxstep(10)
     h.finitialize(_SETTLED_MV)
     context.barrier()
@@ -76,6 +78,7 @@ def main(words: list[str]) -> None:
         result: dict[str, Any] = {
             "version": str(h.nrnversion(0)),
             "ranks": ranks,
+            "threads": int(context.nthread()),
             "cells": rings * cells,
             "rings": rings,
             "steps": round(time_ms / _TIMESTEP_MS),

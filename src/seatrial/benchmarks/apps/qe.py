@@ -201,7 +201,7 @@ BENCHMARK = Benchmark(
     ),
     figures=(
         Figure(
-            name="iteration",
+            name="step",
             series=SCF,
             unit="s",
             better=Better.LOWER,

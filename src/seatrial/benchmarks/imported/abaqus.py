@@ -24,7 +24,7 @@ BENCHMARK = imported(
         count_parameter("equations", "equations of the solver"),
     ),
     (
-        time_figure("time", "elapsed time of the analysis, in whole seconds (WALLCLOCK TIME)"),
+        time_figure("wall", "elapsed time of the analysis, in whole seconds (WALLCLOCK TIME)"),
         time_figure("process_time", "from the start of the analysis program to its end, by the dates of the log"),
         _count_figure("increments", "increments that converged"),
         _count_figure("iterations", "iterations, also of attempts that did not converge"),

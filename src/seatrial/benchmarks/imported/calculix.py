@@ -13,5 +13,5 @@ BENCHMARK = imported(
         count_parameter("nodes", "nodes of the mesh (upper bound)"),
         count_parameter("elements", "elements of the mesh (upper bound)"),
     ),
-    (time_figure("time", "elapsed time of the whole run, with reading the input"),),
+    (time_figure("wall", "elapsed time of the whole run, with reading the input"),),
 )

@@ -11,7 +11,7 @@ BENCHMARK = imported(
     "How long did CASTEP take?",
     RUN_PARAMETERS,
     (
-        time_figure("time", "elapsed time of the whole run"),
+        time_figure("wall", "elapsed time of the whole run"),
         time_figure("calculation", "elapsed time between initialisation and finalisation"),
     ),
 )

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.imported.declarations import count_parameter, imported, time_figure
-from seatrial.model.benchmark import Figure
-
-_PER = {"iteration": "iteration of the outer loop", "time_step": "time step"}
-
-
-def _mean(name: str, what: str) -> Figure:
-    return time_figure(f"{name}_time", f"mean elapsed time of one {what}")
-
+from seatrial.benchmarks.imported.declarations import choice_parameter, count_parameter, imported, time_figure
 
 BENCHMARK = imported(
     "cfx",
     "Ansys CFX",
     "How long did the CFX solver take?",
-    (count_parameter("ranks", "solver processes"),),
     (
-        time_figure("time", "elapsed time of the solver, without reading and partitioning"),
-        *(_mean(name, what) for name, what in _PER.items()),
+        count_parameter("ranks", "solver processes"),
+        choice_parameter("simulation", "what a step is: an iteration (steady) or a time step", "steady", "transient"),
+    ),
+    (
+        time_figure("wall", "elapsed time of the solver, without reading and partitioning"),
+        time_figure("step", "mean elapsed time of one iteration of the outer loop, or of one time step"),
     ),
 )

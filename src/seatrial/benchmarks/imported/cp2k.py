@@ -10,5 +10,5 @@ BENCHMARK = imported(
     "CP2K",
     "How long did CP2K take?",
     RUN_PARAMETERS,
-    (time_figure("time", "elapsed time of the whole run on its slowest rank"),),
+    (time_figure("wall", "elapsed time of the whole run on its slowest rank"),),
 )

@@ -14,7 +14,7 @@ BENCHMARK = imported(
         count_parameter("iterations", "iterations that the timer covers"),
     ),
     (
-        time_figure("time", "elapsed time of all iterations of the timer"),
-        time_figure("iteration_time", "mean elapsed time of an iteration"),
+        time_figure("wall", "elapsed time of all iterations of the timer"),
+        time_figure("step", "mean elapsed time of an iteration"),
     ),
 )

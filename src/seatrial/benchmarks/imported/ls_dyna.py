@@ -14,9 +14,9 @@ BENCHMARK = imported(
         choice_parameter("precision", "precision of the solver", "single", "double"),
     ),
     (
-        time_figure("time", "elapsed time of the whole run, with reading the input"),
+        time_figure("wall", "elapsed time of the whole run, with reading the input"),
         time_figure("solution_time", "elapsed time after the input was read, in whole seconds"),
-        time_figure("cycle_time", "mean elapsed time of one cycle, after the input was read"),
+        time_figure("step", "mean elapsed time of one cycle, after the input was read"),
         time_figure("zone_cycle_time", "elapsed time per element and cycle, as LS-DYNA computes it"),
     ),
 )

@@ -17,6 +17,6 @@ BENCHMARK = imported(
     (
         time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, by the last `Benchmark time` line"),
         time_figure("step", "elapsed time of a step, by the last `Benchmark time` line"),
-        time_figure("time", "elapsed time of the whole run, with its start (WallClock)"),
+        time_figure("wall", "elapsed time of the whole run, with its start (WallClock)"),
     ),
 )

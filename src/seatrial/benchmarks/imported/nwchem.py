@@ -10,5 +10,5 @@ BENCHMARK = imported(
     "NWChem",
     "How long did NWChem take?",
     RUN_PARAMETERS,
-    (time_figure("time", "elapsed time of the whole run"),),
+    (time_figure("wall", "elapsed time of the whole run"),),
 )

@@ -15,7 +15,7 @@ BENCHMARK = imported(
         count_parameter("nodes", "hosts"),
     ),
     (
-        time_figure("time", "elapsed time of the whole run, in whole seconds (ClockTime)"),
-        time_figure("step_time", "mean time of a step, without the first one"),
+        time_figure("wall", "elapsed time of the whole run, in whole seconds (ClockTime)"),
+        time_figure("step", "mean time of a step, without the first one"),
     ),
 )

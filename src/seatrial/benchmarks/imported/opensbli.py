@@ -14,7 +14,7 @@ BENCHMARK = imported(
         count_parameter("iterations", "time iterations"),
     ),
     (
-        time_figure("time", "elapsed time of all iterations, without the start"),
-        time_figure("iteration", "elapsed time of an iteration, on average"),
+        time_figure("wall", "elapsed time of all iterations, without the start"),
+        time_figure("step", "elapsed time of an iteration, on average"),
     ),
 )

@@ -10,5 +10,5 @@ BENCHMARK = imported(
     "Quantum ESPRESSO",
     "How long did Quantum ESPRESSO take?",
     RUN_PARAMETERS,
-    (time_figure("time", "elapsed time of the whole run (PWSCF, WALL)"),),
+    (time_figure("wall", "elapsed time of the whole run (PWSCF, WALL)"),),
 )

@@ -11,7 +11,7 @@ BENCHMARK = imported(
     "How long did VASP take?",
     RUN_PARAMETERS,
     (
-        time_figure("time", "elapsed time of the whole run"),
+        time_figure("wall", "elapsed time of the whole run"),
         time_figure("loop", "elapsed time of all ionic steps (LOOP+)"),
     ),
 )

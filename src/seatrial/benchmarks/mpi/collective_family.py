@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from seatrial.benchmarks.bounds import between, zero
@@ -105,6 +105,15 @@ def resolved_call(machine: Machine, params: Params) -> Params:
     if start == "clock" and params["oversubscribe"]:
         raise Skip("ranks that share CPUs cannot all start at the same time: use start=barrier")
     return {**params, "start": start}
+
+
+def why_no_samples(params: Params, notes: Mapping[str, object]) -> str:
+    """By what the program counted of the agreed starts (bursts), of which those that a rank missed are repeated."""
+    missed, bursts = notes.get("missed_bursts"), notes.get("bursts")
+    if params.get("start") != "clock" or not isinstance(missed, int) or missed <= 0:
+        return ""
+    of_all = f" of {bursts}" if isinstance(bursts, int) and bursts >= missed else ""
+    return f"ranks were late for {missed}{of_all} starts by the common clock; use start=barrier, which needs none"
 
 
 def resolved_largest(machine: Machine, params: Params, buffers: int) -> Params:

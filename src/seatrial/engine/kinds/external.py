@@ -25,6 +25,7 @@ from seatrial.environments.build import Environment
 from seatrial.environments.installed import Installed, NotInstalledError, find_installed
 from seatrial.environments.mpi import choose_mpi, mpi_of
 from seatrial.environments.mpi_settings import setting_variables
+from seatrial.environments.site import site_in_force
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError, UsageError
 from seatrial.launch.local import run
@@ -164,12 +165,14 @@ def _exchange(asked: InputExchange, params: Params, directory: Path, stop: threa
 
 
 def found_program(program: External) -> tuple[External, Installed]:
-    """The first installed one of a program and its alternatives. Raises NotInstalledError for the program if none is
-    installed, BuildError if one cannot be used."""
+    """The first installed one of a program and its alternatives, before all those that the site file names. Raises
+    NotInstalledError for the first one if none is installed, BuildError if one cannot be used."""
+    of_site = site_in_force().programs
+    candidates = sorted((program, *program.alternatives), key=lambda candidate: candidate.name not in of_site)
     try:
-        return program, find_installed(program)
+        return candidates[0], find_installed(candidates[0])
     except NotInstalledError:
-        for candidate in program.alternatives:
+        for candidate in candidates[1:]:
             with suppress(NotInstalledError):
                 return candidate, find_installed(candidate)
         raise
@@ -271,8 +274,14 @@ class ExternalKind(Kind[External]):
         return *self._found.get(program.name, lambda: found_program(program)), {}
 
     def _library_of(self, point: Point, found: Installed, variables: Mapping[str, str]) -> Mpi | None:
-        """The MPI library of a program; None if it has none that is known."""
-        return mpi_of(found.path, variables)
+        """The MPI library of a program; None if it has none that is known. A script that starts a program (NVIDIA's
+        hpl.sh, a wrapper of the site) is linked with none: the one that the user names starts its ranks."""
+        wanted = point.environment.mpi
+        mpi = mpi_of(found.path, variables)
+        if mpi is None and wanted is not None and _is_script(found.path):
+            with suppress(BuildError, UsageError):
+                return choose_mpi(wanted, variables)
+        return mpi
 
     def _refusal(self, point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
         """Why the program cannot run at this point."""
@@ -290,11 +299,21 @@ def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None, variables:
         return None
     wanted = point.environment.mpi
     if mpi is None and (whole(point.parameters[RANKS]) > 1 or wanted is not None):
-        return Outcome.unsupported("mpi", f"{found.path} is not linked with a known MPI library")
+        why = f"{found.path} is not linked with a known MPI library"
+        todo = "; set environment.mpi to the one of the program that it starts" if _is_script(found.path) else ""
+        return Outcome.unsupported("mpi", why + todo)
     if mpi is not None and wanted is not None and not _is_named(mpi, wanted, variables):
         linked = f"{found.path} is linked with {mpi.name} ({mpi.library}), not with {wanted}"
         return Outcome.unsupported("mpi", f"{linked}: an installed program cannot exchange its MPI library")
     return None
+
+
+def _is_script(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(2) == b"#!"
+    except OSError:
+        return False
 
 
 def _is_named(mpi: Mpi, name: str, variables: Mapping[str, str]) -> bool:

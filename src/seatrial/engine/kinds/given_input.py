@@ -19,13 +19,14 @@ from seatrial.environments.installed import Installed
 from seatrial.errors import BuildError, ParseError, ProtocolError
 from seatrial.imports.readers import reader_of
 from seatrial.model.benchmark import External
-from seatrial.model.given_input import CASE, FOLDER, NONE, GivenInput
+from seatrial.model.given_input import CASE, CLOCKED_S, FOLDER, NONE, GivenInput
 from seatrial.model.parameter import Params
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 from seatrial.plan.points import Point
 
 _MOST_FILES = 10_000
+_COUNTS = ("ranks", "processes", "threads")
 
 
 class InputMissingError(BuildError):
@@ -57,11 +58,18 @@ class GivenInputProgram(ExternalProgram):
         record = super(GivenInputProgram, self).read(data, ready, directory)
         if not record.ended:
             return record
-        samples, notes = _read_log(self.given, data)
+        samples, notes = _read_log(self.given, data, ready.point.parameters)
         return replace(record, samples=samples, notes={**notes, **record.notes})
 
+    def timed(self, record: ProgramRecord, wall_s: float) -> ProgramRecord:
+        """The same record, with our own time of the whole run, launcher included, in its first sample."""
+        if not self.given.is_clocked or not record.samples:
+            return record
+        first, *others = record.samples
+        return replace(record, samples=(replace(first, extra={**first.extra, CLOCKED_S: wall_s}), *others))
 
-def _read_log(given: GivenInput, data: bytes) -> tuple[tuple[Sample, ...], dict[str, Any]]:
+
+def _read_log(given: GivenInput, data: bytes, params: Params) -> tuple[tuple[Sample, ...], dict[str, Any]]:
     """The samples of the one run in a log; the first has the numbers that the log states. Raises ProtocolError."""
     try:
         found = reader_of(given.reader).read(data)
@@ -79,8 +87,12 @@ def _read_log(given: GivenInput, data: bytes) -> tuple[tuple[Sample, ...], dict[
     }
     first, *others = experiment.samples
     notes: dict[str, Any] = {"version": found.version, **experiment.parameters, **experiment.notes}
-    if experiment.remarks:
-        notes["remarks"] = list(experiment.remarks)
+    checked = {name for number, name in given.stated.items() if number in experiment.parameters}
+    unchecked = [name for name in _COUNTS if name in params and params[name] != 1 and name not in checked]
+    unchecked += [name for name in given.stated.values() if name in params and name not in {*checked, *unchecked}]
+    remarks = [*experiment.remarks, *(f"{name}: not stated in the log, so not checked" for name in unchecked)]
+    if remarks:
+        notes["remarks"] = remarks
     return (replace(first, extra={**first.extra, **stated}), *others), notes
 
 

@@ -15,6 +15,7 @@ from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError
 from seatrial.model.experiment import Experiment
+from seatrial.model.machine_identity import machine_identity
 from seatrial.model.mpi import Mpi
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.program import Program
@@ -54,9 +55,9 @@ class Kind(ABC, Generic[P]):
 
     def experiment(self, point: Point, environment: str, program: str) -> Experiment:
         """The experiment of a point, by the keys of its environment and its program. Secrets are not part of it."""
-        return Experiment(
-            point.benchmark.name, masked_parameters(point.parameters), environment, program, self.machine_key
-        )
+        there = self.environments.machine.at(point.environment.vm)
+        machine = self.machine_key if there is self.environments.machine else machine_identity(there)[:16]
+        return Experiment(point.benchmark.name, masked_parameters(point.parameters), environment, program, machine)
 
     def refused(
         self,

@@ -21,7 +21,9 @@ from seatrial.engine.devices import Devices, with_devices
 from seatrial.engine.environments import absent_environment, isa_of
 from seatrial.engine.fft_libraries import FftLibraries
 from seatrial.engine.file_contents import Commands, files_among
+from seatrial.engine.guests import Guests
 from seatrial.engine.image_libraries import ImageLibraries
+from seatrial.engine.in_guest import guest_environment
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.once import Once
 from seatrial.engine.ready import Ready, Refused, Runnable
@@ -37,6 +39,7 @@ from seatrial.launch.containers.tiny_root import timed_program
 from seatrial.model.benchmark import Native
 from seatrial.model.container import INSIDE
 from seatrial.model.experiment import content_key
+from seatrial.model.guest import VM
 from seatrial.model.layout import RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
@@ -162,6 +165,7 @@ class NativeKind(Kind[Native]):
     _commands: Commands = field(default_factory=Commands)
     _containers: Containers = field(default_factory=Containers)
     _of_images: ImageLibraries = field(default_factory=ImageLibraries)
+    _guests: Guests = field(default_factory=Guests)
 
     @staticmethod
     def missing(program: Native, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -195,16 +199,33 @@ class NativeKind(Kind[Native]):
             environment, built, container = self._found(point, program, outside)
             if container is not None:
                 described = contained_environment(environment.document(), container)
+            elif point.environment.vm is not None:
+                container, built, document = self._in_guest(point, environment, built)
+                described = content_key(document), document
             point, runnable, key = self._identified(point, program, built, container)
             self.make_helpers(point, environment.mpi)
         except BuildError as problem:
-            if point.environment.container is not None:
+            if point.environment.container is not None or point.environment.vm is not None:
                 described = absent_environment(point.environment)
             return self.refused(point, problem, described, key)
         # A study's own variables come last and override the others.
         changes = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
         experiment = self.experiment(point, described[0], key)
-        return Ready(point, experiment, runnable, described[1] or {}, environment.mpi, changes, container)
+        here = self.environments.machine
+        there = None if (machine := here.at(point.environment.vm)) is here else machine
+        return Ready(point, experiment, runnable, described[1] or {}, environment.mpi, changes, container, there)
+
+    def _in_guest(
+        self, point: Point, environment: Environment, built: Built
+    ) -> tuple[Contained | None, Built, Mapping[str, Any]]:
+        """The guest of a point (None: not started, for a plan), its program there, and the document of the environment.
+        Raises BuildError."""
+        name = str(point.environment.vm)
+        guest = self.environments.machine.guest(name)
+        if guest is None or not self.builds:
+            return None, built, {**environment.document(), VM: {"name": name}}
+        found, hello = self._guests.of(point, environment, built, guest)
+        return found, replace(built, hello=hello), guest_environment(environment.document(), found)
 
     def _found(
         self, point: Point, program: Native, outside: Environment | BuildError
@@ -272,8 +293,8 @@ class NativeKind(Kind[Native]):
         identity: dict[str, Any] = {}
         if program.starts_containers:
             identity["started"] = hashlib.sha256(timed_program() or b"").hexdigest()
-        if point.environment.container is not None:
-            return identity  # they are in the image, whose digest identifies them
+        if point.environment.container is not None or point.environment.vm is not None:
+            return identity  # they are in the image, whose digest identifies them, or in the guest
         if program.commands is not None:
             for name in program.commands(point.parameters):
                 hashes = self._commands.of(name, point.environment, variables)

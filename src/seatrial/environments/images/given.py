@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
+from seatrial.environments.images.docker_archive import add_docker, is_docker
 from seatrial.environments.images.from_folder import LeftOut, add_base
 from seatrial.environments.images.from_tar import add_tar
 from seatrial.environments.images.oci import add_oci, is_oci
@@ -24,6 +25,7 @@ class Given(Enum):
     FOLDER = "folder"
     TAR = "tar"
     OCI = "OCI archive"
+    DOCKER = "docker archive"
     SQUASHFS = "squashfs"
 
 
@@ -31,7 +33,7 @@ def kind_of(path: Path) -> Given:
     """What a base is. Raises UsageError for anything that is not supported, with the command that converts it."""
     try:
         if path.is_dir():
-            return Given.FOLDER
+            return Given.OCI if _is_layout(path) else Given.FOLDER
         if not path.is_file():
             raise UsageError(f"the base {path} {'is a special file' if path.exists() else 'does not exist'}", _TODO)
         with path.open("rb") as stream:
@@ -39,7 +41,7 @@ def kind_of(path: Path) -> Given:
     except OSError as error:
         raise UsageError(f"the base {path} cannot be read: {error.strerror}", _TODO) from error
     if begin[_TAR_AT : _TAR_AT + len(_TAR_MAGIC)] == _TAR_MAGIC:
-        return Given.OCI if is_oci(path) else Given.TAR
+        return Given.OCI if is_oci(path) else Given.DOCKER if is_docker(path) else Given.TAR
     if begin.startswith(_SQUASHFS_MAGIC):
         return Given.SQUASHFS
     if begin[_SIF_AT : _SIF_AT + len(_SIF_MAGIC)] == _SIF_MAGIC:
@@ -50,9 +52,14 @@ def kind_of(path: Path) -> Given:
     raise UsageError(f"the base {path} is neither a folder, tar, OCI archive nor squashfs", _TODO)
 
 
+def _is_layout(folder: Path) -> bool:
+    """Whether a folder is an image layout (OCI image format specification 1.0), not a root."""
+    return all((folder / name).is_file() for name in ("oci-layout", "index.json")) and (folder / "blobs").is_dir()
+
+
 def add_given(tree: Tree, path: Path, work: Path, left_out: LeftOut) -> tuple[str, ...]:
-    """Add the files of a base; its variables as NAME=VALUE, which only OCI archives state. Raises UsageError for what
-    cannot be in an image, ImageError if squashfs cannot be unpacked."""
+    """Add the files of a base; its variables as NAME=VALUE, which only archives with layers state. Raises UsageError
+    for what cannot be in an image, ImageError if squashfs cannot be unpacked."""
     match kind_of(path):
         case Given.FOLDER:
             add_base(tree, path.resolve(), tree.mtime_s, left_out)
@@ -60,6 +67,8 @@ def add_given(tree: Tree, path: Path, work: Path, left_out: LeftOut) -> tuple[st
             add_tar(tree, path, tree.mtime_s, left_out)
         case Given.OCI:
             return add_oci(tree, path, work, tree.mtime_s, left_out)
+        case Given.DOCKER:
+            return add_docker(tree, path, work, tree.mtime_s, left_out)
         case Given.SQUASHFS:
             folder = work / "base"
             words = [tool("unsquashfs", "squashfs-tools"), "-quiet", "-no-progress", "-no-xattrs"]
@@ -69,4 +78,4 @@ def add_given(tree: Tree, path: Path, work: Path, left_out: LeftOut) -> tuple[st
     return ()
 
 
-_TODO = "give a folder, a tar, an OCI archive (podman save --format oci-archive) or a squashfs"
+_TODO = "give a folder, a tar, an archive of podman save or docker save, an OCI layout or a squashfs"

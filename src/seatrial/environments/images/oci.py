@@ -5,19 +5,17 @@ An archive is a tar of `oci-layout`, `index.json` and `blobs/sha256/HEX`. Every 
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
 import platform
-import shutil
 import tarfile
-import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from seatrial.environments.images.archive_parts import ArchiveParts
 from seatrial.environments.images.from_folder import LeftOut
 from seatrial.environments.images.from_tar import add_tar
 from seatrial.environments.images.tree import Entry, Kind, Tree
@@ -28,8 +26,6 @@ _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
 _LAYOUT = b'{"imageLayoutVersion":"1.0.0"}'
-_MOST_JSON_B = 8 << 20
-_PIECE_B = 1 << 20
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64", "s390x": "s390x"}
 """The kernel's name of an architecture -> OCI's and Debian's."""
@@ -81,8 +77,8 @@ def write_oci(
 
 
 def is_oci(archive: Path) -> bool:
-    """Whether a tar is an OCI archive. Raises UsageError for a damaged one."""
-    return "oci-layout" in _index_of(archive)
+    """Whether a tar, or a folder, is an OCI image. Raises UsageError for a damaged one."""
+    return "oci-layout" in ArchiveParts(archive, "OCI archive")
 
 
 def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: LeftOut) -> tuple[str, ...]:
@@ -97,7 +93,7 @@ def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: Left
         for number, described in enumerate(manifest["layers"]):
             layer = work / f"layer-{number}.tar"
             blobs.layer(described, layer)
-            add_tar(tree, layer, latest_s, left_out, _put_over)
+            add_tar(tree, layer, latest_s, left_out, put_over)
         variables = (config.get("config") or {}).get("Env") or []
         return tuple(str(one) for one in variables)
     except (KeyError, TypeError, AttributeError) as error:
@@ -108,13 +104,12 @@ class _Blobs:
     """The parts of an archive by digest."""
 
     def __init__(self, archive: Path) -> None:
-        self._archive = archive
-        self._places = _index_of(archive)
+        self._parts = ArchiveParts(archive, "OCI archive")
 
     def manifest(self) -> Mapping[str, Any]:
         """The manifest for this machine's architecture, or the only one."""
         try:
-            found = json.loads(self._small("index.json"))
+            found = json.loads(self._parts.small("index.json"))
             for _ in range(4):  # an index may contain an index
                 if "layers" in found:
                     return dict(found)
@@ -123,96 +118,43 @@ class _Blobs:
                 fitting = [one for one in manifests if (one.get("platform") or {}).get("architecture") == ours]
                 found = self.document((fitting or manifests)[0])
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            raise self._damaged(f"its index is not valid ({type(error).__name__})") from error
-        raise self._damaged("its index has no manifest")
+            raise self._parts.damaged(f"its index is not valid ({type(error).__name__})") from error
+        raise self._parts.damaged("its index has no manifest")
 
     def document(self, described: Mapping[str, Any]) -> dict[str, Any]:
         """A JSON blob."""
         digest = str(described["digest"])
-        data = self._small(self._path(digest))
+        data = self._parts.small(self._path(digest))
         if _digest(data) != digest:
-            raise self._damaged(f"{digest[:30]} has another content than its digest says")
+            raise self._other_content(digest)
         found = json.loads(data)
         if not isinstance(found, dict):
-            raise self._damaged(f"{digest[:30]} is not a JSON object")
+            raise self._parts.damaged(f"{digest[:30]} is not a JSON object")
         return found
 
     def layer(self, described: Mapping[str, Any], to: Path) -> None:
         """Write a layer as an uncompressed tar."""
         digest, kind = str(described["digest"]), str(described["mediaType"])
         path = self._path(digest)
-        with self._archive.open("rb") as stream, to.open("wb") as made:
-            offset, size = self._place(path)
-            stream.seek(offset)
-            if _sha256_of(stream, size) != digest.removeprefix("sha256:"):
-                raise self._damaged(f"{digest[:30]} has another content than its digest says")
-            stream.seek(offset)
-            if kind.endswith("+zstd"):
-                raise self._damaged(
-                    "its layers are compressed by zstd: save the image with gzip or without compression"
-                )
-            is_gzip = stream.read(2) == b"\x1f\x8b"
-            stream.seek(offset)
-            if is_gzip:
-                self._unpack(stream, size, made, to.parent)
-            else:
-                shutil.copyfileobj(io.BufferedReader(_Window(stream, size)), made, _PIECE_B)
-
-    def _unpack(self, stream: BinaryIO, size: int, made: BinaryIO, folder: Path) -> None:
-        written, free = 0, shutil.disk_usage(folder).free
-        try:
-            with gzip.GzipFile(fileobj=io.BufferedReader(_Window(stream, size))) as unpacked:
-                while piece := unpacked.read(_PIECE_B):
-                    written += len(piece)
-                    if written > free:
-                        raise self._damaged("a layer is larger than the free space of the temporary folder")
-                    made.write(piece)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise self._damaged(f"a layer is damaged: {error}") from None
+        if self._parts.sha256(path) != digest.removeprefix("sha256:"):
+            raise self._other_content(digest)
+        if kind.endswith("+zstd"):
+            raise self._parts.damaged(
+                "its layers are compressed by zstd: save the image with gzip or without compression"
+            )
+        self._parts.layer(path, to)
 
     def _path(self, digest: str) -> str:
         algorithm, _, number = digest.partition(":")
         if algorithm != "sha256" or len(number) != 64 or not all(c in "0123456789abcdef" for c in number):
-            raise self._damaged(f"{digest[:80]!r} is not a SHA-256 digest")
+            raise self._parts.damaged(f"{digest[:80]!r} is not a SHA-256 digest")
         return f"blobs/sha256/{number}"
 
-    def _place(self, path: str) -> tuple[int, int]:
-        if path not in self._places:
-            raise self._damaged(f"{path} is missing")
-        return self._places[path]
-
-    def _small(self, path: str) -> bytes:
-        offset, size = self._place(path)
-        if size > _MOST_JSON_B:
-            raise self._damaged(f"{path} is larger than 8 MiB")
-        with self._archive.open("rb") as stream:
-            stream.seek(offset)
-            return stream.read(size)
-
-    def _damaged(self, why: str) -> UsageError:
-        return UsageError(f"{self._archive} is not a valid OCI archive: {why}", "give another base")
+    def _other_content(self, digest: str) -> UsageError:
+        return self._parts.damaged(f"{digest[:30]} has another content than its digest says")
 
 
-class _Window(io.RawIOBase):
-    """The next bytes of a stream, and no more."""
-
-    def __init__(self, stream: BinaryIO, size: int) -> None:
-        super().__init__()
-        self._stream, self._left = stream, size
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        """As of a file that ends where the window does."""
-        data = self._stream.read(min(self._left, len(buffer)))
-        self._left -= len(data)
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _put_over(tree: Tree, path: str, entry: Entry) -> None:
+def put_over(tree: Tree, path: str, entry: Entry) -> None:
     """Add an entry of a layer to those below: whiteouts remove, other kinds replace."""
     above, _, name = path.rpartition("/")
     if name == _OPAQUE:
@@ -225,23 +167,6 @@ def _put_over(tree: Tree, path: str, entry: Entry) -> None:
     if before is not None and (before.kind is Kind.FOLDER) != (entry.kind is Kind.FOLDER):
         tree.remove(path)
     tree.add(path, entry)
-
-
-def _index_of(archive: Path) -> dict[str, tuple[int, int]]:
-    """Path -> (offset, bytes) of the regular files in a tar."""
-    try:
-        with tarfile.open(archive, "r:") as stream:
-            found = {}
-            for member in stream:
-                if member.isreg() and not member.issparse():
-                    found[member.name.removeprefix("./")] = (member.offset_data, member.size)
-                    if len(found) > 100_000 or ("oci-layout" not in found and len(found) > 1000):
-                        break  # no OCI archive has so many
-            return found
-    except (tarfile.TarError, EOFError, OverflowError) as error:
-        raise UsageError(f"{archive} is not a valid tar archive: {error}", "give another base") from error
-    except OSError as error:
-        raise UsageError(f"{archive} cannot be read: {error.strerror or error}", "give another base") from error
 
 
 def _info(path: str, size: int, epoch_s: int, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
@@ -262,11 +187,3 @@ def _digest(data: bytes) -> str:
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sha256_of(stream: BinaryIO, size: int) -> str:
-    found = hashlib.sha256()
-    while size > 0 and (piece := stream.read(min(_PIECE_B, size))):
-        found.update(piece)
-        size -= len(piece)
-    return found.hexdigest()

@@ -31,6 +31,8 @@ def facts_of_image(image: Path) -> ImageFacts | None:
                 return _in_tar(image)
             case Given.OCI:
                 return _in_oci(image)
+            case Given.DOCKER:
+                return None  # seatrial makes none
             case Given.SQUASHFS:
                 return _in_squashfs(image)
     except (ImageError, UsageError, StoreError, OSError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seatrial.fabric.parts import LinkRate, Source
-from seatrial.fabric.rates import SIGNALLING, UNKNOWN_SPEED, WIDTHS, LANE_bps
+from seatrial.fabric.rates import SIGNALLING, UNKNOWN_SPEED, UNKNOWN_WIDTH, WIDTHS, LANE_bps
 
 MAX_PORT = 255
 """A port number has one byte (InfiniBand Architecture Specification, PortNum)."""
@@ -46,5 +46,5 @@ def speed_name(text: str, source: Source) -> str | None:
 
 
 def rate(width: str, speed: str, source: Source) -> LinkRate:
-    """Lanes and speed of a link."""
-    return LinkRate(lanes(width, source), speed_name(speed, source))
+    """Lanes ("??": unknown) and speed of a link."""
+    return LinkRate(None if width == UNKNOWN_WIDTH else lanes(width, source), speed_name(speed, source))

@@ -1,39 +1,33 @@
 """`iblinkinfo`: for each switch and adapter, a line for each port with rate, states and the other end.
 
 Format: infiniband-diags, iblinkinfo(8). The other end is given by LID, which identifies a switch, or one port of an
-adapter. "Could be ..." in the last parentheses is what both ends support where that is more than what they do.
+adapter; `iblinkinfo -l` gives its GUID too. "Could be ..." in the last parentheses is what both ends support where that
+is more than what they do.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.errors import ParseError
-from seatrial.fabric.parts import DevicePart, FabricDump, LinkRate, PartKind, PortPart, Source, Text
-from seatrial.fabric.readers.fields import guid, lanes, port_number, speed_name
+from seatrial.fabric.parts import DevicePart, FabricDump, PartKind, PortPart, Source, Text
+from seatrial.fabric.readers.fields import guid
+from seatrial.fabric.readers.iblinkinfo_rows import Owner, Peer, Row, is_row, read_row
+from seatrial.fabric.readers.messages import Messages
+from seatrial.fabric.readers.names import is_switch_name
+from seatrial.fabric.readers.port_guids import Adapters
 from seatrial.machine.readers.dump import Line, without_prefix
 
 TOOL = "iblinkinfo"
 
-_SWITCH = re.compile(r"Switch:?\s+(?P<guid>0x[0-9a-fA-F]+)\s+(?P<name>.*?):?\s*\Z", re.ASCII)
-_ADAPTER = re.compile(r"(?P<kind>CA|Router|RT):\s+(?:(?P<guid>0x[0-9a-fA-F]+)\s+)?(?P<name>.*?):?\s*\Z", re.ASCII)
-_PORT = re.compile(
-    r"(?:(?P<guid>0x[0-9a-fA-F]+)\s+)?(?P<own>\".*?\"\s+)?(?P<lid>\d{1,6})\s+(?P<port>\d{1,4})\s*\[[\s\d]*\]\s+"
-    r"==\(\s*(?P<inside>.*?)\)==>\s+(?P<peer_guid>0x[0-9a-fA-F]+\s+)?"
-    r"(?:(?P<peer_lid>\d{1,6})\s+(?P<peer_port>\d{1,4}))?\s*\[[\s\d]*\]\s+"
-    r"\"(?P<peer_name>.*)\"\s*\((?P<could>.*)\)\s*\Z",
-    re.ASCII,
-)
-_INSIDE = re.compile(
-    r"(?:(?P<width>\d{1,4})X\s+)?(?:(?P<speed>\d{1,4}(?:\.\d{1,6})?\s*Gbps|[A-Z]+\d*)\s+(?:\(FDR10\)\s+)?)?"
-    r"(?P<state>[A-Za-z]+)\s*/\s*(?P<physical>[A-Za-z][A-Za-z ]*?)\s*\Z",
-    re.ASCII,
-)
-_COULD = re.compile(r"Could be\s+(?:(?P<width>\d{1,4})X|(?P<speed>\d{1,4}(?:\.\d{1,6})?\s*Gbps|[A-Z]+\d*))", re.ASCII)
-_UP = ("Active", "Armed", "Initialize", "Init")
+_SWITCH = re.compile(r"Switch:?\s+(?P<guid>0x[0-9a-fA-F]+)(?P<name>(?:[\s:].*)?)\Z", re.ASCII)
+_ADAPTER = re.compile(r"(?P<kind>CA|Router|RT):\s+(?:0x[0-9a-fA-F]+\s+)?(?P<name>.*)\Z", re.ASCII)
 _MANY_PORTS = 2
+_MOST_NAMED = 5
+_NO_LIDS = (0, 0xFFFF)
+"""LIDs of ports that no subnet manager has brought into service."""
 
 
 def read_iblinkinfo(texts: Sequence[Text]) -> FabricDump:
@@ -49,97 +43,204 @@ def read_iblinkinfo(texts: Sequence[Text]) -> FabricDump:
 
 @dataclass
 class _Reader:
-    devices: dict[str, DevicePart] = field(default_factory=dict)
-    _ports: list[tuple[str, int, re.Match[str], Source]] = field(default_factory=list)
-    _at_lid: dict[int, tuple[str, int | None, Source]] = field(default_factory=dict)
-    """LID -> device, its port (None: any port of a switch), and the line."""
-    _open: tuple[PartKind, str, str, Source] | None = None
-    """Kind, id (adapters of old versions: "", from their first port) and name of the block."""
+    messages: Messages = field(default_factory=Messages)
+    _rows: list[Row] = field(default_factory=list)
+    _switches: dict[str, Owner] = field(default_factory=dict)
+    """GUID -> switch whose block has begun."""
+    _open: Owner | None = None
 
     def read(self, line: Line, source: Source) -> None:
         text = without_prefix(line.text).strip()
         if match := _SWITCH.match(text):
-            self._begin(PartKind.SWITCH, f"S-{guid(match['guid'], source)}", match["name"], source)
+            self._begin(Owner(PartKind.SWITCH, _name(match), guid(match["guid"], source), source))
         elif match := _ADAPTER.match(text):
             kind = PartKind.ADAPTER if match["kind"] == "CA" else PartKind.ROUTER
-            self._open = (kind, "", match["name"], source)
-        elif match := _PORT.match(text):
-            self._read_port(match, source)
-        elif "==(" in text or "==>" in text:
-            raise source.error("not a port in the form of iblinkinfo")
+            self._begin(Owner(kind, _name(match), "", source))
+        elif is_row(text):
+            self._rows.append(read_row(text, self._open, source))
+        else:
+            self.messages.take(text, source)
 
-    def _begin(self, kind: PartKind, device: str, name: str, source: Source) -> None:
-        if device in self.devices:
-            raise source.error(f"{device} is here a second time: are these two dumps in one file?")
-        self.devices[device] = DevicePart(device, kind, name, source)
-        self._open = (kind, device, name, source)
-
-    def _read_port(self, match: re.Match[str], source: Source) -> None:
-        if match["own"] is not None:
-            raise source.error("the form of `iblinkinfo -l` is not read: run iblinkinfo without -l")
-        if self._open is None:
-            raise source.error("a port without the name of a switch or adapter above it")
-        kind, device, name, header = self._open
-        if not device:
-            if match["guid"] is None:
-                raise source.error("the port of an adapter, without its GUID")
-            prefix = "H" if kind is PartKind.ADAPTER else "R"
-            device = f"{prefix}-{guid(match['guid'], source)}"
-            self._begin(kind, device, name, header)
-        port, lid = port_number(match["port"], source), int(match["lid"])
-        self._ports.append((device, port, match, source))
-        known = self._at_lid.setdefault(lid, (device, None if kind is PartKind.SWITCH else port, source))
-        if lid and known[0] != device:
-            raise source.error(f"LID {lid} is also that of {known[0]} on line {known[2].line}")
+    def _begin(self, owner: Owner | None) -> None:
+        """Begin the block of a device, or none. The last one must have had a port."""
+        if self._open is not None and not (self._rows and self._rows[-1].owner.head == self._open.head):
+            raise self._open.head.error("no port below the name of this device: is a part of the dump missing?")
+        self._open = owner
+        if owner is not None and owner.kind is PartKind.SWITCH:
+            if owner.guid in self._switches:
+                raise _twice(f"S-{owner.guid}", owner.head)
+            self._switches[owner.guid] = owner
 
     def dump(self, file: str) -> FabricDump:
-        if not self._ports:
+        if not self._rows:
             raise ParseError(TOOL, None, "", "no port in the form of iblinkinfo in the file", file)
-        has_adapters = any(device.kind is not PartKind.SWITCH for device in self.devices.values())
-        unnamed: dict[int, set[int]] = {}
-        ports = [self._port(*found, unnamed, has_adapters) for found in self._ports]
-        return FabricDump(TOOL, list(self.devices.values()), ports, is_partial=not has_adapters)
-
-    def _port(
-        self, device: str, port: int, match: re.Match[str], source: Source, seen: dict[int, set[int]], whole: bool
-    ) -> PortPart:
-        inside = _INSIDE.match(match["inside"].strip())
-        if inside is None:
-            raise source.error(f"{match['inside'].strip()!r} is not the state of a link")
-        state, physical = inside["state"], inside["physical"]
-        width = lanes(inside["width"], source) if inside["width"] else None
-        speed = speed_name(inside["speed"], source) if inside["speed"] else None
-        if match["peer_lid"] is None:
-            if state in _UP:
-                raise source.error(f"the link is {state}, but its other end is missing")
-            return PortPart(device, port, source, state=state, physical=physical)
-        found = LinkRate(width, speed)
-        peer = self._peer(int(match["peer_lid"]), port_number(match["peer_port"], source), match, source, seen, whole)
-        return PortPart(device, port, source, peer, found, _could(match["could"], found, source), state, physical)
-
-    def _peer(
-        self, lid: int, port: int, match: re.Match[str], source: Source, seen: dict[int, set[int]], whole: bool
-    ) -> tuple[str, int]:
-        if known := self._at_lid.get(lid):
-            if known[1] not in (None, port):
-                raise source.error(f"LID {lid} is port {known[1]} of {known[0]}, not port {port}")
-            return known[0], port
-        used = seen.setdefault(lid, set())
-        used.add(port)
-        if whole or len(used) > 1 or port > _MANY_PORTS:
-            what = "switch" if len(used) > 1 or port > _MANY_PORTS else "device"
-            raise source.error(f"the {what} with LID {lid} is missing: the dump is incomplete")
-        device = f"lid-{lid}"
-        self.devices.setdefault(
-            device, DevicePart(device, PartKind.ADAPTER, match["peer_name"], source, is_described=False)
+        self._begin(None)
+        devices = _Devices(self._switches.values(), self._rows)
+        kinds = {part.kind for part in devices.parts.values()}
+        if PartKind.SWITCH in kinds and not any(row.peer is not None or row.is_unread for row in self._rows):
+            raise self._rows[0].source.error(
+                "no port in the dump is connected, but switches are found through links: give the output of iblinkinfo "
+                "without -d"
+            )
+        is_partial = kinds == {PartKind.SWITCH}
+        ports = [_port(row, device, devices, is_partial) for row, device in devices.rows if not row.is_unread]
+        gaps = _gaps(devices)
+        lists_down = any(row.peer is None and not row.is_unread for row in self._rows)  # else they were left out
+        return FabricDump(
+            TOOL,
+            list(devices.parts.values()),
+            ports,
+            is_partial=is_partial,
+            missing=self._missing() or (gaps if lists_down else ""),
+            notes=[gaps] if gaps and not lists_down else [],
         )
-        return device, port
+
+    def _missing(self) -> str:
+        unread = [row for row in self._rows if row.is_unread]
+        if not unread:
+            return self.messages.missing
+        first = f"port {unread[0].port} of {unread[0].owner.name}, line {unread[0].source.line}"
+        return (
+            f"{len(unread)} connected ports whose other end did not answer, the first {first}: their links are missing"
+        )
 
 
-def _could(text: str, rate: LinkRate, source: Source) -> LinkRate | None:
-    """What both ends support. Without a "Could be" it is the rate itself; None if the text is something else."""
-    width, speed = rate.width, rate.speed
-    for match in _COULD.finditer(text):
-        width = lanes(match["width"], source) if match["width"] else width
-        speed = speed_name(match["speed"], source) if match["speed"] else speed
-    return LinkRate(width, speed)
+class _Devices:
+    """The devices of the lines, and later those that only other ends name."""
+
+    def __init__(self, switches: Iterable[Owner], rows: Sequence[Row]) -> None:
+        self.parts: dict[str, DevicePart] = {}
+        self.rows: list[tuple[Row, str]] = []
+        """Each with the id of its device."""
+        self._at_guid: dict[str, tuple[str, int | None]] = {}
+        self._at_lid: dict[int, tuple[str, int | None, Source]] = {}
+        """GUID or LID -> device, its port (None: any port of a switch), and the line."""
+        self._by_ends: dict[tuple[str, int, str, int], set[str]] = {}
+        """Names and ports of both ends of a link -> devices at the first."""
+        self._adapters = Adapters()
+        self._undescribed: dict[int | str, set[int]] = {}
+        """LID, or GUID without one -> ports that others are connected to."""
+        for owner in switches:
+            self._add(f"S-{owner.guid}", PartKind.SWITCH, owner)
+        self._name(rows)
+        for row, device in self.rows:
+            self._place(row, device)
+            if row.peer is not None:
+                ends = (row.owner.name, row.port, row.peer.name, row.peer.port)
+                self._by_ends.setdefault(ends, set()).add(device)
+
+    def _add(self, device: str, kind: PartKind, owner: Owner) -> None:
+        known = self.parts.setdefault(device, DevicePart(device, kind, owner.name, owner.head))
+        if (known.kind, known.name) != (kind, owner.name) or (owner.kind is not None and known.source != owner.head):
+            raise _twice(device, owner.head)
+
+    def _name(self, rows: Sequence[Row]) -> None:
+        switches = _switches_of_lines(rows)
+        of_block: dict[Source, str] = {}
+        for row in rows:
+            if row.owner.kind is None and row.owner.guid not in switches:
+                self._adapters.add(row.owner.guid, row.port, row.owner.name)
+            if row.peer is not None and row.peer.guid:
+                self._adapters.add(row.peer.guid, row.peer.port, row.peer.name)
+        for row in rows:
+            owner = row.owner
+            kind = owner.kind or (PartKind.SWITCH if owner.guid in switches else PartKind.ADAPTER)
+            if kind is PartKind.SWITCH:
+                device = f"S-{owner.guid}"
+            elif owner.kind is None:
+                device = self._adapters.of(owner.guid)
+            else:  # named by the first port of its block
+                prefix = "H" if kind is PartKind.ADAPTER else "R"
+                device = of_block.setdefault(owner.head, f"{prefix}-{owner.guid}")
+            self.rows.append((row, device))
+            self._add(device, kind, owner)
+
+    def _place(self, row: Row, device: str) -> None:
+        port = None if self.parts[device].kind is PartKind.SWITCH else row.port
+        self._at_guid.setdefault(row.owner.guid, (device, port))
+        if row.lid not in _NO_LIDS:
+            known = self._at_lid.setdefault(row.lid, (device, port, row.source))
+            if known[0] != device:
+                raise row.source.error(f"LID {row.lid} is also that of {known[0]} on line {known[2].line}")
+
+    def peer(self, row: Row, peer: Peer, is_partial: bool) -> tuple[str, int]:
+        """The device and port at the other end. Raises ParseError if it should have lines of its own."""
+        device, port = self._at_guid.get(peer.guid, (None, None))
+        if known := self._at_lid.get(peer.lid):
+            if device not in (None, known[0]):
+                raise row.source.error(f"LID {peer.lid} is {known[0]} on line {known[2].line}, the GUID is {device}")
+            device, port = known[:2]
+        if device is None and peer.lid in _NO_LIDS and not peer.guid:
+            device, port = self._by_name(row, peer), None
+        if device is not None:
+            if port not in (None, peer.port):
+                raise row.source.error(f"LID {peer.lid} is port {port} of {device}, not port {peer.port}")
+            return device, peer.port
+        used = self._undescribed.setdefault(peer.guid if peer.lid in _NO_LIDS else peer.lid, set())
+        used.add(peer.port)
+        is_switch = len(used) > 1 or peer.port > _MANY_PORTS
+        if not is_partial or is_switch:
+            what = "switch" if is_switch else "device"
+            raise row.source.error(f"the {what} with LID {peer.lid} is missing: the dump is incomplete")
+        device = self._adapters.of(peer.guid) if peer.guid else f"lid-{peer.lid}"
+        part = DevicePart(device, PartKind.ADAPTER, peer.name, row.source, is_described=False)
+        self.parts.setdefault(device, part)
+        return device, peer.port
+
+    def _by_name(self, row: Row, peer: Peer) -> str:
+        """The only device with the name and port that the line gives, whose own line gives these of the row."""
+        found = self._by_ends.get((peer.name, peer.port, row.owner.name, row.port), set())
+        if len(found) != 1:
+            raise row.source.error(
+                f"LID {peer.lid} is no address (no subnet manager has run), and {len(found)} devices have that name: "
+                "`iblinkinfo -l` gives the GUIDs"
+            )
+        return next(iter(found))
+
+
+def _switches_of_lines(rows: Sequence[Row]) -> set[str]:
+    """GUIDs of the switches among lines that do not say what they are on: all ports of a switch have its GUID."""
+    ports: dict[str, set[int]] = {}
+    for row in rows:
+        ports.setdefault(row.owner.guid, set()).add(row.port)
+        if row.peer is not None and row.peer.guid:
+            ports.setdefault(row.peer.guid, set()).add(row.peer.port)
+    lines = {row.owner.guid: row.owner.name for row in rows if row.owner.kind is None}
+    return {
+        guid
+        for guid, name in lines.items()
+        if len(ports[guid]) > 1 or max(ports[guid]) > _MANY_PORTS or is_switch_name(name)
+    }
+
+
+def _gaps(devices: _Devices) -> str:
+    """What to know of switches with ports that are not listed: the tool lists all, whether they are up or down. "" if
+    there are none."""
+    ports: dict[str, set[int]] = {}
+    for row, device in devices.rows:
+        ports.setdefault(device, set()).add(row.port)
+    gaps = {
+        device: sorted(set(range(1, max(listed))) - listed)
+        for device, listed in ports.items()
+        if devices.parts[device].kind is PartKind.SWITCH
+    }
+    found = [f"{devices.parts[device].name} port {missing[0]}" for device, missing in gaps.items() if missing]
+    if not found:
+        return ""
+    some = f"{', '.join(found[:_MOST_NAMED])}{', ...' if len(found) > _MOST_NAMED else ''}"
+    return f"{sum(map(len, gaps.values()))} ports of switches have no line (the first: {some}): they may have links"
+
+
+def _port(row: Row, device: str, devices: _Devices, is_partial: bool) -> PortPart:
+    if row.peer is None:
+        return PortPart(device, row.port, row.source, state=row.state, physical=row.physical)
+    peer = devices.peer(row, row.peer, is_partial)
+    return PortPart(device, row.port, row.source, peer, row.rate, row.could, row.state, row.physical)
+
+
+def _name(match: re.Match[str]) -> str:
+    return match["name"].strip().removesuffix(":").rstrip()
+
+
+def _twice(device: str, source: Source) -> ParseError:
+    return source.error(f"{device} is here a second time: are these two dumps in one file?")

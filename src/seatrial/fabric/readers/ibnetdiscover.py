@@ -1,8 +1,9 @@
 """`ibnetdiscover`: a record for each switch, adapter and router, with a line for each connected port.
 
 Format: infiniband-diags, ibnetdiscover(8) "TOPOLOGY FILE FORMAT". Every link is in two records, so that a dump that was
-cut off is noticed. `ibnetdiscover -p` prints a list of ports instead (`ibnetdiscover_ports`). The input files of ibsim
-have the same records without rates.
+cut off is noticed. `ibnetdiscover -p` prints a list of ports instead (`ibnetdiscover_ports`). ibdiagnet writes the same
+records with the ports' labels on the front panel in round brackets. The input files of ibsim have them without rates,
+and so do switches in dumps made before 2007.
 """
 
 from __future__ import annotations
@@ -15,24 +16,30 @@ from seatrial.errors import ParseError
 from seatrial.fabric.parts import DevicePart, FabricDump, LinkRate, PartKind, PortPart, Source, Text
 from seatrial.fabric.readers.fields import port_number, rate
 from seatrial.fabric.readers.ibnetdiscover_ports import is_port_line, read_port_lines
+from seatrial.fabric.readers.messages import Messages
 from seatrial.machine.readers.dump import Line, choose, is_fence, without_prefix
 
 TOOL = "ibnetdiscover"
 
 _BEGIN = re.compile(r"Topology file: generated (?P<when>.{0,80})")
 _HEADER = re.compile(
-    r'(?P<kind>Switch|Ca|Hca|Rt)\s+(?P<ports>\d{1,4})\s+"(?P<id>[^"\s]{1,80})"\s*(?:#\s*"(?P<name>.*)"(?P<rest>[^"]*))?\Z',
+    r'(?P<kind>Switch|Ca|Hca|Rt)\s+(?P<ports>\d{1,4})\s+"(?P<id>[^"]{1,80})"\s*(?:#\s*"(?P<name>.*)"(?P<rest>[^"]*))?\Z',
     re.ASCII,
 )
 _PORT_BEGIN = re.compile(r"\[\s*\d")
+_LABELS = r"(?:\[ext \d+\])?(?:\s?\([^()\"]{1,40}\)){0,2}"
+"""Behind the number of a port: its number on the chassis, GUID, label on the front panel."""
 _PORT = re.compile(
-    r"\[(?P<port>\d{1,4})\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s+"
-    r'"(?P<peer>[^"\s]{1,80})"\s*\[(?P<peer_port>\d{1,4})\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s*'
+    rf"\[(?P<port>\d{{1,4}})\]{_LABELS}\s+"
+    rf'"(?P<peer>[^"]{{1,80}})"\s*\[(?P<peer_port>\d{{1,4}})\]{_LABELS}\s*'
     r"(?:w=(?P<w>\d{1,2})\s*)?(?:#(?P<comment>.*))?\Z",
     re.ASCII,
 )
 _COMMENT_NAME = re.compile(r'"(?P<name>.*)"')
-_RATE = re.compile(r"\s(?P<width>\d{1,4})x(?P<speed>[A-Z0-9?]+)(?:\s|\Z)", re.ASCII)
+_RATE = re.compile(r"\s(?P<width>\d{1,4}x|\?\?)(?P<speed>[A-Z0-9]+|\?\?\?)(?:\s|\Z)", re.ASCII)
+_NO_RATE = re.compile(r"\slid \d{1,6}\s*\Z", re.ASCII)
+_LIST = re.compile(r"(?:Switch|Ca|Router|Rt)\s*:\s+0x", re.ASCII)
+_DIFFERENCE = re.compile(r"\s{0,8}<\s?(?:(?:Switch|Ca|Rt)\s+\d|\[\d|vendid=|(?:switch|ca|rt)guid=)", re.ASCII)
 _FIELD = re.compile(r"(?P<key>vendid|devid|sysimgguid|switchguid|caguid|rtguid|hcaguid)\s*=\s*(?P<value>\S+)", re.ASCII)
 _KINDS = {
     "Switch": PartKind.SWITCH,
@@ -56,7 +63,7 @@ def read_ibnetdiscover(texts: Sequence[Text]) -> FabricDump:
                 reader.read(line, source)
     if port_lines and reader.devices:
         raise port_lines[0][1].error("a line of `ibnetdiscover -p` among records: give one of the two outputs")
-    return read_port_lines(port_lines) if port_lines else reader.dump(texts[0].name)
+    return read_port_lines(port_lines, reader.messages.missing) if port_lines else reader.dump(texts[0].name)
 
 
 def _picked(text: Text) -> Sequence[Line]:
@@ -75,8 +82,12 @@ class _Reader:
     devices: list[DevicePart] = field(default_factory=list)
     ports: list[PortPart] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
+    messages: Messages = field(default_factory=Messages)
     _fields: dict[str, str] = field(default_factory=dict)
     _open: DevicePart | None = None
+    _with_rate: set[PartKind] = field(default_factory=set)
+    _without_rate: dict[PartKind, Source] = field(default_factory=dict)
+    """The first line of a port without a rate, of each kind of device."""
 
     def read(self, line: Line, source: Source) -> None:
         text = without_prefix(line.text).strip()
@@ -88,13 +99,17 @@ class _Reader:
             self._read_port(text, source)
         elif header := _HEADER.match(text):
             self._read_header(header, source)
+        elif _LIST.match(text):
+            raise source.error("a list of devices, as ibswitches and `ibnetdiscover -l` print it: it has no links")
+        elif _DIFFERENCE.match(line.text):
+            raise source.error("the differences between two fabrics (`ibnetdiscover --diff`): they are not one fabric")
         elif text.split(None, 1)[0] in _KINDS and '"' in text and not is_comment:
             raise source.error("the record of a device, but not in the form of ibnetdiscover")
         elif match := _FIELD.match(text):
             self._fields[match["key"]] = match["value"]
         elif begin := _BEGIN.match(text):
             self.facts["made"] = begin["when"].removeprefix("on ")
-        elif self._open is not None and not is_comment:
+        elif not self.messages.take(text, source) and self._open is not None and not is_comment:
             raise source.error(f"not a port of {self._open.id}, whose record this is in")
 
     def _read_header(self, header: re.Match[str], source: Source) -> None:
@@ -121,22 +136,33 @@ class _Reader:
         if self._open.ports is not None and port > self._open.ports:
             raise source.error(f"port {port} of {self._open.id}, which has {self._open.ports} ports")
         peer, peer_port = match["peer"], port_number(match["peer_port"], source)
-        self.ports.append(PortPart(self._open.id, port, source, (peer, peer_port), _rate(match, source)))
+        self.ports.append(PortPart(self._open.id, port, source, (peer, peer_port), self._rate(match, source)))
         name = _COMMENT_NAME.search(match["comment"] or "")
         kind = PartKind.SWITCH if peer.startswith("S-") else PartKind.ADAPTER
         self.devices.append(DevicePart(peer, kind, name["name"] if name else peer, source, is_described=False))
 
+    def _rate(self, match: re.Match[str], source: Source) -> LinkRate:
+        comment = match["comment"]
+        if comment is None:
+            return LinkRate(int(match["w"]) if match["w"] else None)
+        kind = self._open.kind if self._open is not None else PartKind.ADAPTER
+        end = f" {comment.rpartition(chr(34))[2]}"
+        if found := _RATE.search(end):
+            self._with_rate.add(kind)
+            return rate(found["width"].rstrip("x"), found["speed"], source)
+        if _NO_RATE.search(end) is None:
+            raise _without_rate(source)
+        self._without_rate.setdefault(kind, source)
+        return LinkRate()
+
     def dump(self, file: str) -> FabricDump:
         if not any(device.is_described for device in self.devices):
             raise ParseError(TOOL, None, "", "no record of a switch or adapter in the file", file)
-        return FabricDump(TOOL, self.devices, self.ports, facts=self.facts)
+        for kind, source in self._without_rate.items():
+            if kind in self._with_rate:
+                raise _without_rate(source)
+        return FabricDump(TOOL, self.devices, self.ports, facts=self.facts, missing=self.messages.missing)
 
 
-def _rate(match: re.Match[str], source: Source) -> LinkRate:
-    comment = match["comment"]
-    if comment is None:
-        return LinkRate(int(match["w"]) if match["w"] else None)
-    found = _RATE.search(f" {comment.rpartition(chr(34))[2]}")
-    if found is None:
-        raise source.error("the comment has no rate, such as 4xEDR, at its end: was the line cut off?")
-    return rate(found["width"], found["speed"], source)
+def _without_rate(source: Source) -> ParseError:
+    return source.error("the comment has no rate, such as 4xEDR, at its end: was the line cut off?")

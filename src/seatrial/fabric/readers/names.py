@@ -17,6 +17,7 @@ _NO_HOSTS = re.compile(r"MT\d+\Z", re.ASCII)
 """Chips without firmware text after them."""
 SHARED_NAMES = ("localhost", "localhost.localdomain")
 """Hosts that were never named; several of them look like one."""
+_SWITCH = re.compile(r"MF0;|(?:Infiniscale|SwitchX|SwitchIB|Switch-IB|Quantum)\b", re.ASCII)
 _CHASSIS = re.compile(r"MF0;(?P<name>[^:;]+):[^;]*\Z")
 """A managed switch: "MF0;<host name>:<product>/<unit>"."""
 
@@ -32,6 +33,11 @@ def adapter_kind(description: str) -> AdapterKind:
     if "Aggregation Node" in description:
         return AdapterKind.AGGREGATION
     return AdapterKind.UNNAMED if host_of(description) is None else AdapterKind.HOST
+
+
+def is_switch_name(description: str) -> bool:
+    """Whether only a switch has this description: that of its management system, or its chip's."""
+    return _SWITCH.match(description) is not None
 
 
 def switch_name(description: str) -> str:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from seatrial.launch.containers.image import ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Runtime, is_root
+from seatrial.model.container_device import NVIDIA, Device
 
 
 class Apptainer(Runtime):
@@ -26,13 +27,20 @@ class Apptainer(Runtime):
             words.append("--userns")
         if inside.ranks:
             words.append("--sharens")
-        for mount in inside.mounts:
-            words += ["--bind", f"{mount.host}:{mount.inside}"]
+        words += self.devices(inside)
+        for mount in inside.all_mounts:
+            words += ["--bind", mount.option]
         for name, value in inside.variables.items():
             words += ["--env", f"{name}={value}"]
         if inside.works_in is not None:
             words += ["--pwd", str(inside.works_in)]
         return [*words, inside.image.given]
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """The vendor's devices, with the libraries that its list names."""
+        if device.is_cdi:
+            return None
+        return ["--nv"] if device.name == NVIDIA else ["--rocm"]
 
 
 class Singularity(Apptainer):

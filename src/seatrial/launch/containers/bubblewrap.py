@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from seatrial.launch.containers.image import Image, ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Mount, Runtime
+from seatrial.model.container_device import Device
 
 _POINTS = Path("/.seatrial-mounts")
 _OF_THE_HOST = frozenset({"dev", "proc", "sys", "tmp", "run"})
@@ -22,11 +23,11 @@ class Bubblewrap(Runtime):
     kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER})
     package: ClassVar[str] = "the package bubblewrap"
 
-    def mounts(self, image: Image, folders: Sequence[Path]) -> tuple[Mount, ...]:
+    def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
         """At the same paths, but for those in folders of the image, where it cannot create any."""
         return tuple(
-            Mount(folder, folder if _is_free(image.path, folder) else _POINTS / str(number))
-            for number, folder in enumerate(folders)
+            mount if _is_free(image.path, mount.inside) else Mount(mount.host, _POINTS / str(number))
+            for number, mount in enumerate(super().mounts(image, folders, added))
         )
 
     def prefix(self, inside: Inside) -> list[str]:
@@ -35,13 +36,19 @@ class Bubblewrap(Runtime):
         words = [self.command, *_image(inside.image.path)]
         words += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--ro-bind", "/sys", "/sys"]
         words += ["--bind", str(SHARED), str(SHARED), "--tmpfs", "/run"]
-        for mount in inside.mounts:
-            words += ["--bind", str(mount.host), str(mount.inside)]
+        words += self.devices(inside)
+        for mount in inside.all_mounts:
+            words += ["--ro-bind" if mount.is_read_only else "--bind", str(mount.host), str(mount.inside)]
         for name, value in inside.variables.items():
             words += ["--setenv", name, value]
         if inside.works_in is not None:
             words += ["--chdir", str(inside.works_in)]
         return [*words, "--"]
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """None are needed: all devices of the host are there. The driver's libraries are those of the image, or
+        mounted."""
+        return None if device.is_cdi else []
 
 
 def _is_free(top: Path, folder: Path) -> bool:

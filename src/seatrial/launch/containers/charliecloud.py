@@ -10,6 +10,7 @@ from typing import ClassVar
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import Image, ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Mount, Runtime
+from seatrial.model.container_device import Device
 
 _POINTS = ("mnt/0", "mnt/1", "mnt/2", "mnt/3", "mnt", "srv", "media", "opt")
 """Folders that images have and that are usually empty (Filesystem Hierarchy Standard 3.0; mnt/0...: Charliecloud's own
@@ -25,16 +26,17 @@ class Charliecloud(Runtime):
     command: ClassVar[str] = "ch-run"
     kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER, ImageKind.SQUASHFS})
     joins: ClassVar[bool] = True
+    can_mount_read_only: ClassVar[bool] = False
     package: ClassVar[str] = "the package charliecloud"
 
     def variables(self) -> Mapping[str, str]:
         """It looks up $USER."""
         return {"USER": getpass.getuser()}
 
-    def mounts(self, image: Image, folders: Sequence[Path]) -> tuple[Mount, ...]:
-        """The shared folder is there; the others go to folders of the image that are empty."""
+    def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
+        """The shared folder is there; the others go to folders of the image that are empty and not mounted at."""
         others = [folder for folder in folders if not folder.is_relative_to(SHARED)]
-        points = _points(image)
+        points = [point for point in _points(image) if not any(_overlaps(mount.inside, point) for mount in added)]
         if len(points) < len(others):
             raise ContainerError(
                 f"{image.given} has {len(points)} empty folders to mount {len(others)} folders at: "
@@ -46,8 +48,8 @@ class Charliecloud(Runtime):
     def prefix(self, inside: Inside) -> list[str]:
         """ch-run with its options."""
         words = [self.command]
-        for mount in inside.mounts:
-            words.append(f"--bind={mount.host}:{mount.inside}")
+        words += self.devices(inside)
+        words += [f"--bind={mount.host}:{mount.inside}" for mount in inside.all_mounts]
         words += [f"--set-env={name}={value}" for name, value in inside.variables.items()]
         if inside.variables:
             words.append("--env-no-expand")
@@ -56,6 +58,16 @@ class Charliecloud(Runtime):
         if inside.ranks:
             words += ["--join", f"--join-ct={inside.ranks}", f"--join-tag={inside.tag}"]
         return [*words, inside.image.given, "--"]
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """None are needed: all devices of the host are there. The driver's libraries are those of the image
+        (`ch-fromhost` puts them there), or mounted."""
+        return None if device.is_cdi else []
+
+
+def _overlaps(inside: Path, point: str) -> bool:
+    path = Path("/") / point
+    return inside.is_relative_to(path) or path.is_relative_to(inside)
 
 
 def _points(image: Image) -> list[str]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from seatrial.launch.containers.image import ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
+from seatrial.model.container_device import NVIDIA, Device
 
 
 class Docker(Runtime):
@@ -22,12 +23,19 @@ class Docker(Runtime):
 
     def prefix(self, inside: Inside) -> list[str]:
         """The command: docker run as this user."""
-        words = [self.command, "run", "--rm", "--init", "--network=host", "--ipc=host", "--uts=host"]
+        words = [self.command, "run", "--rm", "--pull=never", "--init", "--network=host", "--ipc=host", "--uts=host"]
         words += [f"--user={os.geteuid()}:{os.getegid()}", "-v", f"{SHARED}:{SHARED}"]
-        for mount in inside.mounts:
-            words += ["-v", f"{mount.host}:{mount.inside}"]
+        words += self.devices(inside)
+        for mount in inside.all_mounts:
+            words += ["-v", mount.option]
         for name, value in inside.variables.items():
             words += ["-e", f"{name}={value}"]
         if inside.works_in is not None:
             words += ["--workdir", str(inside.works_in)]
         return [*words, inside.image.given]
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """CDI names as they are; NVIDIA's by its hook; for ROCm the device files, as its images have the libraries."""
+        if device.is_cdi:
+            return ["--device", device.name]
+        return ["--gpus", "all"] if device.name == NVIDIA else ["--device", "/dev/kfd", "--device", "/dev/dri"]

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import ImageKind
-from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
+from seatrial.launch.containers.runtime import SHARED, Inside, Mount, Runtime
+from seatrial.model.container_device import NVIDIA, Device
 
 
 class Enroot(Runtime):
@@ -22,8 +23,9 @@ class Enroot(Runtime):
     def prefix(self, inside: Inside) -> list[str]:
         """The command: enroot start; mounts are lines of fstab(5)."""
         words = [self.command, "start", "--mount", f"{SHARED}:{SHARED}"]
-        for mount in inside.mounts:
-            words += ["--mount", f"{mount.host}:{mount.inside}"]
+        words += self.devices(inside)
+        for mount in inside.all_mounts:
+            words += ["--mount", _mount(mount)]
         if inside.works_in is not None:
             raise ContainerError(
                 "enroot cannot start a program in a folder that its image does not choose",
@@ -33,6 +35,16 @@ class Enroot(Runtime):
             words += ["--env", f"{name}={value}"]
         return [*words, inside.image.given]
 
+    def device_words(self, device: Device) -> list[str] | None:
+        """NVIDIA's by its hook (98-nvidia.sh), which this variable asks for."""
+        return ["--env", "NVIDIA_VISIBLE_DEVICES=all"] if device.name == NVIDIA else None
+
     def version_words(self) -> list[str]:
         """A subcommand."""
         return ["version"]
+
+
+def _mount(mount: Mount) -> str:
+    """HOST:INSIDE, with the escape of fstab(5) for blanks, and its options."""
+    text = f"{mount.host}:{mount.inside}".replace(" ", r"\040")
+    return f"{text}:none:x-create=auto,bind,ro" if mount.is_read_only else text

@@ -89,6 +89,32 @@ _FAULTS = (
         f"environment.container_build={BROUGHT}",
     ),
     _fault(
+        "another user inside",
+        r"OPAL ERROR: Unreachable in file ext3x_client\.c|PMIX_ERR_INVALID_CRED",
+        "the user has another number inside the container, with which Open MPI's launcher outside accepts no rank",
+        f"set environment.container_mpi={INSIDE}",
+    ),
+    _fault(
+        "no such image",
+        r"image not known|Unable to find image|No such image|no such container image",
+        "the runtime has stored no image of that name",
+        "give the path of an image, the name of a container of the site file, or load the image with the runtime's "
+        "own command",
+    ),
+    _fault(
+        "CDI",
+        r"unresolvable CDI devices?|CDI device.*not found|failed to inject CDI",
+        "this machine describes no device of that name to the Container Device Interface",
+        "make the description (nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml), or name another device",
+    ),
+    _fault(
+        "mount point",
+        r"can't (?:create|mkdir).*read-only|can't bind: (?:destination|not found)|destination .* doesn't exist"
+        r"|mount point does not exist|failed to create mount point",
+        "the image has no file or folder where one of the host is to be mounted, and the runtime cannot create it",
+        "mount it at a folder of the image, such as /mnt, or create the folder in the image",
+    ),
+    _fault(
         "limits",
         r"rlimit.*operation not permitted|setrlimit",
         "the runtime sets limits that this user may not raise",

@@ -19,26 +19,35 @@ _SIF = b"SIF_MAGIC"
 _SIF_AT = 32  # after the launch script (sylabs/sif, pkg/sif: the global header)
 _SQUASHFS = b"hsqs"
 _TAR, _TAR_AT = b"ustar", 257
+_LAYOUT = ("oci-layout", "index.json")
+"""The files of an OCI image layout, which is an archive in a folder."""
 
 
 class ImageKind(StrEnum):
-    """The forms of images. A name stands for an image that a runtime has stored."""
+    """The forms of images. A name stands for an image that a runtime has stored, or for a virtual machine."""
 
     FOLDER = "folder"
     SQUASHFS = "squashfs"
     SIF = "SIF"
-    ARCHIVE = "OCI archive"
+    ARCHIVE = "archive"
     NAME = "local image"
+    GUEST = "virtual machine"
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
     """An image. `given` is its absolute path, or its name; `digest` identifies its content ("" for a name, whose
-    runtime knows it)."""
+    runtime knows it). `archive` is what it was unpacked from; "" if it was not."""
 
     given: str
     kind: ImageKind
     digest: str
+    archive: str = ""
+
+    @property
+    def name(self) -> str:
+        """As people call it: without its folder, if it has one."""
+        return Path(self.archive or self.given).name if self.digest else self.given
 
     @property
     def path(self) -> Path:
@@ -60,16 +69,18 @@ def _at(path: Path) -> Image:
     try:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
-            return Image(str(path), ImageKind.FOLDER, _digest_of_folder(path, _stamp(info)))
+            is_layout = all((path / name).is_file() for name in _LAYOUT)
+            kind = ImageKind.ARCHIVE if is_layout else ImageKind.FOLDER
+            return Image(str(path), kind, _digest_of_folder(path, _stamp(info)))
         with path.open("rb") as stream:
             start = stream.read(512)
-        kind = _kind(start)
-        if kind is None:
+        found = _kind(start)
+        if found is None:
             raise ContainerError(
-                f"{path} is not an image: neither squashfs nor SIF nor an OCI archive",
+                f"{path} is not an image: neither squashfs nor SIF nor a tar",
                 "unpack it into a folder, or convert it with mksquashfs, apptainer build or ch-convert",
             )
-        return Image(str(path), kind, _digest_of_file(path, _stamp(info)))
+        return Image(str(path), found, _digest_of_file(path, _stamp(info)))
     except OSError as error:
         raise ContainerError(
             f"the image {path} cannot be read: {error.strerror or error}", "give the path of an image"

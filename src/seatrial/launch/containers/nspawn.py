@@ -23,7 +23,10 @@ class Nspawn(Runtime):
         words = [self.command, "-q", "-D", inside.image.given, "--volatile=overlay", "--as-pid2", "--register=no"]
         words += ["--keep-unit", "--link-journal=no", "--resolv-conf=off", "--timezone=off"]
         words += ["--console=pipe", f"--hostname={host_name()}", f"--bind={SHARED}"]
-        words += [f"--bind={mount.host}:{mount.inside}" for mount in inside.mounts]
+        words += self.devices(inside)
+        words += [
+            f"--bind{'-ro' if mount.is_read_only else ''}={mount.host}:{mount.inside}" for mount in inside.all_mounts
+        ]
         words += [f"--setenv={name}={value}" for name, value in inside.variables.items()]
         if inside.works_in is not None:
             words.append(f"--chdir={inside.works_in}")

@@ -16,6 +16,8 @@ from typing import ClassVar
 
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import Image, ImageKind
+from seatrial.model.container_device import Device
+from seatrial.model.container_mount import is_unmistakable
 
 SHARED = Path("/tmp")  # noqa: S108  launchers and ranks meet there, inside and outside
 """The folder that is the same inside and outside."""
@@ -27,6 +29,12 @@ class Mount:
 
     host: Path
     inside: Path
+    is_read_only: bool = False
+
+    @property
+    def option(self) -> str:
+        """HOST:INSIDE, with `:ro` if it is read-only, as several runtimes take it."""
+        return f"{self.host}:{self.inside}{':ro' if self.is_read_only else ''}"
 
     def mapped(self, text: str) -> str:
         """`text` with the path inside, if it is the folder or begins with it."""
@@ -36,9 +44,9 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What one start needs: the image, what is mounted, the variables that are set only inside. `ranks` ranks of this
-    node join under the name `tag`; 0: nobody joins. `works_in` is the current folder, as it is inside; None: that of
-    the runtime."""
+    """What one start needs: the image, what is mounted for it, the variables that are set only inside. `ranks` ranks of
+    this node join under the name `tag`; 0: nobody joins. `works_in` is the current folder, as it is inside; None: that
+    of the runtime. `added` are the mounts that the user asks for, and `devices` the devices."""
 
     image: Image
     mounts: tuple[Mount, ...] = ()
@@ -46,9 +54,16 @@ class Inside:
     ranks: int = 0
     tag: str = ""
     works_in: Path | None = None
+    added: tuple[Mount, ...] = ()
+    devices: tuple[Device, ...] = ()
+
+    @property
+    def all_mounts(self) -> tuple[Mount, ...]:
+        """Those of the user first: ours may lie in them."""
+        return (*self.added, *self.mounts)
 
     def mapped(self, text: str) -> str:
-        """A word with host paths as they are inside."""
+        """A word with host paths as they are inside; those that the user mounts are named as they are inside."""
         for mount in self.mounts:
             if (changed := mount.mapped(text)) != text:
                 return changed
@@ -66,6 +81,7 @@ class Runtime(ABC):
     """Whether the ranks of a node can share one container."""
     ranks_outside: ClassVar[bool] = True
     """Whether a launcher outside reaches the ranks: its variables and descriptors go inside."""
+    can_mount_read_only: ClassVar[bool] = True
     is_verified: ClassVar[bool] = True
     """Whether it was ever run by its tests; the others are only tested on the commands that they build."""
     package: ClassVar[str]
@@ -79,10 +95,34 @@ class Runtime(ABC):
         """The variables that the runtime itself needs."""
         return {}
 
-    def mounts(self, image: Image, folders: Sequence[Path]) -> tuple[Mount, ...]:
-        """Where these folders of the host are inside: at the same paths, unless a runtime cannot create these. Raises
-        ContainerError."""
+    def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
+        """Where these folders of the host are inside, beside the mounts of the user: at the same paths, unless a
+        runtime cannot create these. Raises ContainerError."""
+        for folder in folders:
+            for mount in added:
+                if folder.is_relative_to(mount.inside) and mount.host != mount.inside:
+                    raise ContainerError(
+                        f"{folder} would lie in {mount.host}, which is mounted at {mount.inside}",
+                        "mount it at another path, or use another folder for results and SEATRIAL_CACHE",
+                    )
         return tuple(Mount(folder, folder) for folder in folders)
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """The options that give a container a device; None: there are none."""
+        return None
+
+    def devices(self, inside: Inside) -> list[str]:
+        """The options for all devices. Raises ContainerError."""
+        words: list[str] = []
+        for device in inside.devices:
+            added = self.device_words(device)
+            if added is None:
+                raise ContainerError(
+                    f"{self.title} cannot give a container the device {device.name}",
+                    "choose another environment.container_runtime, or another name of the device",
+                )
+            words += added
+        return words
 
     def path(self) -> str | None:
         """The runtime's program; None if it is not installed."""
@@ -96,6 +136,11 @@ class Runtime(ABC):
         """Raise ContainerError unless it is installed and starts images of this kind."""
         if self.path() is None:
             raise ContainerError(f"{self.title} is not installed: no {self.command} on PATH", f"install {self.package}")
+        if image.kind is not ImageKind.NAME and not is_unmistakable(image.given):
+            raise ContainerError(
+                f"the path {image.given!r} has a character that runtimes take for the end of a path",
+                "rename it: without : , ; \\ and quotes",
+            )
         if image.kind not in self.kinds:
             known = ", ".join(sorted(self.kinds))
             raise ContainerError(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from seatrial.launch.containers.image import ImageKind
-from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
+from seatrial.launch.containers.runtime import SHARED, Inside, Mount, Runtime
+from seatrial.model.container_device import Device
 
 
 class Sarus(Runtime):
@@ -20,13 +21,18 @@ class Sarus(Runtime):
 
     def prefix(self, inside: Inside) -> list[str]:
         """The command: sarus run."""
-        words = [self.command, "run", _mount(str(SHARED), str(SHARED))]
-        words += [_mount(str(mount.host), str(mount.inside)) for mount in inside.mounts]
+        words = [self.command, "run", _mount(Mount(SHARED, SHARED)), *self.devices(inside)]
+        words += map(_mount, inside.all_mounts)
         words += [f"--env={name}={value}" for name, value in inside.variables.items()]
         if inside.works_in is not None:
             words.append(f"--workdir={inside.works_in}")
         return [*words, inside.image.given]
 
+    def device_words(self, device: Device) -> list[str] | None:
+        """None are needed: the site's hooks add what the job got of the batch system."""
+        return None if device.is_cdi else []
 
-def _mount(host: str, inside: str) -> str:
-    return f"--mount=type=bind,source={host},destination={inside}"
+
+def _mount(mount: Mount) -> str:
+    only = ",readonly" if mount.is_read_only else ""
+    return f"--mount=type=bind,source={mount.host},destination={mount.inside}{only}"

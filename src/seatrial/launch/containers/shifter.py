@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from seatrial.launch.containers.image import ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
+from seatrial.model.container_device import NVIDIA, Device
 
 
 class Shifter(Runtime):
@@ -21,8 +22,13 @@ class Shifter(Runtime):
     def prefix(self, inside: Inside) -> list[str]:
         """The command: shifter."""
         words = [self.command, f"--image={inside.image.given}", f"--volume={SHARED}:{SHARED}"]
-        words += [f"--volume={mount.host}:{mount.inside}" for mount in inside.mounts]
+        words += self.devices(inside)
+        words += [f"--volume={mount.option}" for mount in inside.all_mounts]
         words += [f"--env={name}={value}" for name, value in inside.variables.items()]
         if inside.works_in is not None:
             words.append(f"--workdir={inside.works_in}")
         return [*words, "--"]
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """NVIDIA's by the module of that name."""
+        return ["--module=gpu"] if device.name == NVIDIA else None

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
-import tarfile
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import FrameType
 from typing import IO
 
 from seatrial.errors import UsageError
+from seatrial.launch.guest.channel import PORT, Channel
+from seatrial.launch.guest.files import fetch as fetched
+from seatrial.launch.guest.files import pack, unpack
 from seatrial.launch.guest.home import GuestHome, check_guest_home
-from seatrial.launch.guest.initramfs import BUSYBOX
 from seatrial.launch.guest.qemu import GuestError
-from seatrial.launch.guest.session import Streams, free_port, run_in_guest
+from seatrial.launch.guest.session import Streams
 from seatrial.launch.guest.state import GuestState, read_guest_state
 
 WORK = "/root"
 """The working folder of commands, and that of files without a place."""
 _FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-_ANSWER_WITHIN_S = 60.0
-_MOST_OUT_B = 1 << 33
-_TAR = f"/{BUSYBOX}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,123 +59,24 @@ def run_command(
     copied here afterwards, whatever the exit status. Raises UsageError for a file that is not there, GuestError.
     """
     running_guest(path)
-    packed = [_pack(one) for one in bring]
-    with free_port(path) as port:
-        for one, archive in zip(bring, packed, strict=True):
+    packed = [_packed(one) for one in bring]
+    with Channel(PORT, str(path), WORK).opened() as guest:
+        for archive in packed:
             with archive:
-                _unpack_in_guest(port, one, archive)
+                unpack(guest, archive, "/")
         with _streams() as streams:
-            status = run_in_guest(
-                port, command, streams, variables=variables, folder=WORK, answer_within_s=_ANSWER_WITHIN_S
-            )
+            status = guest.run(command, streams, variables or {}, WORK)
         for one in fetch:
-            _fetch(port, one)
+            fetched(guest, one.source if one.source.startswith("/") else f"{WORK}/{one.source}", Path(one.target))
     return status
 
 
-def output_in_guest(path: Path, command: Sequence[str], bring: Sequence[Transfer], text: bytes) -> tuple[int, bytes]:
-    """Exit status and output of a short command, with `text` as its standard input. Raises as `run_command`."""
-    running_guest(path)
-    with free_port(path) as port, tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as printed:
-        for one in bring:
-            with _pack(one) as archive:
-                _unpack_in_guest(port, one, archive)
-        given.write(text)
-        given.seek(0)
-        streams = Streams(given.fileno(), printed.fileno(), 2)
-        status = run_in_guest(port, command, streams, folder=WORK, answer_within_s=_ANSWER_WITHIN_S)
-        printed.seek(0)
-        return status, printed.read()
+def _packed(one: Transfer) -> IO[bytes]:
+    return pack(Path(one.source), one.target.lstrip("/"))
 
 
 def _is_alive(home: GuestHome, state: GuestState) -> bool:
     return state.pid in home.members()
-
-
-def _pack(one: Transfer) -> IO[bytes]:
-    """A tar archive with the file or folder under the name that it gets. Raises UsageError."""
-    archive = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever asked for it
-    try:
-        with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
-            tar.add(one.source, one.target.lstrip("/"), filter=_ours)
-    except OSError as error:
-        archive.close()
-        raise UsageError(f"{one.source} cannot be brought into the guest: {error.strerror or error}") from error
-    archive.seek(0)
-    return archive
-
-
-def _ours(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
-    member.uname = member.gname = "root"
-    return member
-
-
-def _unpack_in_guest(port: Path, one: Transfer, archive: IO[bytes]) -> None:
-    with tempfile.TemporaryFile() as said:
-        streams = Streams(archive.fileno(), said.fileno(), said.fileno())
-        status = run_in_guest(
-            port, [_TAR, "tar", "-x", "-f", "-", "-C", "/"], streams, folder="/", answer_within_s=_ANSWER_WITHIN_S
-        )
-        if status:
-            raise GuestError(f"{one.source} cannot be brought into the guest: {_said(said)}")
-
-
-def _fetch(port: Path, one: Transfer) -> None:
-    with tempfile.TemporaryFile() as archive, tempfile.TemporaryFile() as said:
-        name = PurePosixPath(one.source)
-        streams = Streams(None, archive.fileno(), said.fileno())
-        status = run_in_guest(
-            port,
-            [_TAR, "tar", "-c", "-f", "-", "-C", str(name.parent), "--", name.name],
-            streams,
-            folder=WORK,
-            answer_within_s=_ANSWER_WITHIN_S,
-        )
-        if status:
-            raise GuestError(f"{one.source} of the guest cannot be fetched: {_said(said)}")
-        archive.seek(0)
-        unpack_fetched(archive, name.name, Path(one.target))
-
-
-def unpack_fetched(archive: IO[bytes], name: str, target: Path) -> None:
-    """Write the files and folders of an archive from a guest to `target`, which must not be there.
-
-    The guest is not trusted: links, devices and names outside are refused. Raises UsageError, GuestError.
-    """
-    if target.exists() or target.is_symlink():
-        raise UsageError(f"{target} is already there", "name another place for what is fetched, or remove it")
-    try:
-        with tarfile.open(fileobj=archive, mode="r:") as tar:
-            for member in tar:
-                path = PurePosixPath(member.name)
-                if path.is_absolute() or ".." in path.parts or path.parts[:1] != (name,):
-                    raise GuestError(f"the guest sent a file {member.name[:200]!r}, which was not asked for")
-                place = target.joinpath(*path.parts[1:])
-                if member.isdir():
-                    place.mkdir()
-                elif member.isreg() and member.size <= _MOST_OUT_B:
-                    _write_file(tar, member, place)
-                else:
-                    raise GuestError(f"{member.name[:200]!r} of the guest is neither a file nor a folder")
-    except (tarfile.TarError, EOFError, ValueError) as error:
-        raise GuestError(f"what the guest sent is damaged: {error}", "try again") from error
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
-
-
-def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
-    source = tar.extractfile(member)
-    assert source is not None  # noqa: S101 - it is a regular file
-    with place.open("xb") as file:
-        while piece := source.read(1 << 20):
-            file.write(piece)
-    place.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
-
-
-def _said(file: IO[bytes]) -> str:
-    file.seek(0)
-    return " ".join(file.read(2000).decode("utf-8", "replace").split()) or "no reason given"
 
 
 @contextmanager

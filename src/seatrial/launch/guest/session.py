@@ -73,16 +73,39 @@ def run_in_guest(
 
     Raises GuestError if the guest does not answer within `answer_within_s` seconds, ends, or sends what it should not.
     """
+    with connected(port) as connection:
+        return talk(
+            connection, words, streams, variables or {}, folder, answer_within_s=answer_within_s, is_alive=is_alive
+        )
+
+
+@contextmanager
+def connected(port: Path) -> Iterator[socket.socket]:
+    """A connection to a port. Raises GuestError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.connect(str(port))
         except OSError as error:
             raise _gone(error.strerror or str(error)) from error
-        connection.setblocking(False)
-        session = secrets.token_bytes(16)
-        talk = _Talk(connection, streams, frames.FrameReader(session))
-        talk.begin(session, frames.command_frames(folder, words, variables or {}))
-        return talk.to_end(answer_within_s, is_alive, words[0])
+        yield connection
+
+
+def talk(
+    connection: socket.socket,
+    words: Sequence[str],
+    streams: Streams,
+    variables: Mapping[str, str],
+    folder: str,
+    *,
+    answer_within_s: float,
+    is_alive: Callable[[], bool] = lambda: True,
+) -> int:
+    """The same over a stream to the guest's agent, which may be used for further commands afterwards."""
+    connection.setblocking(False)
+    session = secrets.token_bytes(16)
+    one = _Talk(connection, streams, frames.FrameReader(session))
+    one.begin(session, frames.command_frames(folder, words, variables))
+    return one.to_end(answer_within_s, is_alive, words[0])
 
 
 def _gone(why: str) -> GuestError:

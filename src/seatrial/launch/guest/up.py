@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,19 @@ class Parts:
     agent: Path
 
 
-def bring_guest_up(path: Path, topology: GuestTopology, parts: Parts, progress: Callable[[str], None]) -> GuestState:
+Starter = Callable[[Sequence[str], Mapping[str, str], Path, int], int]
+"""Starts QEMU: its command, its environment, the file for what it prints, and the descriptor that it keeps. Returns the
+process id."""
+
+
+def detached(words: Sequence[str], environment: Mapping[str, str], log: Path, mark: int) -> int:
+    """QEMU outlives this process."""
+    return start_detached(words, environment, log, keep=(mark,))
+
+
+def bring_guest_up(
+    path: Path, topology: GuestTopology, parts: Parts, progress: Callable[[str], None], start: Starter = detached
+) -> GuestState:
     """Start a guest in the folder `path`, and return when it runs commands.
 
     If a guest with KVM does not start, it is started again with emulated processors. Raises UsageError if there
@@ -60,12 +72,13 @@ def bring_guest_up(path: Path, topology: GuestTopology, parts: Parts, progress: 
             if not why:
                 progress("starting the guest with KVM")
                 try:
-                    return _started(home, topology, parts, "kvm", "")
+                    return _started(home, topology, parts, start, "kvm", "")
                 except GuestError as error:
-                    why = f"with KVM {error.message}"
+                    last = error.todo.splitlines()[-1:]  # of what the guest and QEMU printed
+                    why = f"with KVM {': '.join([error.message.rstrip(':'), *last])}"
                     home.end_members()
             progress(f"starting the guest with emulated processors ({why})")
-            return _started(home, topology, parts, "tcg", why)
+            return _started(home, topology, parts, start, "tcg", why)
         except BaseException:
             _remove(home)
             raise
@@ -121,7 +134,9 @@ def _applets(busybox: Path) -> Iterator[str]:
     yield from listed.stdout.decode("ascii", "replace").split()
 
 
-def _started(home: GuestHome, topology: GuestTopology, parts: Parts, accelerator: str, why_emulated: str) -> GuestState:
+def _started(
+    home: GuestHome, topology: GuestTopology, parts: Parts, starter: Starter, accelerator: str, why_emulated: str
+) -> GuestState:
     """The guest when it runs commands. Raises GuestError."""
     path = home.path
     made = guest_words(topology, path, parts.emulator.path, accelerator, parts.kernel)
@@ -135,7 +150,7 @@ def _started(home: GuestHome, topology: GuestTopology, parts: Parts, accelerator
     start = time.monotonic()
     mark = os.open(path / ALIVE, os.O_RDONLY)
     try:
-        pid = start_detached(made.words, {"LC_ALL": "C.UTF-8", "PATH": os.defpath}, path / LOG, keep=(mark,))
+        pid = starter(made.words, {"LC_ALL": "C.UTF-8", "PATH": os.defpath}, path / LOG, mark)
     except (OSError, subprocess.SubprocessError) as error:
         raise GuestError(f"{parts.emulator.path} cannot be started: {error}") from error
     finally:

@@ -15,9 +15,9 @@ from seatrial.model.machine import DeviceKind
 
 TOOL = "ibstat"
 
-_CA = re.compile(r"CA '(?P<name>[\w.\-]{1,64})'\s*\Z", re.ASCII)
+_CA = re.compile(r"(?:CA|iWARP RNIC|Switch|Router|\?\?\?) '(?P<name>[\w.\-]{1,64})'\s*\Z", re.ASCII)
 _PORT = re.compile(r"Port (?P<number>\d{1,3}):\s*\Z", re.ASCII)
-_FIELD = re.compile(r"(?P<key>[A-Z][A-Za-z ]{2,40}):(?:\s+(?P<value>\S.*?))?\s*\Z")
+_FIELD = re.compile(r"(?P<key>(?:iWARP |[A-Z])[A-Za-z ]{2,40}):(?:\s+(?P<value>\S.*?))?\s*\Z")
 _RATE = re.compile(r"(\d{1,4}(?:\.\d)?)(?:\s.*)?\Z", re.ASCII)
 _WHOLE = re.compile(r"\d{1,3}\Z", re.ASCII)
 
@@ -59,7 +59,7 @@ def _adapters(lines: tuple[Line, ...]) -> list[_Adapter]:
         elif adapter is not None and (match := _FIELD.match(text)):
             if fields.setdefault(match["key"], match["value"] or "") != (match["value"] or ""):
                 raise line.error(TOOL, f"{match['key']} is given twice for {adapter.name}")
-        elif text.startswith(("CA ", "Port ")) and ("'" in text or text.endswith(":")):
+        elif text.startswith(("CA ", "iWARP RNIC ", "Port ")) and ("'" in text or text.endswith(":")):
             raise line.error(TOOL, "not an adapter or port in the form of ibstat")
     for each in found.values():
         _check(each)
@@ -80,7 +80,8 @@ def _check(adapter: _Adapter) -> None:
 
 def _part(adapter: _Adapter) -> NamedPart:
     book = FactBook()
-    book.say("hca_type", adapter.fields.get("CA type"), TOOL)
+    kind = next((value for key, value in adapter.fields.items() if key.endswith(" type")), None)
+    book.say("hca_type", kind, TOOL)
     book.say("firmware", adapter.fields.get("Firmware version"), TOOL)
     book.say("ports", len(adapter.ports), TOOL)
     for position, (number, port) in enumerate(sorted(adapter.ports.items())):

@@ -12,6 +12,7 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.readers.os_release import read_os_release
 from seatrial.machine.survey import FactBook
 from seatrial.machine.sysfs.containers import find_containers
+from seatrial.model.emulation import QEMU_TCG, TCG_MODEL
 from seatrial.model.platform import Platform, Sign
 
 _DMI = "/sys/class/dmi/id"
@@ -92,8 +93,8 @@ def _add_os(files: FileTree, book: FactBook) -> None:
 def _add_hypervisor(files: FileTree, book: FactBook, virtual_cpu: bool | None) -> None:
     product = (book.facts().text("product") or "").lower()
     from_dmi = next((name for mark, name in _HYPERVISOR_BY_DMI if mark in product), None)
-    if "QEMU TCG CPU" in (files.text("/proc/cpuinfo") or ""):  # QEMU with emulated processors, which DMI does not tell
-        book.say("hypervisor", "qemu (tcg)", "/proc/cpuinfo (model name)")
+    if TCG_MODEL in (files.text("/proc/cpuinfo") or ""):  # DMI does not tell
+        book.say("hypervisor", QEMU_TCG, "/proc/cpuinfo (model name)")
         return
     # A bare-metal instance of a cloud has the cloud's product name but no hypervisor.
     if from_dmi and (virtual_cpu or (virtual_cpu is None and "metal" not in product)):

@@ -4,6 +4,9 @@
 // virtual functions of every device that has some, and then runs the commands that come through the
 // ports named seatrial.N (virtio-serial). A process serves each port; a command ends when the
 // client that sent it is gone.
+//
+// With --serve it runs the commands that come through its standard input, as ssh has started it in
+// any other guest, until that ends.
 // untimed: -O1
 #include <algorithm>
 #include <array>
@@ -176,42 +179,57 @@ struct Command {
   return found;
 }
 
-// Serves one port: one command after the other.
+enum class Host : bool { port, streams };
+
+// Serves one port, or the standard streams: one command after the other.
 class Server {
 public:
-  explicit Server(int port) : port_(port) {
+  Server(int from_host, int to_host, Host host) : port_(from_host), out_(to_host), host_(host) {
     sigset_t watched;
     sigemptyset(&watched);
     sigaddset(&watched, SIGCHLD);
     sigaddset(&watched, SIGIO);
     ::sigprocmask(SIG_BLOCK, &watched, nullptr);
     signals_ = ::signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (host_ == Host::streams) {
+      ::fcntl(port_, F_SETFL, ::fcntl(port_, F_GETFL) | O_NONBLOCK);
+      ::fcntl(out_, F_SETFL, ::fcntl(out_, F_GETFL) | O_NONBLOCK);
+      return;
+    }
     // The kernel sends SIGIO when a client comes or goes: without one, poll(2) would not wait.
     ::fcntl(port_, F_SETOWN, ::getpid());
     ::fcntl(port_, F_SETFL, ::fcntl(port_, F_GETFL) | O_NONBLOCK | O_ASYNC);
   }
 
-  [[noreturn]] void serve() {
-    for (;;)
+  // Returns when the standard streams have ended; a port never does.
+  void serve() {
+    while (!ended_)
       step();
+    drop_session();
   }
 
 private:
   void step() {
-    pollfd host{port_, static_cast<short>(POLLIN | (to_host_.empty() ? 0 : POLLOUT)), 0};
-    if (::poll(&host, 1, 0) >= 0 && (host.revents & POLLHUP) != 0) {
+    const bool is_port = host_ == Host::port;
+    const auto wanted =
+        static_cast<short>(is_port && !to_host_.empty() ? POLLIN | POLLOUT : POLLIN);
+    pollfd host{port_, wanted, 0};
+    if (is_port && ::poll(&host, 1, 0) >= 0 && (host.revents & POLLHUP) != 0) {
       drop_session();
       host.fd = -1;
     }
     const bool has_room = to_host_.size() < most_waiting_B;
-    std::array watched = {
-        pollfd{signals_, POLLIN, 0}, host, pollfd{input_waiting_.empty() ? -1 : input_, POLLOUT, 0},
-        pollfd{has_room ? output_ : -1, POLLIN, 0}, pollfd{has_room ? errors_ : -1, POLLIN, 0}};
+    std::array watched = {pollfd{signals_, POLLIN, 0},
+                          host,
+                          pollfd{input_waiting_.empty() ? -1 : input_, POLLOUT, 0},
+                          pollfd{has_room ? output_ : -1, POLLIN, 0},
+                          pollfd{has_room ? errors_ : -1, POLLIN, 0},
+                          pollfd{is_port || to_host_.empty() ? -1 : out_, POLLOUT, 0}};
     ::poll(watched.data(), watched.size(), look_again_ms);
     signalfd_siginfo ignored{};
     while (::read(signals_, &ignored, sizeof ignored) > 0) {
     }
-    if ((watched[1].revents & POLLIN) != 0)
+    if ((watched[1].revents & (is_port ? POLLIN : POLLIN | POLLHUP | POLLERR)) != 0)
       read_host();
     write_host();
     write_input();
@@ -225,6 +243,8 @@ private:
   void read_host() {
     std::array<char, 65536> bytes{};
     const auto got = ::read(port_, bytes.data(), bytes.size());
+    if (host_ == Host::streams && (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)))
+      ended_ = true;
     if (got <= 0)
       return;
     frames_.add({bytes.data(), static_cast<std::size_t>(got)});
@@ -271,7 +291,7 @@ private:
     auto& [in, out, err, failed] = pipes;
     child_ = ::fork();
     if (child_ == 0)
-      become(*command, in[0], out[1], err[1], failed[1]);
+      become(*command, host_, in[0], out[1], err[1], failed[1]);
     for (const int ours_no_more : {in[0], out[1], err[1], failed[1]})
       ::close(ours_no_more);
     int why = errno;
@@ -289,7 +309,8 @@ private:
     }
   }
 
-  [[noreturn]] static void become(Command& command, int in, int out, int err, int failed) {
+  [[noreturn]] static void become(Command& command, Host host, int in, int out, int err,
+                                  int failed) {
     const auto fail = [failed] {
       const int why = errno;
       [[maybe_unused]] const auto told = ::write(failed, &why, sizeof why);
@@ -307,9 +328,11 @@ private:
       fail();
     auto words = pointers(command.words);
     auto variables = pointers(command.variables);
-    ::clearenv();
-    ::setenv("PATH", usual_path, 1);
-    ::setenv("HOME", "/root", 1);
+    if (host == Host::port) { // by ssh, the user has an environment
+      ::clearenv();
+      ::setenv("PATH", usual_path, 1);
+      ::setenv("HOME", "/root", 1);
+    }
     for (char* const variable : variables)
       if (variable != nullptr)
         ::putenv(variable);
@@ -321,7 +344,9 @@ private:
   void write_host() {
     while (!to_host_.empty()) {
       const auto put =
-          ::write(port_, to_host_.data(), std::min<std::size_t>(to_host_.size(), 32768));
+          ::write(out_, to_host_.data(), std::min<std::size_t>(to_host_.size(), 32768));
+      if (put < 0 && host_ == Host::streams && errno != EAGAIN && errno != EINTR)
+        ended_ = true;
       if (put <= 0)
         return;
       to_host_.erase(0, static_cast<std::size_t>(put));
@@ -407,6 +432,9 @@ private:
   void send(char kind, std::string_view payload) { to_host_ += guest::frame_text(kind, payload); }
 
   int port_;
+  int out_;
+  Host host_;
+  bool ended_ = false;
   int signals_ = -1;
   guest::FrameReader frames_;
   std::string described_;
@@ -429,12 +457,18 @@ private:
     ::_exit(1);
   }
   ::signal(SIGPIPE, SIG_IGN);
-  Server(port).serve();
+  Server(port, port, Host::port).serve();
+  ::_exit(0);
 }
 
 [[nodiscard]] int run(int argc, char** argv) {
   if (const auto status = described("guest_agent", argc, argv))
     return *status;
+  if (argc == 2 && std::string_view(argv[1]) == "--serve") {
+    ::signal(SIGPIPE, SIG_IGN);
+    Server(STDIN_FILENO, STDOUT_FILENO, Host::streams).serve();
+    return 0;
+  }
   if (::getpid() != 1)
     throw Failure(Exit::usage, "it is the first process of a guest: seatrial vm up starts it");
   mount_all();

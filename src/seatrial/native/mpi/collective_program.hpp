@@ -258,6 +258,7 @@ private:
       program_.note("clock_error_s", clock_error.seen_s);
       program_.note("clock_error_bound_s", clock_error.bound_s);
       program_.note("dropped_iterations", dropped_);
+      program_.note("bursts", timing_.bursts());
       program_.note("missed_bursts", timing_.missed());
     }
   }

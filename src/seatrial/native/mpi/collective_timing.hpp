@@ -119,7 +119,10 @@ public:
     return clock_.error();
   }
 
-  // How often a burst was repeated.
+  // The bursts that ranks agreed on.
+  [[nodiscard]] std::size_t bursts() const noexcept { return bursts_; }
+
+  // Those of them that a rank started late, so that they were repeated.
   [[nodiscard]] std::size_t missed() const noexcept { return missed_; }
 
   [[nodiscard]] bool one_clock() const noexcept { return clock_.all_common(); }
@@ -195,6 +198,8 @@ private:
     const auto lead = std::max(lead_, std::min(plan.window / 16, max_lead));
     if (progress.tries++ == 0)
       MPI_Barrier(MPI_COMM_WORLD);
+    else
+      ++bursts_;
     const Nanoseconds mine[3] = {clock_.common_time() + lead, progress.was_missed ? 1 : 0,
                                  is_over && world_rank() == 0 ? 1 : 0};
     Nanoseconds agreed[3] = {};
@@ -329,6 +334,7 @@ private:
   std::vector<Nanoseconds> starts_;
   std::vector<Nanoseconds> ends_;
   std::vector<Nanoseconds> late_; // delay after the agreed time
+  std::size_t bursts_ = 0;
   std::size_t missed_ = 0;
   Nanoseconds tolerance_ = 0;
   Nanoseconds lead_ = 0;

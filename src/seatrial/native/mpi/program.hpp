@@ -23,6 +23,7 @@
 #include "mpi/link_counters.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/settings.hpp"
+#include "mpi/transport.hpp"
 #include "mpi/turns.hpp"
 #include "record.hpp"
 #include "wall_clock.hpp"
@@ -137,6 +138,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
     try {
       measure(program, settings);
       report_settings(program);
+      report_transport(program);
       program.end();
     } catch (const Skip& skip) {
       program.skip(skip.what());

@@ -164,4 +164,17 @@ void report_settings(Program& program) {
     program.note("ranks_with_other_settings", static_cast<std::size_t>(others));
 }
 
+std::optional<std::string> single_copy_mechanism() {
+#ifdef OPEN_MPI
+  int provided = 0;
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
+    return std::nullopt;
+  auto value = library_value("btl_vader_single_copy_mechanism");
+  MPI_T_finalize();
+  return value;
+#else
+  return std::nullopt;
+#endif
+}
+
 } // namespace seatrial::mpi

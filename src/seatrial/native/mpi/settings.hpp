@@ -3,6 +3,9 @@
 // otherwise be silently ignored.
 #pragma once
 
+#include <optional>
+#include <string>
+
 namespace seatrial::mpi {
 
 class Program;
@@ -10,5 +13,9 @@ class Program;
 // Collective, after the measurement. Notes "NAME=value in the library" for each variable that is
 // set, "NAME" for one that the library does not have. Does nothing if none is set.
 void report_settings(Program& program);
+
+// How Open MPI's shared-memory layer copies large messages: "1 (cma)", "3 (none)"; none for other
+// libraries, and since Open MPI 5, which has another component for it.
+[[nodiscard]] std::optional<std::string> single_copy_mechanism();
 
 } // namespace seatrial::mpi

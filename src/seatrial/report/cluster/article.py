@@ -29,7 +29,7 @@ from seatrial.report.cluster.words import value_of_fact as shown_value
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.article import Article, Head, article
 from seatrial.report.studies.outlier_words import confidence_words
-from seatrial.report.studies.sections import Section
+from seatrial.report.studies.section import Section
 from seatrial.report.units import NO_VALUE, count, show
 
 if TYPE_CHECKING:

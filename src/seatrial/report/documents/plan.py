@@ -42,10 +42,13 @@ class ChosenJson(TypedDict):
     flags: list[str]
     mpi: Annotated[str | None, "null: the first one found"]
     settings: Annotated[dict[str, str], From("mpi_settings"), "of the MPI library, such as collective_algorithm"]
-    container: Annotated[str | None, "the image that programs run in; null: none"]
+    container: Annotated[str | None, "the image, or container of the site, that programs run in; null: none"]
     container_runtime: Annotated[str | None, "null: the first one that starts the image"]
     container_mpi: Annotated[str | None, "where the launcher of ranks is; null: where ranks can meet"]
+    container_mounts: Annotated[str | None, "what is mounted besides: SOURCE:INSIDE[:ro], with + between several"]
+    container_devices: Annotated[str | None, "the devices that it gets, with + between several"]
     container_build: Annotated[str | None, "where programs are built; null: outside, if the image's C library fits"]
+    vm: Annotated[str | None, "the guest that programs run in; null: this machine"]
     variables: Annotated[dict[str, str | None], "null: unset"]
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.json_shape import (
+    ABSENT,
     GIVEN,
     OPEN,
     From,
@@ -36,7 +37,11 @@ _OneOrMore = Annotated[int, Keywords(minimum=1)]
 
 def _complete(result: ExperimentResult) -> list[FigureResult]:
     """Each figure with all its parameters: those of its experiment and the coordinates in its sweep."""
-    return [replace(one, point={**result.experiment.parameters, **one.point}) for one in result.figures]
+    return [replace(one, point={**result.experiment.parameters, **one.point}) for one in result.shown]
+
+
+def _why_emulated(result: ExperimentResult) -> Any:
+    return ABSENT if result.emulated is None else result.emulated.why
 
 
 def _known_limit(figure: FigureResult) -> Limit | None:
@@ -100,6 +105,9 @@ class ExperimentJson(TypedDict):
     evidence: NotRequired[Annotated[str, From("outcome.evidence")]]
     notes: NotRequired[list[str]]
     reused: bool
+    emulated: NotRequired[
+        Annotated[Text, From(_why_emulated), "why its figures are compared with nothing; absent: they can be"]
+    ]
     figures: Annotated[list[FigureJson], From(_complete)]
 
 

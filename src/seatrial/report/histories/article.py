@@ -10,7 +10,7 @@ from seatrial.report.charts.history import history_chart
 from seatrial.report.histories.words import FALSE_ALARMS, NOT_TESTED, NOTHING_ELSE, change_words, day, no_change_words
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.studies.article import Article, Head, article
-from seatrial.report.studies.sections import Section
+from seatrial.report.studies.section import Section
 from seatrial.report.units import count, settings, show
 
 if TYPE_CHECKING:

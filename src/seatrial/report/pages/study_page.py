@@ -11,6 +11,7 @@ from seatrial.model.study_result import StudyResult
 from seatrial.report.charts.two_sides import Recorded
 from seatrial.report.studies.answer_words import answer_sentence
 from seatrial.report.studies.article import Article, Head, alarm, article, no_record
+from seatrial.report.studies.container_section import start_sections
 from seatrial.report.studies.experiments import experiment_sections
 from seatrial.report.studies.needed_words import needed_words
 from seatrial.report.studies.outcomes import outcome_counts
@@ -39,6 +40,7 @@ def study_article(
     ident = f"s{number}"
     results = [
         *comparison_sections(result.compared, ident, record),
+        *start_sections(result.results),
         *scaling_sections(result.scaling, ident),
         *best_of_sections(result.best_of),
         *experiment_sections(result.results, record),

@@ -144,10 +144,10 @@ def _benchmark(
             parts.append(f"environment {environment.get('name', result.experiment.environment)}")
         settings = " · ".join(parts)
         labels[result.id] = f"{name} ({settings})" if settings else name
-        if not result.figures:
+        if not result.shown:
             last = _last_record(trial, results_link, result.id, places.get(result.id, ()))
             rows.append(Row(result, None, settings, "", judge.experiment(result), last))
-        for figure in result.figures:
+        for figure in result.shown:
             point = " · ".join(label(key, value) for key, value in figure.point.items())
             record = _middle_record(trial, results_link, result, figure)
             rows.append(Row(result, figure, settings, point, judge.figure(result, figure), record))
@@ -159,7 +159,7 @@ def _order(trial: Trial) -> Mapping[tuple[str, int], int]:
     starts: dict[tuple[str, int], tuple[float, int]] = {}
     for result in trial.results:
         known: object = None
-        for figure in result.figures:
+        for figure in result.shown:
             own = figure.repeats
             if isinstance(own, RepeatValues):
                 if own.repeats is known:

@@ -16,7 +16,7 @@ from seatrial.report.profile.region_words import (
     region_lines,
     region_name,
 )
-from seatrial.report.studies.sections import Section
+from seatrial.report.studies.section import Section
 from seatrial.report.units import NO_VALUE, show, show_percent
 
 _MOST_ROWS = 40

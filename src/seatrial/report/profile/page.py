@@ -32,7 +32,7 @@ from seatrial.report.profile.words import (
     trust_lines,
 )
 from seatrial.report.studies.article import Article, Head, article
-from seatrial.report.studies.sections import Section
+from seatrial.report.studies.section import Section
 from seatrial.report.units import NO_VALUE, count, show
 from seatrial.version import __version__
 

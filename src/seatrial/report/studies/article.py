@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.model.study_result import Compared
 from seatrial.report.pages.templating import Verbatim
-from seatrial.report.studies.sections import Section
+from seatrial.report.studies.section import Section
 from seatrial.report.units import count
 
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.model.breakdown import Breakdown, Part
+from seatrial.model.layout import RANKS
+from seatrial.model.study import is_of_environment
 from seatrial.model.study_result import Compared
 from seatrial.report.studies.verdicts import short
 from seatrial.report.units import count, label, show, show_percent
@@ -27,8 +29,10 @@ def breakdowns_of(compared: Sequence[Compared]) -> list[Breakdown]:
 
 
 def breakdown_title(breakdown: Breakdown) -> str:
-    """The subject of a breakdown: benchmark, ranks, and the two sides."""
-    settings = " ".join(label(*item) for item in breakdown.parameters.items() if item[0] == "ranks")
+    """The subject of a breakdown: benchmark, ranks, settings that a study varies besides, and the two sides."""
+    settings = " ".join(
+        label(*item) for item in breakdown.parameters.items() if item[0] == RANKS or is_of_environment(item[0])
+    )
     named = f"{breakdown.benchmark} {settings}".rstrip()
     return f"{named}: {short(breakdown.candidate)} against {short(breakdown.baseline)}"
 

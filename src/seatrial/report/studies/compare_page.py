@@ -11,7 +11,8 @@ from seatrial.report.pages.templating import style_sheet, templates
 from seatrial.report.studies.answer_words import answer_sentence
 from seatrial.report.studies.article import Head, alarm, article, no_record
 from seatrial.report.studies.outlier_words import outlier_headline, outlier_lines, outlier_table
-from seatrial.report.studies.sections import Section, comparison_sections
+from seatrial.report.studies.section import Section
+from seatrial.report.studies.sections import comparison_sections
 from seatrial.version import __version__
 
 _ABOUT = "This page shows stored measurements. A ratio is candidate over baseline."

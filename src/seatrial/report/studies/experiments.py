@@ -11,7 +11,7 @@ from seatrial.report.charts.two_sides import Recorded
 from seatrial.report.intervals import no_interval_words
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.pages.view import nearest
-from seatrial.report.studies.sections import Section
+from seatrial.report.studies.section import Section
 from seatrial.report.studies.verdicts import shared
 from seatrial.report.units import NO_VALUE, arrow, count, label, show, show_percent, show_range
 
@@ -23,7 +23,7 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
     """One section: experiments without a result first, then the table of figures."""
     if not results:
         return []
-    lost = [result for result in results if not result.figures]
+    lost = [result for result in results if not result.shown]
     names = _names(results)
     rows = [row for result in results for row in _rows(result, names, record)]
     columns = [
@@ -46,11 +46,15 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
 _NUMBERS = ("Median", "95 % interval", "Repeats", "Fraction of limit")
 
 
-def _name(result: ExperimentResult, distinct: Mapping[str, Sequence[str]], several_environments: bool) -> str:
+def _name(
+    result: ExperimentResult, distinct: Mapping[str, Sequence[str]], several_environments: bool, has_containers: bool
+) -> str:
     parameters = result.experiment.parameters
     names = distinct[result.experiment.benchmark]
     words = [result.experiment.benchmark, *(label(name, parameters[name]) for name in names if name in parameters)]
-    if several_environments and result.experiment.environment:
+    if has_containers:
+        words.append(f"in {result.container}" if result.container else "no container")
+    elif several_environments and result.experiment.environment:
         words.append(f"environment {result.experiment.environment}")
     return " · ".join(words)
 
@@ -62,7 +66,8 @@ def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:
         settings.setdefault(result.experiment.benchmark, []).append(result.experiment.parameters)
     distinct = {benchmark: varying(own) for benchmark, own in settings.items()}
     several = len({result.experiment.environment for result in results}) > 1
-    return {result.id: _name(result, distinct, several) for result in results}
+    has_containers = any(result.container for result in results)
+    return {result.id: _name(result, distinct, several, has_containers) for result in results}
 
 
 def _held(results: Sequence[ExperimentResult], benchmark: str) -> str:
@@ -84,7 +89,7 @@ def _lost(lost: Sequence[ExperimentResult], names: Mapping[str, str]) -> Table:
 
 
 def _rows(result: ExperimentResult, names: Mapping[str, str], record: Recorded) -> list[list[Cell]]:
-    return [_row(names[result.id], result, figure, record) for figure in result.figures]
+    return [_row(names[result.id], result, figure, record) for figure in result.shown]
 
 
 def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Recorded) -> list[Cell]:

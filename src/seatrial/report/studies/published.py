@@ -17,7 +17,7 @@ from seatrial.references.words import (
     value_text,
 )
 from seatrial.report.pages.tables import Cell, Column, Table
-from seatrial.report.studies.sections import Section
+from seatrial.report.studies.section import Section
 from seatrial.report.units import arrow, settings
 
 _RULE = (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from seatrial.analysis.answer.reaches import reaches_of
@@ -40,6 +39,8 @@ from seatrial.report.studies.breakdown_words import (
     part_row,
 )
 from seatrial.report.studies.change_words import change_lines
+from seatrial.report.studies.container_section import container_sections
+from seatrial.report.studies.container_words import is_told_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.scaling_words import (
@@ -48,6 +49,7 @@ from seatrial.report.studies.scaling_words import (
     no_fit_words,
     scaling_design,
 )
+from seatrial.report.studies.section import Section
 from seatrial.report.studies.verdicts import headline, in_order_of_sizes, shared
 from seatrial.report.units import NO_VALUE, arrow, label, show
 
@@ -71,18 +73,9 @@ _TIME = (
 _LEFT_OUT = "What the comparison was to include, and why it does not. It is in no table and no verdict."
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One part of an article. `template` is a file in `templates/study/`."""
-
-    name: str
-    title: str
-    template: str
-    context: Mapping[str, Any]
-
-
 def comparison_sections(compared: Sequence[Compared], ident: str, record: Recorded) -> list[Section]:
-    """Fairness, verdicts, ratios, distributions, order of time; the last three only if there is something to draw.
+    """Fairness, verdicts, containers, ratios, distributions, order of time; the last three only if there is anything
+    to draw.
 
     Empty if nothing was compared.
     """
@@ -100,6 +93,7 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
     if not comparisons:
         return sections
     sections.append(Section("verdicts", "Verdicts", "verdicts", _verdicts(compared)))
+    sections += container_sections(compared)
     named = list(zip(names, comparisons, strict=True))
     table = comparison_table(named, f"{_number(comparisons)}: medians and ratios of the raw figures")
     held = " · ".join(label(*item) for item in shared([one.parameters for one in comparisons]).items())
@@ -148,7 +142,7 @@ def _drifts(comparisons: Sequence[Comparison], names: Sequence[str]) -> list[str
 
 
 def _fairness(compared: Sequence[Compared]) -> dict[str, Any]:
-    pairs = unintended_first(compared)
+    pairs = [pair for pair in unintended_first(compared) if not is_told_by_facts(*pair)]
     several = len(compared) > 1
     unintended = [pair for pair in pairs if not pair[1].intended]
     asked = [pair for pair in pairs if pair[1].intended and not pair[1].follows_from]

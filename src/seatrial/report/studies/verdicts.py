@@ -61,7 +61,7 @@ def statements(compared: Sequence[Compared]) -> list[Statement]:
     first, and the points of a figure in order of their sizes. Those of secondary figures are at the end."""
     made = [
         Statement(one, name, verdict_sentence(one), more_repeats(one), one.note)
-        for one, name in in_order_of_sizes(compared)
+        for one, name in in_order_of_sizes(compared, with_sides=False)
     ]
     largest: dict[Hashable, float] = {}
     for each in made:
@@ -77,9 +77,10 @@ def statements(compared: Sequence[Compared]) -> list[Statement]:
     )
 
 
-def in_order_of_sizes(compared: Sequence[Compared]) -> list[tuple[Comparison, str]]:
+def in_order_of_sizes(compared: Sequence[Compared], *, with_sides: bool = True) -> list[tuple[Comparison, str]]:
     """All comparisons with their subjects, figure by figure, the points of a figure in ascending order."""
-    named = list(zip((c for one in compared for c in one.comparisons), subjects(compared), strict=True))
+    names = subjects(compared, with_sides=with_sides)
+    named = list(zip((c for one in compared for c in one.comparisons), names, strict=True))
     curves: dict[Hashable, list[tuple[Comparison, str]]] = {}
     for comparison, name in named:
         curves.setdefault(curve_of(comparison), []).append((comparison, name))
@@ -179,8 +180,9 @@ def short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1].rstrip()}…"
 
 
-def subjects(compared: Sequence[Compared]) -> list[str]:
-    """The subject of each comparison, by what distinguishes them: benchmark, figure, parameters, the two sides."""
+def subjects(compared: Sequence[Compared], *, with_sides: bool = True) -> list[str]:
+    """The subject of each comparison, by what distinguishes them: benchmark, figure, parameters, the two sides (not
+    `with_sides`: for sentences, which name both)."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
     of_benchmark: dict[str, list[Mapping[str, Value]]] = {}
     for one in comparisons:
@@ -195,7 +197,7 @@ def subjects(compared: Sequence[Compared]) -> list[str]:
     for one in comparisons:
         words = [one.benchmark] if several["benchmark"] else []
         words += [one.figure, *_settings(one, distinct[one.benchmark])]
-        if several["candidate"] or several["baseline"]:
+        if with_sides and (several["candidate"] or several["baseline"]):
             against = f" against {one.baseline.name}" if several["baseline"] else ""
             words.append(f"{one.candidate.name}{against}")
         names.append(" · ".join(words))

@@ -30,6 +30,7 @@ from seatrial.report.studies.breakdown_words import (
     part_row,
 )
 from seatrial.report.studies.change_words import change_lines
+from seatrial.report.studies.container_words import alike_line, cost_lines, fact_rows, is_told_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.effect import asks_equivalence, interval_words, ratio_words, word_of
@@ -105,7 +106,8 @@ def _compared(compared: Sequence[Compared], style: Style, detail: Detail = Detai
     if not compared:
         return []
     title = _title(headline(compared), style)
-    where = [_breakdown(one, style) for one in breakdowns_of(compared)]
+    where = [_containers(one, style) for one in compared if one.containers is not None]
+    where += [_breakdown(one, style) for one in breakdowns_of(compared)]
     left_out = _left_out(compared, style)
     is_empty = not any(one.comparisons for one in compared)
     if is_empty and not where and (left_out or not any(one.differences for one in compared)):
@@ -128,7 +130,7 @@ def _without_figures(result: StudyResult, style: Style) -> str:
         names = few(one.experiment.benchmark for one in alike)
         lines += _wrapped(style, f"{state}: {len(alike)} experiments of {_plain(names)}: {_plain(reason)}", "  ")
     for one in result.results:
-        if not one.figures and (one.outcome.state, one.outcome.reason) not in shared:
+        if not one.shown and (one.outcome.state, one.outcome.reason) not in shared:
             named = _plain(f"{one.experiment.benchmark} {parameters_text(one.experiment.parameters)}".rstrip())
             lines += _wrapped(style, f"{one.outcome.state}: {named}: {_plain(one.outcome.reason)}", "  ")
     return "\n".join(lines)
@@ -146,7 +148,7 @@ def _title(text: str, style: Style) -> str:
 def _fairness(compared: Sequence[Compared], style: Style, detail: Detail) -> str:
     pairs = unintended_first(compared)
     unintended = [(one, difference) for one, difference in pairs if not difference.intended]
-    intended = [(one, difference) for one, difference in pairs if difference.intended]
+    intended = [pair for pair in pairs if pair[1].intended and not is_told_by_facts(*pair)]
     lines = [style.paint(fairness_headline(compared), "error" if unintended else "heading")]
     several = len(compared) > 1
     if unintended:
@@ -187,8 +189,9 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
 
 
 def _statement(one: Statement, style: Style) -> list[str]:
+    lines = style.wrapped(f"{_plain(one.subject)}: {_plain(one.sentence)}", f"{one.word} ", "  ")
     word = style.paint(one.word, _TONES.get(one.comparison.verdict, "near"))
-    lines = [f"{word} {_plain(one.subject)}: {_plain(one.sentence)}"]
+    lines[0] = word + lines[0][len(one.word) :]
     for text in (one.hint, one.note):
         lines += _wrapped(style, _plain(text), "  ") if text else []
     return lines
@@ -207,6 +210,19 @@ def _row(one: Comparison, subject: str, style: Style, is_asked: bool) -> list[st
         style.paint(word_of(one), _TONES.get(one.verdict, "near")),
         str(one.n_repeats),
     ]
+
+
+def _containers(one: Compared, style: Style) -> str:
+    """What the container changes: the facts that differ, and what costs. The overheads are in the verdicts."""
+    if one.containers is None:
+        return ""
+    lines = [_title(f"What the container changes: {one.candidate} against {one.baseline}", style)]
+    rows = [[name, _value(first), "->", _value(second)] for name, first, second in fact_rows(one.containers)]
+    if rows:
+        lines.append(style.table([[_plain(cell) for cell in row] for row in rows]))
+    for text in (alike_line(one.containers), *cost_lines(one)):
+        lines += _wrapped(style, _plain(text), "  ") if text else []
+    return "\n".join(lines)
 
 
 def _breakdown(one: Breakdown, style: Style) -> str:

@@ -66,10 +66,10 @@ def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool) -> s
         state = style.paint(result.outcome.state.value, _TONES.get(result.outcome.state, "error"))
         lines.append(f"  {state}: {result.outcome.reason}")
         lines += [f"    | {line}" for line in result.outcome.evidence.splitlines()[-5:]]
-    elif result.figures:
+    elif result.shown:
         lines.append(style.table(row for rows in _rows(result) for row in rows))
         lines += [f"  {line}" for line in screening_lines(result.screening)]
-        lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.figures).items()]
+        lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.shown).items()]
     if has_hosts and result.hosts:
         lines.append(f"  ran on {fold_hosts(result.hosts)}")
     lines += [f"  note: {note}" for note in result.notes]
@@ -79,7 +79,7 @@ def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool) -> s
 def _rows(result: ExperimentResult) -> Iterable[list[tuple[str, ...]]]:
     """A line for each figure; of many pairs of ranks, one line for all and one for each slow pair."""
     by_name: dict[str, list[FigureResult]] = {}
-    for figure in result.figures:
+    for figure in result.shown:
         by_name.setdefault(figure.name, []).append(figure)
     for name, figures in by_name.items():
         if len(figures) <= _MOST_PAIRS or not all(pair_of(figure.point) for figure in figures):

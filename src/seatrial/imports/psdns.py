@@ -50,12 +50,10 @@ def read(data: bytes) -> ImportedFile:
     middle = statistics.median(one.value for one in later)
     steady = [one for one in later if one.value <= _OUTPUT * middle]
     samples = [one.sample("step", i=i) for i, one in enumerate(steady)]
-    samples.append(wall_s.sample("time"))
+    samples.append(wall_s.sample("wall"))
     sizes: dict[str, Value] = {name: banner.whole(i, name) for i, name in enumerate(("nx", "ny", "nz"), start=1)}
     notes = {"steps": len(steps), "slower_steps_left_out": len(later) - len(steady)}
-    experiment = ImportedExperiment(
-        "imported.m-psdns", tuple(samples), {**sizes, "ranks": ranks, "p": p, "q": q}, notes
-    )
+    experiment = ImportedExperiment("imported.psdns", tuple(samples), {**sizes, "ranks": ranks, "p": p, "q": q}, notes)
     return ImportedFile(_TOOL, "", (experiment,))
 
 
@@ -82,4 +80,4 @@ def _steps(log: Log) -> list[Found]:
     return steps
 
 
-READER = Reader("m-psdns", read)
+READER = Reader("psdns", read)

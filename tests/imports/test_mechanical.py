@@ -14,12 +14,12 @@ NO_LICENCE = "ansys/mapdl12.1-no-licence-run-completed.txt"
 
 
 def test_the_run_and_its_solution() -> None:
-    assert figures("mapdl", OUTPUT) == {("time",): 65.0, ("solution_time",): 61.5}
-    file = reader_of("mapdl").read(OUTPUT.encode())
+    assert figures("mechanical", OUTPUT) == {("wall",): 65.0, ("solution_time",): 61.5}
+    file = reader_of("mechanical").read(OUTPUT.encode())
     assert file.version == "2021 R1"
     assert [sample.extra["resolution"] for sample in file.experiments[0].samples] == pytest.approx([1 / 65, 0.1 / 61.5])
     solver = {"equation_solver": "Sparse (symmetric)"}
-    assert stated("mapdl", OUTPUT) == {"nodes": 1, "ranks": 4, "threads": 2, "cores": 8, **solver}
+    assert stated("mechanical", OUTPUT) == {"nodes": 1, "ranks": 4, "threads": 2, "cores": 8, **solver}
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_the_run_and_its_solution() -> None:
     ],
 )
 def test_runs_without_a_figure(text: str, why: str) -> None:
-    assert why in refusal("mapdl", text)
+    assert why in refusal("mechanical", text)
 
 
 @needs_logs
 def test_a_run_without_a_licence_completes_but_has_no_figure() -> None:
-    assert "failed" in refusal("mapdl", sample(NO_LICENCE))
+    assert "failed" in refusal("mechanical", sample(NO_LICENCE))
     without_message = sample(NO_LICENCE).partition(b"+-------")
-    refusal("mapdl", without_message[1] + without_message[2])
-    check_mutants("mapdl", (NO_LICENCE,))
+    refusal("mechanical", without_message[1] + without_message[2])
+    check_mutants("mechanical", (NO_LICENCE,))

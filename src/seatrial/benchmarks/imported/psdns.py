@@ -1,11 +1,11 @@
-"""imported.m-psdns: the time of a step of M-PSDNS."""
+"""imported.psdns: the time of a step of M-PSDNS."""
 
 from __future__ import annotations
 
 from seatrial.benchmarks.imported.declarations import count_parameter, imported, time_figure
 
 BENCHMARK = imported(
-    "m-psdns",
+    "psdns",
     "M-PSDNS",
     "How long did M-PSDNS take for a step of its turbulence?",
     (
@@ -16,6 +16,6 @@ BENCHMARK = imported(
     ),
     (
         time_figure("step", "elapsed time of a step, slowest process; without the first step and those that write"),
-        time_figure("time", "elapsed time of the whole run"),
+        time_figure("wall", "elapsed time of the whole run"),
     ),
 )

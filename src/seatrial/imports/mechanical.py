@@ -37,6 +37,7 @@ _COUNTS = {
     "threads": re.compile(r"Number of threads per process requested ?: (\S{1,20})"),
 }
 _EQUATION_SOLVER = re.compile(r"Equation solver used ?: (\S.{0,40})")
+_BOX = re.compile(r"\+-{2,60} (E N D )?.{0,20} S T A T I S T I C S -{2,60}\+")
 _ERROR = re.compile(
     r"\*\*\* ?ERROR\b|LICENSE MANAGER ERROR|\blicense\b.{0,40}(?:not available|denied|could not)"
     r"|SIGSEGV|Segmentation fault|FLOATING POINT EXCEPTION",
@@ -53,6 +54,9 @@ def read(data: bytes) -> ImportedFile:
     completed = log.at_most_one(_COMPLETED, "`RUN COMPLETED`")
     if completed is None:
         raise log.not_ended("no `RUN COMPLETED`, or the file is not from Ansys Mechanical APDL")
+    edges = [(one.line.number, bool(one.match[1])) for one in log.found(_BOX)]
+    if edges and ([is_end for _, is_end in edges] != [False, True] or edges[1][0] > completed.line.number):
+        raise completed.error("the box of statistics above it does not begin and end once: lines are missing")
     releases = sorted(
         (one for pattern in (_RELEASE, _RELEASE_IN_BOX) for one in log.found(pattern)), key=lambda one: one.line.number
     )
@@ -73,8 +77,10 @@ def read(data: bytes) -> ImportedFile:
     if _SOLUTION not in phases:
         why = f"no `Elapsed time spent {_SOLUTION}` above this line: whether it solved anything is unknown"
         raise completed.error(why)
-    samples = (total_s.sample("time"), phases[_SOLUTION].sample("solution_time"))
-    return ImportedFile(_TOOL, releases[0].match[1], (ImportedExperiment("imported.mapdl", samples, _parameters(log)),))
+    samples = (total_s.sample("wall"), phases[_SOLUTION].sample("solution_time"))
+    return ImportedFile(
+        _TOOL, releases[0].match[1], (ImportedExperiment("imported.mechanical", samples, _parameters(log)),)
+    )
 
 
 def _phases(log: Log) -> dict[str, Printed]:
@@ -102,4 +108,4 @@ def _parameters(log: Log) -> dict[str, Value]:
     return parameters
 
 
-READER = Reader("mapdl", read)
+READER = Reader("mechanical", read)

@@ -1,13 +1,14 @@
-"""apps.mapdl: Ansys Mechanical APDL on the user's input; its output is read as `seatrial import mapdl=FILE` does."""
+"""apps.mechanical: Ansys Mechanical APDL on the user's input; its output is read as `seatrial import mechanical=FILE`
+does."""
 
 from __future__ import annotations
 
 from seatrial.benchmarks.apps.given_input import FROM_DOCUMENTATION, application
-from seatrial.benchmarks.imported.mapdl import BENCHMARK as IMPORTED
+from seatrial.benchmarks.imported.mechanical import BENCHMARK as IMPORTED
 from seatrial.model.given_input import INPUT
 
 BENCHMARK = application(
-    "apps.mapdl",
+    "apps.mechanical",
     "How long does Ansys Mechanical take?",
     IMPORTED,
     tool="Mechanical APDL",

@@ -1,11 +1,11 @@
-"""imported.mapdl: the time that Ansys Mechanical APDL took."""
+"""imported.mechanical: the time that Ansys Mechanical APDL took."""
 
 from __future__ import annotations
 
 from seatrial.benchmarks.imported.declarations import count_parameter, imported, text_parameter, time_figure
 
 BENCHMARK = imported(
-    "mapdl",
+    "mechanical",
     "Ansys Mechanical APDL",
     "How long did Ansys Mechanical take?",
     (
@@ -16,7 +16,7 @@ BENCHMARK = imported(
         text_parameter("equation_solver", "solver of the equations, as named in the file"),
     ),
     (
-        time_figure("time", "elapsed time of the whole run, in whole seconds"),
+        time_figure("wall", "elapsed time of the whole run, in whole seconds"),
         time_figure("solution_time", "elapsed time of computing the solution"),
     ),
 )

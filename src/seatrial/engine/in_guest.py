@@ -1,0 +1,53 @@
+"""A guest as what a program of an experiment is started in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seatrial.engine.contained import Contained
+from seatrial.launch.containers.image import Image, ImageKind
+from seatrial.launch.containers.runtime import SHARED, Inside
+from seatrial.launch.guest.channel import Channel
+from seatrial.launch.guest.runtime import GuestRuntime
+from seatrial.model.guest import VM, Guest
+
+_BROUGHT = "those of this machine"
+"""The `version` of a guest in which programs use libraries that come with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class InGuest(Contained):
+    """A virtual machine in place of a container: nothing is shared with it, and it is another machine."""
+
+    def document(self) -> dict[str, Any]:
+        """What identifies it beside its machine, which the experiment names."""
+        return {
+            "name": self.image.given,
+            **({"libraries": self.version} if self.version else {}),
+            **({"mpi": self.placement} if self.placement else {}),
+        }
+
+    @property
+    def title(self) -> str:
+        """For the name of an environment."""
+        return f"in the guest {self.image.given}"
+
+    def inside(self, folders: Sequence[Path], variables: Mapping[str, str], ranks: int = 0, tag: str = "") -> Inside:
+        """One start with copies of these folders."""
+        needed = list(dict.fromkeys(folders))
+        set_inside = {"TMPDIR": str(SHARED), **variables}
+        return Inside(self.image, self.runtime.mounts(self.image, needed), set_inside, 0, tag)
+
+
+def guest_container(guest: Guest, libraries: tuple[Path, ...] = ()) -> InGuest:
+    """A guest; with `libraries`, programs use these of this machine, the dynamic loader first."""
+    runtime = GuestRuntime(Channel(*guest.channel), libraries)
+    return InGuest(Image(guest.name, ImageKind.GUEST, ""), runtime, _BROUGHT if libraries else "", facts=guest.facts)
+
+
+def guest_environment(document: Mapping[str, Any], guest: Contained) -> Mapping[str, Any]:
+    """The document of an environment in a guest."""
+    return {**document, "name": f"{document.get('name', '')} {guest.title}".strip(), VM: guest.document()}

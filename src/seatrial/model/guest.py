@@ -1,0 +1,33 @@
+"""Guests as a part of the environment: virtual machines that programs of a study run in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seatrial.model.machine import Machine
+
+VM = "vm"
+NO_GUEST = "none"
+"""The value of `environment.vm` for this machine itself."""
+RUNNING = "running"
+"""The value for the guest that `seatrial vm up` started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A guest under the name that `environment.vm` has. `machine` is what it is; None if it cannot be used, for the
+    reason in `problem`, with a remedy in `todo`.
+
+    `channel` are the words by which its commands are sent (launch/guest/channel.py). `facts` are recorded with every
+    repeat: how it is reached, and, of one that was started here, what emulates or runs its processors.
+    """
+
+    name: str
+    machine: Machine | None = None
+    channel: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+    todo: str = ""
