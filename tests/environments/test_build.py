@@ -253,7 +253,7 @@ def test_a_source_and_a_part_of_one_name_both_count(
 def test_two_programs_share_their_parts_and_a_change_builds_what_it_reaches(
     environment: Environment, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(builds, "_describe", lambda program: None)  # they know nothing of our protocol
+    monkeypatch.setattr(builds, "_describe", lambda program, start: None)  # they know nothing of our protocol
     headers = written(tmp_path / "native", SHARED)
     monkeypatch.setattr(builds, "NATIVE_HEADERS", headers)
     one = written(tmp_path, {"one.cpp": '#include "a.hpp"\nint main() { return a(); }\n'}) / "one.cpp"
