@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import pytest
 from cli.in_process import seatrial_here
+from engine.host_root import make_host_root
 from published_schemas import check
 from ssh_server import prepared, serving
 
@@ -27,6 +28,7 @@ from seatrial.launch.cluster import tools
 from seatrial.launch.cluster.home import Home
 from seatrial.launch.cluster.state import State
 from seatrial.launch.cluster.traffic import count_traffic
+from seatrial.launch.containers.runtimes import RUNTIMES
 from seatrial.model.link_traffic import Traffic, traffic_missing
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -260,6 +262,39 @@ def test_ranks_are_spread_over_the_like_nodes_of_an_allocation(
     traffic = repeat.seen["notes"]["traffic"]
     assert [node["host"] for node in traffic] == ["n1", "n4"]
     assert all(node["sent_B"] + node["received_B"] > _MESSAGE_B for node in traffic)
+
+
+_IN_CONTAINERS = """
+import sys, seatrial
+image, runtime, mpi, results = sys.argv[1:]
+settings = {"environment.container": image, "environment.container_runtime": runtime, "environment.mpi": mpi}
+more = {"ranks": 4, "oversubscribe": True, "size_B": 8}
+seatrial.run("mpi.allreduce", set=settings | more, results=results, repeats=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("image") / "root"
+    make_host_root(root)
+    return root
+
+
+def test_ranks_in_containers_on_several_nodes(image: Path, cluster: Up, tmp_path: Path) -> None:
+    """Each node has a container of its own, in which its two ranks join."""
+    if RUNTIMES["charliecloud"].path() is None:
+        pytest.skip(f"needs {RUNTIMES['charliecloud'].package}")
+    results = tmp_path / "results"
+    program = [sys.executable, "-c", _IN_CONTAINERS, str(image), "charliecloud", "openmpi", str(results)]
+    done = cluster.on("salloc", "-Q", "-N", "2", "-w", "n1,n4", *program)
+    assert done.returncode == 0, done.stderr
+    ((repeat,),) = read_contents(ResultsFolder.existing(results)).records.values()
+    assert repeat.outcome.is_ok, repeat.outcome
+    assert repeat.seen["hosts"] == ["n1", "n1", "n4", "n4"]
+    facts = repeat.seen["container"]
+    assert facts["mpi"] == "joined"
+    assert (facts["ranks"]["world"], facts["ranks"]["user_namespaces"]) == (4, 2)
+    assert list(own_cache().path.glob("running/*/*/rank-*")) == []
 
 
 _ACCEPTED_AND_KILLED = """#!/bin/sh
