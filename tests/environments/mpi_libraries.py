@@ -28,7 +28,7 @@ def library(name: str) -> Mpi:
 
 @cache
 def _wheel(name: str) -> Mpi | MpiWheelError:
-    """Asked for once a session, also where it is not to be had."""
+    """Asked for once a session, also where it is not available."""
     try:
         return install_wheel(name)
     except MpiWheelError as problem:

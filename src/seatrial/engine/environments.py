@@ -111,7 +111,7 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
         "container_build": choice.container_build,
         "vm": choice.vm,
     }
-    document = {"name": "not to be had here", "chosen": {name: value for name, value in chosen.items() if value}}
+    document = {"name": "not available here", "chosen": {name: value for name, value in chosen.items() if value}}
     return content_key(document), document
 
 

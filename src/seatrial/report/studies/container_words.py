@@ -66,8 +66,8 @@ def cost_lines(compared: Compared) -> list[str]:
     return [f"No figure is clearly slower on either side, so there is no cost to explain.{rest}"]
 
 
-def is_told_by_facts(compared: Compared, difference: Difference) -> bool:
-    """Whether an intended difference is told by the facts of the container, in words."""
+def is_stated_by_facts(compared: Compared, difference: Difference) -> bool:
+    """Whether the facts of the container already state an intended difference in words."""
     return (
         compared.containers is not None
         and difference.intended

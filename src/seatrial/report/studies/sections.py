@@ -40,7 +40,7 @@ from seatrial.report.studies.breakdown_words import (
 )
 from seatrial.report.studies.change_words import change_lines
 from seatrial.report.studies.container_section import container_sections
-from seatrial.report.studies.container_words import is_told_by_facts
+from seatrial.report.studies.container_words import is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.scaling_words import (
@@ -142,7 +142,7 @@ def _drifts(comparisons: Sequence[Comparison], names: Sequence[str]) -> list[str
 
 
 def _fairness(compared: Sequence[Compared]) -> dict[str, Any]:
-    pairs = [pair for pair in unintended_first(compared) if not is_told_by_facts(*pair)]
+    pairs = [pair for pair in unintended_first(compared) if not is_stated_by_facts(*pair)]
     several = len(compared) > 1
     unintended = [pair for pair in pairs if not pair[1].intended]
     asked = [pair for pair in pairs if pair[1].intended and not pair[1].follows_from]

@@ -30,7 +30,7 @@ from seatrial.report.studies.breakdown_words import (
     part_row,
 )
 from seatrial.report.studies.change_words import change_lines
-from seatrial.report.studies.container_words import alike_line, cost_lines, fact_rows, is_told_by_facts
+from seatrial.report.studies.container_words import alike_line, cost_lines, fact_rows, is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.effect import asks_equivalence, interval_words, ratio_words, word_of
@@ -148,7 +148,7 @@ def _title(text: str, style: Style) -> str:
 def _fairness(compared: Sequence[Compared], style: Style, detail: Detail) -> str:
     pairs = unintended_first(compared)
     unintended = [(one, difference) for one, difference in pairs if not difference.intended]
-    intended = [pair for pair in pairs if pair[1].intended and not is_told_by_facts(*pair)]
+    intended = [pair for pair in pairs if pair[1].intended and not is_stated_by_facts(*pair)]
     lines = [style.paint(fairness_headline(compared), "error" if unintended else "heading")]
     several = len(compared) > 1
     if unintended:
