@@ -20,7 +20,6 @@ from seatrial.model.breakdown import (
     Part,
 )
 from seatrial.model.comparison import Comparison, Statistic, Stopped, Verdict
-from seatrial.model.container_contrast import ContainerContrast, ContainerCost, ContainerFact, Cost
 from seatrial.model.difference import Difference
 from seatrial.model.json_shape import (
     ABSENT,
@@ -44,19 +43,15 @@ from seatrial.model.outlier import FleetSpread, MeasureAgain, Outlier, ScreenRes
 from seatrial.model.scaling import Fit, ScalingPoint, ScalingResult
 from seatrial.model.study_result import Compared, StudyResult
 from seatrial.model.units import Unit
+from seatrial.report.documents.containers import ContainersJson, containers_document
 from seatrial.report.studies.answer_words import answer_line
 from seatrial.report.studies.breakdown_words import breakdown_sentence, breakdowns_of
 from seatrial.report.studies.change_words import change_sentence
-from seatrial.report.studies.container_words import cost_sentence
 from seatrial.report.studies.design import scopes, unintended_first
 
 
 def _reference_side(one: Comparison) -> str | None:
     return "baseline" if one.baseline.is_reference else "candidate" if one.candidate.is_reference else None
-
-
-def _point(one: Comparison) -> dict[str, Any]:
-    return {"benchmark": one.benchmark, "figure": one.figure, **one.parameters}
 
 
 def _equivalence(one: Comparison) -> float | None:
@@ -208,42 +203,6 @@ class DifferenceJson(TypedDict):
     follows_from: NotRequired[str]
     baseline_name: NotRequired[Annotated[str, GIVEN]]
     candidate_name: NotRequired[Annotated[str, GIVEN]]
-
-
-@shape(ContainerFact)
-class ContainerFactJson(TypedDict):
-    """One fact of the containers of both sides, as text; null: not recorded."""
-
-    name: Text
-    baseline: str | None
-    candidate: str | None
-
-
-@shape(ContainerCost)
-class ContainerCostJson(TypedDict):
-    """A cause of figures that are clearly slower on one side, by facts that differ."""
-
-    cause: Annotated[Cost, From("cost")]
-    on: Literal["baseline", "candidate"]
-    said: Annotated[Text, GIVEN]
-    baseline: str
-    candidate: str
-    figures: Annotated[list[Settings], From(lambda one: [_point(each) for each in one.figures]), "that it fits"]
-    share: Annotated[
-        float | None,
-        Keywords(minimum=0),
-        "of the difference that its kind of change explains by an MPI profile; null: no profile",
-    ]
-
-
-@shape(ContainerContrast)
-class ContainersJson(TypedDict):
-    """What the container of a side changes, and what costs."""
-
-    baseline_name: Annotated[str, GIVEN]
-    candidate_name: Annotated[str, GIVEN]
-    facts: list[ContainerFactJson]
-    costs: Annotated[list[ContainerCostJson], GIVEN, "empty: no figure is clearly slower"]
 
 
 @shape(Contender)
@@ -476,16 +435,6 @@ def study_document(result: StudyResult) -> StudyJson:
     return filled(StudyJson, None, **study, answer=filled(AnswerJson, answer_of_study(result)), **parts)
 
 
-def _containers(compared: Compared, contrast: ContainerContrast) -> ContainersJson:
-    return filled(
-        ContainersJson,
-        contrast,
-        baseline_name=compared.baseline,
-        candidate_name=compared.candidate,
-        costs=[filled(ContainerCostJson, one, said=cost_sentence(one, compared)) for one in contrast.costs],
-    )
-
-
 def _parts(
     compared: Sequence[Compared], best_of: Sequence[BestOfResult], scaling: Sequence[ScalingResult]
 ) -> dict[str, Any]:
@@ -496,7 +445,7 @@ def _parts(
             for each, one in unintended_first(compared)
         ],
         "where": [filled(WhereJson, one) for one in breakdowns_of(compared)],
-        "containers": [_containers(one, one.containers) for one in compared if one.containers is not None],
+        "containers": [containers_document(one, one.containers) for one in compared if one.containers is not None],
         "scope": scopes(compared),
         "not_compared": list(dict.fromkeys(text for one in compared for text in one.lost)),
         "best_of": [filled(BestOfJson, one) for one in best_of],
