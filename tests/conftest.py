@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -26,6 +27,9 @@ settings.load_profile("shared machines")
 
 gc.set_threshold(200_000, 50, 100)
 """As the command does: what the tests keep would be walked again and again, a tenth of their time."""
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A shell starts a command in the background with interrupts ignored; what tests start would inherit that."""
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

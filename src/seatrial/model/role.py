@@ -29,6 +29,7 @@ class Role(StrEnum):
     PEER_COPY = "copies from each device to every other"
     PEER_COPY_BOTH_WAYS = "copies between each pair of devices in both directions at once"
     PEER_LATENCY = "small copies from each device to every other"
+    PROGRAM_START = "time in which programs and libraries are read from their files"
 
 
 class Direction(StrEnum):

@@ -519,6 +519,31 @@ def test_what_was_odd_once_is_measured_again_before_it_is_named(cluster: Up, tmp
     assert len(list(results.glob("jobs/2*"))) == jobs and "node n3 was odd at first only" in again.stdout
 
 
+def test_hosts_of_the_site_file_are_measured_by_ssh(cluster: Up, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """With a real sshd on the other node and no batch system: one node, and ranks on two."""
+    if (need := lacking_mpi()) is not None:
+        pytest.skip(need)
+    place = prepared(tmp_path_factory.mktemp("hosts"), 2222)
+    nodes = [node["name"] for node in cluster.document["nodes"][::2]]  # like the first; the second is not
+    site = place.folder / "site.yaml"
+    site.write_text(f"systems:\n  virtual: {{partitions: {{nodes: {{hosts: [{', '.join(nodes)}]}}}}}}\n")
+    words = ["env", f"PATH={place.variables()['PATH']}", sys.executable, "-m", "seatrial", "run", "mpi.latency"]
+    words += ["cpu.peak", "--set", "size_B=8", "--set", "ranks=2", "--set", "cores=one", "--budget", "4s"]
+    words += ["--system", "virtual:nodes"]
+    words += ["--site", str(site), "--results", str(place.folder / "r")]
+    words += ["--format", "json", "--ignore-lock-of", "root"]
+    enter = cluster.place.words("exec", "--node", "3", "--")
+    with serving(place, enter, cluster.place.variables()):
+        until = time.monotonic() + 60
+        while cluster.on("ssh-keyscan", "-p", "2222", nodes[1]).stdout == "" and time.monotonic() < until:
+            time.sleep(0.2)
+        done = cluster.on(*words)
+    assert done.returncode == 0, done.stderr
+    found = {one["benchmark"]: one for one in json.loads(done.stdout)["experiments"]}
+    assert {name: one["outcome"] for name, one in found.items()} == {"mpi.latency": "ok", "cpu.peak": "ok"}
+    assert found["mpi.latency"]["hosts"] == nodes and found["cpu.peak"]["hosts"] == nodes[:1]
+
+
 def test_a_node_without_slurmd_is_named_and_goes_with_the_rest(cluster: Up) -> None:
     """The last test of this cluster, which it ends; some process still runs on a node then."""
     os.kill(cluster.state.processes["n2"]["slurmd"], signal.SIGKILL)
@@ -589,28 +614,3 @@ def test_a_folder_that_others_cannot_reach_is_refused(tmp_path: Path) -> None:
         assert done.returncode == 2 and "munged" in done.stderr and not (closed / "c").exists()
     finally:
         closed.rmdir()
-
-
-def test_hosts_of_the_site_file_are_measured_by_ssh(cluster: Up, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """With a real sshd on the other node and no batch system: one node, and ranks on two."""
-    if (need := lacking_mpi()) is not None:
-        pytest.skip(need)
-    place = prepared(tmp_path_factory.mktemp("hosts"), 2222)
-    nodes = [node["name"] for node in cluster.document["nodes"][::2]]  # like the first; the second is not
-    site = place.folder / "site.yaml"
-    site.write_text(f"systems:\n  virtual: {{partitions: {{nodes: {{hosts: [{', '.join(nodes)}]}}}}}}\n")
-    words = ["env", f"PATH={place.variables()['PATH']}", sys.executable, "-m", "seatrial", "run", "mpi.latency"]
-    words += ["cpu.peak", "--set", "size_B=8", "--set", "ranks=2", "--set", "cores=one", "--budget", "4s"]
-    words += ["--system", "virtual:nodes"]
-    words += ["--site", str(site), "--results", str(place.folder / "r")]
-    words += ["--format", "json", "--ignore-lock-of", "root"]
-    enter = cluster.place.words("exec", "--node", "3", "--")
-    with serving(place, enter, cluster.place.variables()):
-        until = time.monotonic() + 60
-        while cluster.on("ssh-keyscan", "-p", "2222", nodes[1]).stdout == "" and time.monotonic() < until:
-            time.sleep(0.2)
-        done = cluster.on(*words)
-    assert done.returncode == 0, done.stderr
-    found = {one["benchmark"]: one for one in json.loads(done.stdout)["experiments"]}
-    assert {name: one["outcome"] for name, one in found.items()} == {"mpi.latency": "ok", "cpu.peak": "ok"}
-    assert found["mpi.latency"]["hosts"] == nodes and found["cpu.peak"]["hosts"] == nodes[:1]

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.analysis.containers.message_paths import MessagePaths, bare, paths_of
+from seatrial.benchmarks import declared_figure
 from seatrial.model.breakdown import Breakdown, Change
 from seatrial.model.comparison import Comparison, Verdict
 from seatrial.model.container_contrast import ContainerCost, Cost, SideName
 from seatrial.model.record import RepeatRecord
+from seatrial.model.role import Role
 
 _EAGER_B = 4096
 """Messages below are copied through shared memory by every library: the smallest limit is that of Open MPI 4's vader
 (btl_vader_eager_limit)."""
-_READS_FILES = frozenset({"container.start", "command", "mpi.init"})
-"""Benchmarks that start programs of the image within what they time."""
 _OF_CALLS = (Change.TRANSFER, Change.LATENCY)
 _CLEAR = (Verdict.SLOWER, Verdict.FASTER)
 Records = Mapping[str, Sequence[RepeatRecord]]
@@ -64,8 +64,14 @@ def _costs(one: Comparison, on: SideName, records: tuple[Records, Records]) -> I
         yield Cost.TRANSPORT, _only(first, second), _only(second, first)
     if first.library and second.library and first.library != second.library:
         yield Cost.MPI_LIBRARY, first.library, second.library
-    if slow.is_user_space and not fast.is_user_space and one.benchmark in _READS_FILES:
+    if slow.is_user_space and not fast.is_user_space and _reads_files(one):
         yield Cost.USER_FILES, first.root or "", second.root or ""
+
+
+def _reads_files(one: Comparison) -> bool:
+    """Whether programs of the image are read within what the figure times."""
+    figure = declared_figure(one.benchmark, one.figure)
+    return figure is not None and figure.role is Role.PROGRAM_START
 
 
 def _paths(experiments: Sequence[str], records: Records) -> MessagePaths:

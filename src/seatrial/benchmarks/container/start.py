@@ -22,6 +22,7 @@ from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
 _START_S = 1.0
@@ -67,6 +68,7 @@ BENCHMARK = Benchmark(
             better=Better.LOWER,
             value=lambda sample: sample.elapsed_s,
             work="from the call that starts the runtime to the first instruction inside, of the last container",
+            role=Role.PROGRAM_START,
         ),
         Figure(
             name="bare_start",

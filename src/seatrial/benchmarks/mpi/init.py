@@ -14,15 +14,16 @@ from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resol
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native
+from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
 
 
-def _figure(name: str, series: str, unit: Unit, amount: str, work: str) -> Figure:
+def _figure(name: str, series: str, unit: Unit, amount: str, work: str, role: Role | None = None) -> Figure:
     def value(sample: Sample) -> float:
         return sample.work[amount]
 
-    return Figure(name=name, series=series, unit=unit, better=Better.LOWER, value=value, work=work)
+    return Figure(name=name, series=series, unit=unit, better=Better.LOWER, value=value, work=work, role=role)
 
 
 BENCHMARK = Benchmark(
@@ -31,8 +32,8 @@ BENCHMARK = Benchmark(
     program=Native(Path(__file__).with_suffix(".cpp"), lambda params: []),
     parameters=(RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, OVERSUBSCRIBE),
     figures=(
-        _figure("time_max", "init", "s", "s", "MPI_Init on the slowest rank"),
-        _figure("time_mean", "init", "s", "mean", "MPI_Init, mean over ranks"),
+        _figure("time_max", "init", "s", "s", "MPI_Init on the slowest rank", Role.PROGRAM_START),
+        _figure("time_mean", "init", "s", "mean", "MPI_Init, mean over ranks", Role.PROGRAM_START),
         _figure("memory_max", "memory", "B", "bytes", "memory that MPI_Init takes, of the rank with the most"),
         _figure("memory_mean", "memory", "B", "mean", "memory that MPI_Init takes, mean over ranks"),
         _figure(
