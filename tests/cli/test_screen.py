@@ -116,11 +116,11 @@ def test_a_node_that_was_odd_at_first_only_is_not_named_but_reported(tmp_path: P
     for k in range(1, 7):
         first = noisy(0.7e9 if k in (2, 4) else 1e9, 6, 0.005, source)
         later = noisy(0.7e9 if k == 4 else 1e9, 6, 0.005, source) if k in (2, 4) else []
-        folder.add([*first, *later], host=f"n{k}", starts=[*range(6), *range(1000, 1000 + len(later))])
+        folder.add([*first, *later], host=f"n{k}", starts=[*range(6), *(1000 + 0.9 * k for k in range(len(later)))])
     for k in (2, 4):
         job = JobFolder.create(folder.folder, {"node": f"n{k}", "confirms": True, "time_s": 1.7e9 + 990}, lambda _: "")
         job.write_text("started", f"job=1\nhost=n{k}\ntime={1.7e9 + 995}\nstart=x\n")
-        job.write_text("ended", f"status=0\ntime={1.7e9 + 1010}\n")
+        job.write_text("ended", f"status=0\ntime={1.7e9 + 1004:.0f}\n")  # the last repeat starts within the next second
     options = ("screen", "--from", str(tmp_path / "results"))
     document = json.loads(seatrial_here(*options, "--format", "json", cwd=tmp_path).stdout)
     jsonschema.validate(document, schema("screen-1"))

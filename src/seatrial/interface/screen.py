@@ -95,8 +95,8 @@ def _confirmed_s(folders: Sequence[str | Path]) -> dict[str, list[tuple[float, f
     for job in (job for folder in folders for job in JobFolder.all(ResultsFolder.existing(Path(folder)))):
         request, start = job.read("request.json") or {}, job.start()
         if request.get("confirms") and start is not None:
-            ended_s = job.ended_s()
-            found.setdefault(start.host, []).append((start.time_s, math.inf if ended_s is None else ended_s))
+            ended_s = job.ended_s()  # in whole seconds, rounded down
+            found.setdefault(start.host, []).append((start.time_s, math.inf if ended_s is None else ended_s + 1.0))
     return found
 
 
