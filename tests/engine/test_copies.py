@@ -29,12 +29,12 @@ from seatrial.errors import NoCompilerError
 from seatrial.launch.local import Completed
 from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.model.benchmark import Benchmark, Better, External, Figure, Skip
-from seatrial.model.copies import COPIES, COPY, all_of, shares_of
+from seatrial.model.copies import COPIES, COPY, COPY_DEVICES, DIVIDED, SELECTING, all_of, devices_of, shares_of
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.fact import Facts
 from seatrial.model.layout import BINDING, UNBOUND
 from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine, NamedLimit
+from seatrial.model.machine import Device, DeviceKind, Machine, NamedLimit
 from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.parameter import Params
 from seatrial.model.protocol import ProgramRecord
@@ -190,6 +190,13 @@ def test_what_all_jobs_used_is_summed() -> None:
             {"environment": EnvironmentChoice(mpi_settings=((BINDING, UNBOUND),))},
             "copies: each copy is bound to its share of the CPUs; leave out environment.binding=none",
         ),
+        (
+            {
+                "environment": EnvironmentChoice(variables=(("CUDA_VISIBLE_DEVICES", "0"),)),
+                "parameters": {COPIES: 2, COPY_DEVICES: DIVIDED},
+            },
+            "copies: copy_devices=divided selects the GPUs of each copy, but CUDA_VISIBLE_DEVICES is set; unset it",
+        ),
     ],
 )
 def test_what_cannot_be_done_with_copies_is_unsupported(changes: dict[str, Any], reason: str) -> None:
@@ -203,19 +210,21 @@ def test_what_cannot_be_done_with_copies_is_unsupported(changes: dict[str, Any],
 
 _SCRIPT = """\
 #!/bin/sh
-read -r seconds status < ./input
+read -r failing status < ./input
 while read -r key value; do
   [ "$key" = Cpus_allowed_list: ] && echo "cpus $value"
 done < /proc/self/status
+echo "devices ${CUDA_VISIBLE_DEVICES-all}"
 sleep 0.3
-[ "${PWD##*/}" = "$seconds" ] && exit "$status"
+[ "${PWD##*/}" = "$failing" ] && exit "$status"
 echo "done"
 """
 
 
 def _read(data: bytes) -> ProgramRecord:
     lines = Text("the script", data).lines
-    sample = Sample("run", 0, 0.3, {"jobs": 1.0}, extra={"cpus": lines[0].removeprefix("cpus ")})
+    said = dict(line.split(" ", 1) for line in lines if " " in line)
+    sample = Sample("run", 0, 0.3, {"jobs": 1.0}, extra=said)
     return ProgramRecord(samples=(sample,), ended="done" in lines)
 
 
@@ -260,10 +269,39 @@ def _application(folder: Path, failing: str) -> Benchmark:
     )
 
 
+@pytest.fixture(autouse=True)
+def no_selected_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SELECTING.values():
+        monkeypatch.delenv(name, raising=False)
+
+
 def run_copies(benchmark: Benchmark, machine: Machine, folder: Path, **settings: str) -> tuple[Params, RepeatRecord]:
     results = ResultsFolder.create(folder)
     ready = make_ready(benchmark, machine, results, NoCompilerError("none"), **settings)
     return ready.point.parameters, run_one(ready, machine, results)
+
+
+def with_gpus(machine: Machine, count: int, vendor: str = "10de") -> Machine:
+    gpus = (Device(f"gpu-{n}", DeviceKind.GPU, "GPU", facts=facts(vendor_id=vendor)) for n in range(count))
+    return replace(machine, devices=(*machine.devices, *gpus))
+
+
+def test_gpus_are_divided_in_the_order_of_their_numbers() -> None:
+    params = {COPIES: 2, COPY_DEVICES: DIVIDED}
+    machine = made_up_machine(cores=4)
+    assert devices_of(with_gpus(machine, 4), params) == (
+        ("CUDA_VISIBLE_DEVICES", "0,1"),
+        ("CUDA_VISIBLE_DEVICES", "2,3"),
+    )
+    assert devices_of(with_gpus(machine, 2, "1002"), params)[1] == ("ROCR_VISIBLE_DEVICES", "1")
+    assert devices_of(with_gpus(machine, 4), {COPIES: 2}) == ()
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_gpus_that_cannot_be_divided_are_skipped(count: int) -> None:
+    refusal = point("apps.namd", with_gpus(made_up_machine(), count), copies="2", copy_devices="divided").refusal
+    assert refusal is not None
+    assert refusal.reason == f"copy_devices=divided: {count} GPUs of one vendor cannot be divided among 2 copies"
 
 
 def two_cores(machine: Machine) -> None:
@@ -277,10 +315,12 @@ def test_each_copy_runs_in_its_folder_on_its_share(
 ) -> None:
     two_cores(live_machine)
     benchmark = made_up_application()
-    params, record = run_copies(benchmark, live_machine, tmp_path / "results", copies="2")
+    machine = with_gpus(live_machine, 2)
+    params, record = run_copies(benchmark, machine, tmp_path / "results", copies="2", copy_devices="divided")
     assert record.outcome.is_ok, record.outcome
     ran = [sample for sample in record.samples if sample.series == "run"]
     assert [sample.point for sample in ran] == [{COPY: 0}, {COPY: 1}]
+    assert [sample.extra["devices"] for sample in ran] == ["0", "1"]
     allowed = [set(read_cpu_list(sample.extra["cpus"])) for sample in ran]
     assert allowed == [set(share.allowed_cpus) for share in shares_of(live_machine, 2)]
     found = {figure.name: figure for figure in figures_of(benchmark, live_machine, params, [record])}

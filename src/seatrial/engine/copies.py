@@ -8,8 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from seatrial.engine.ready import Ready
+from seatrial.environments.variables import variables_with
 from seatrial.launch.local import Completed
-from seatrial.model.copies import COPIES, COPY, JOB, JOBS, copies_of, one_of, part_of, shares_of
+from seatrial.model.copies import (
+    COPIES,
+    COPY,
+    COPY_DEVICES,
+    DIVIDED,
+    JOB,
+    JOBS,
+    SELECTING,
+    copies_of,
+    devices_of,
+    one_of,
+    part_of,
+    shares_of,
+)
 from seatrial.model.layout import BINDING, UNBOUND
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, State
@@ -39,9 +53,14 @@ def jobs_of(ready: Ready, machine: Machine, directory: Path) -> tuple[Job, ...]:
     if copies == 1:
         return (Job(ready, directory),)
     parameters = one_of(point.parameters)
+    devices = devices_of(machine, point.parameters)
     return tuple(
         Job(
-            replace(ready, point=replace(point, parameters=parameters, cpus=part_of(point.cpus, copy, copies))),
+            replace(
+                ready,
+                point=replace(point, parameters=parameters, cpus=part_of(point.cpus, copy, copies)),
+                variables=(*ready.variables, *devices[copy : copy + 1]),
+            ),
             directory / f"{COPY}-{copy}",
             share.allowed_cpus,
         )
@@ -57,6 +76,10 @@ def why_no_copies(point: Point) -> str | None:
         return "the MPI profile is of one job; leave out the probe mpi"
     if dict(point.environment.mpi_settings).get(BINDING) == UNBOUND:
         return f"each copy is bound to its share of the CPUs; leave out environment.{BINDING}={UNBOUND}"
+    variables = variables_with(point.environment.variables)
+    selected = next((name for name in SELECTING.values() if name in variables), None)
+    if point.parameters.get(COPY_DEVICES) == DIVIDED and selected is not None:
+        return f"{COPY_DEVICES}={DIVIDED} selects the GPUs of each copy, but {selected} is set; unset it"
     return None
 
 

@@ -9,11 +9,14 @@ from typing import TypeVar
 from seatrial.model.benchmark import Skip
 from seatrial.model.fact import Fact, FactKind, Facts
 from seatrial.model.layout import RANKS
-from seatrial.model.machine import Machine
+from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Params, whole
 
 COPIES = "copies"
 """The parameter with their number."""
+
+COPY_DEVICES, DIVIDED = "copy_devices", "divided"
+"""The parameter that says whether copies share the GPUs, and its value if each has its own."""
 
 COPY = "copy"
 """The coordinate of a sample: the copy that it is of, from 0; only where there are several."""
@@ -23,6 +26,9 @@ JOBS = "jobs"
 
 JOB = "job"
 """The series with the time of each copy, by our clock."""
+
+SELECTING = {"10de": "CUDA_VISIBLE_DEVICES", "1002": "ROCR_VISIBLE_DEVICES"}
+"""Vendor of GPUs (PCI id) -> the variable by which its runtime shows a program only some of them, by their numbers."""
 
 _TOTAL, _LIMIT = "memory_total", "cgroup_memory_limit"
 _Item = TypeVar("_Item")
@@ -65,6 +71,23 @@ def shares_of(machine: Machine, copies: int) -> tuple[Machine, ...]:
         cpus = tuple(cpu for cpu in machine.allowed_cpus if core_of[cpu] in own)
         shares.append(replace(machine, allowed_cpus=cpus, facts=facts, allocation=None))
     return tuple(shares)
+
+
+def devices_of(machine: Machine, params: Params) -> tuple[tuple[str, str], ...]:
+    """The variable that selects the GPUs of each copy, with its value; empty if copies share the devices.
+
+    Raises Skip if the GPUs cannot be divided.
+    """
+    copies = copies_of(params)
+    if copies == 1 or params.get(COPY_DEVICES) != DIVIDED:
+        return ()
+    vendors = [device.facts.text("vendor_id") or "" for device in machine.of_kind(DeviceKind.GPU)]
+    known = [vendor for vendor in SELECTING if vendor in vendors]
+    count = vendors.count(known[0]) if len(known) == 1 else 0
+    if not count or count % copies:
+        raise Skip(f"{COPY_DEVICES}={DIVIDED}: {count} GPUs of one vendor cannot be divided among {copies} copies")
+    numbers = [str(number) for number in range(count)]
+    return tuple((SELECTING[known[0]], ",".join(part_of(numbers, copy, copies))) for copy in range(copies))
 
 
 def part_of(items: Sequence[_Item], copy: int, copies: int) -> tuple[_Item, ...]:

@@ -12,17 +12,25 @@ from dataclasses import replace
 
 from seatrial.benchmarks.nodes import RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Figure, Skip
-from seatrial.model.copies import COPIES, JOB, JOBS, copies_of, one_of, shares_of
+from seatrial.model.copies import COPIES, COPY_DEVICES, DIVIDED, JOB, JOBS, copies_of, devices_of, one_of, shares_of
 from seatrial.model.layout import NODES, RANKS, THREADS
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
 
-PARAMETER = Parameter(
+_COPIES = Parameter(
     COPIES,
     ParameterKind.INTEGER,
     1,
     "jobs that run at once on the node, each on its own share of the cores; `ranks` and threads are those of each",
     minimum=1,
+)
+_DEVICES = Parameter(
+    COPY_DEVICES,
+    ParameterKind.CHOICE,
+    "shared",
+    "GPUs of several copies; shared: each copy may use all; divided: each has equally many, in the order of their "
+    "numbers",
+    words=("shared", DIVIDED),
 )
 _LAYOUT = frozenset({RANKS, THREADS, NODES, RANKS_PER_NODE.name, "processes"})
 
@@ -62,6 +70,7 @@ def with_copies(benchmark: Benchmark) -> Benchmark:
         if copies == 1:
             return benchmark.prepare(machine, params)
         _refuse_other_nodes(machine, params)
+        devices_of(machine, params)
         share = shares_of(machine, copies)[0]
         one = one_of(params)
         job = benchmark.prepare(replace(share, allowed_cpus=machine.allowed_cpus), one)
@@ -79,7 +88,7 @@ def with_copies(benchmark: Benchmark) -> Benchmark:
 
     return replace(
         benchmark,
-        parameters=(*benchmark.parameters, PARAMETER),
+        parameters=(*benchmark.parameters, _COPIES, _DEVICES),
         figures=(*benchmark.figures, *_FIGURES),
         prepare=prepare,
         placement=placement,
