@@ -52,6 +52,8 @@ _BOUNDS = re.compile(r"#\s*Out of bounds values\s*:\s*([0-9]{1,18})\s+(OK|FAILED
 _FAILURE = re.compile(r"Test (?:NCCL|CUDA|HIP|RCCL)? ?failure|: Test failure", re.IGNORECASE)
 _NONE = "N/A"
 _GROUP = ("time", "algbw", "busbw")
+_UNITS = re.compile(r"#(?:\s{0,80}\([A-Za-z/]{1,20}\)){3,12}")
+_UNITS_READ = frozenset(("(B)", "(elements)", "(us)", "(GB/s)"))
 _KNOWN = frozenset((*_GROUP, "size", "count", "type", "redop", "root", "error", "#wrong"))
 _PLACES = (False, True)
 """Whether each group of columns, from the left, is in place."""
@@ -148,6 +150,9 @@ def _header(line: Line) -> tuple[Cell, ...]:
         raise line.error(_TOOL, f"unknown column {unknown[:40]!r}")
     if not set(_GROUP) <= {column.text for column in columns}:
         raise line.error(_TOOL, "the header is cut off: time, algbw or busbw is missing")
+    named = [column.text for column in columns if column.text in _GROUP]
+    if named != [*_GROUP] * (len(named) // len(_GROUP)):
+        raise line.error(_TOOL, f"the header is damaged: expected {', '.join(_GROUP)} in this order, once or twice")
     return columns
 
 
@@ -182,6 +187,10 @@ def _read(run: _Run, line: Line, text: str) -> None:
         run.most_B = int(reduced[1])
     elif _FAILURE.search(text):
         run.failed = run.failed or f"line {line.number}: {text[:200]}"
+    elif _UNITS.fullmatch(text):
+        unknown = next((unit for unit in text[1:].split() if unit not in _UNITS_READ), None)
+        if unknown is not None:
+            raise line.error(_TOOL, f"the unit {unknown} is not one that nccl-tests prints")
     elif run.header is not None and text and not text.startswith("#"):
         cells = cells_of(body(line))
         numbers = sum(decimal_of(cell.text) is not None for cell in cells)
