@@ -96,7 +96,7 @@ def screens(
                 results = Path(folder) / "results"
                 row = screened(fault, nodes, targets, results)
                 if keep is not None and (not row["is_right"] or row["not_screened"]):
-                    shutil.copytree(results, keep / Path(folder).name)
+                    shutil.copytree(results, keep / Path(folder).name, symlinks=True)
                 yield row
     finally:
         seatrial("cluster", "down")
