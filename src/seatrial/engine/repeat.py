@@ -64,11 +64,11 @@ def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
     return dict(start_of(ready, directory).variables)
 
 
-def _program(ready: Ready, directory: Path) -> Program:
+def _program(ready: Ready, command: Sequence[str], directory: Path) -> Program:
     """The process that a repeat starts."""
     runs_in = directory if ready.program.runs_in_its_folder else None
     grace_s = 0.0 if ready.mpi is None else GRACE_S
-    return Program(command_of(ready, directory), variables_of(ready, directory), directory, runs_in, grace_s)
+    return Program(command, variables_of(ready, directory), directory, runs_in, grace_s)
 
 
 def time_limit_s(ready: Ready) -> float:
@@ -135,7 +135,10 @@ def _run_watched(
                 inputs.enter_context(ready.program.prepared(ready, claim.path, time_limit_s(ready)))
             before = None if ready_elsewhere(claimed) else look_around(cpus)
             with probed([(ready, claim.path) for ready, claim in claimed]):
-                programs = [_program(ready, claim.path) for ready, claim in claimed]
+                programs = [
+                    _program(ready, command, claim.path)
+                    for command, (ready, claim) in zip(commands, claimed, strict=True)
+                ]
                 began_s = time.time()
                 launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
     except NotPreparedError as error:

@@ -42,7 +42,7 @@ COMMANDS = {
     "shifter": (STORED, ["shifter", "--image=site/app:1", f"--volume={TMP}:{TMP}", f"--volume={R}:{R}",
                          f"--volume={P}:{P}", "--env=A=b c", "--"]),
     "charliecloud": (SQUASHED, ["ch-run", f"--bind={R}:{R}", f"--bind={P}:{P}", "--set-env=A=b c", "--env-no-expand",
-                                "--join", "--join-ct=2", "--join-tag=t", "/images/a.sqfs", "--"]),
+                                "/images/a.sqfs", "--"]),
 }  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def test_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getegid", lambda: 1000)
     image, words = COMMANDS[name]
     assert image.kind in RUNTIMES[name].kinds
-    assert RUNTIMES[name].prefix(Inside(image, MOUNTS, VARIABLES, 2, "t")) == words
+    assert RUNTIMES[name].prefix(Inside(image, MOUNTS, VARIABLES, is_shared=True)) == words
 
 
 WORKS_IN = {
