@@ -185,7 +185,7 @@ def test_ranks_are_measured_inside(image: Path, live_machine: Machine, folder: R
     ready = make_ready(LATENCY, live_machine, folder, mpi="openmpi", **settings)
     record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
-    assert record.seen["container"]["mpi"] == JOINED and "--join" in record.seen["command"]
+    assert record.seen["container"]["mpi"] == JOINED and "--join-pid=" in record.seen["command"]
     notes = record.seen["notes"]
     assert (notes["transport_cross_memory"], notes["transport_single_copy"]) == ("yes", "1 (cma)")
 
