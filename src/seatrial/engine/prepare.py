@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.engine.copies import why_no_copies
 from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
 from seatrial.engine.kinds import KINDS
@@ -12,6 +13,7 @@ from seatrial.environments.build import Environment
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.container import BROUGHT
+from seatrial.model.copies import COPIES
 from seatrial.model.guest import VM
 from seatrial.model.outcome import Outcome
 from seatrial.model.secrets import masked_parameters
@@ -46,6 +48,8 @@ class Preparation:
             return kind.refused(point, Outcome.unsupported("container", why), absent_environment(point.environment))
         if (why := _not_in_a_guest(point)) is not None:
             return kind.refused(point, Outcome.unsupported(VM, why), absent_environment(point.environment))
+        if (why := why_no_copies(point)) is not None:
+            return kind.refused(point, Outcome.unsupported(COPIES, why), absent_environment(point.environment))
         return kind.identify(point, point.benchmark.program)
 
 
