@@ -12,7 +12,6 @@ guard adds to a program without a container (`bare`) is a part of it.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import subprocess
 import tempfile
@@ -134,8 +133,8 @@ def main() -> None:
             own, ours = partial(alone, runtime, root), partial(as_a_repeat, runtime, root, folder)
             rows.append(measure(runtime.name, own, ours, options.rounds))
             print(told(rows[-1]))
-    provenance = {**machine_provenance(live_machine()), "load": os.getloadavg()}
-    write("container_cost", {"machine": provenance, "rounds": options.rounds, "runtimes": rows}, options.output)
+    document = {"machine": machine_provenance(live_machine()), "rounds": options.rounds, "runtimes": rows}
+    write("container_cost", document, options.output)
 
 
 if __name__ == "__main__":
