@@ -124,15 +124,19 @@ def _contained(
         sessions = {name: str(SHARED) for name in _SESSIONS if name in os.environ}
         of_runtime = {**container.runtime.variables(), "TMPDIR": str(SHARED), **sessions}
         # The others are set only inside: the runtime does that on every node.
-        starter = rank_command(mpi, layout, [*(name for name, value in chosen if value is not None), *of_runtime])
-        joins = container.is_joined and container.runtime.join_option
-        kept_open = [private_top(holder())] if joins else []
-        inside = _mapped(container.inside([*folders, *kept_open], set_inside, of_ranks=True), works_in)
-        enters = prefix(inside)
+        runtime = container.runtime
+        launching = replace(mpi, launcher=Path(runtime.launcher)) if runtime.launcher else mpi
+        starter = rank_command(launching, layout, [*(name for name, value in chosen if value is not None), *of_runtime])
+        joins = container.is_joined and runtime.join_option
+        needed = [holder()] if joins else [helpers.place] if runtime.launcher else []
+        inside = _mapped(container.inside([*folders, *map(private_top, needed)], set_inside, of_ranks=True), works_in)
+        placing = placed(helpers, starter, layout, record)
         if joins:
             name = f"seatrial-{os.getpid()}-{secrets.token_hex(8)}"  # a start of its own, also in the same folder
-            enters = shared(helpers, name, joins, inside.mapped(str(holder())), enters)
-        before = [*keeps, *starter.argv, *placed(helpers, starter, layout, record), *enters]
+            enters = shared(helpers, name, joins, inside.mapped(str(holder())), prefix(inside))
+            before = [*keeps, *starter.argv, *placing, *enters]
+        else:
+            before = [*keeps, *runtime.of_ranks(starter.argv, placing, inside)]
         changes = (*without, *starter.variables.items(), *chosen, *of_runtime.items())
         return Start(tuple(before), variables_with(changes), starter.argv[0], inside, _loader(container, inside))
     starter = rank_command(replace(mpi, launcher=container.launcher), layout, list(set_inside))

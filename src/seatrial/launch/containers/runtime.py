@@ -83,6 +83,8 @@ class Runtime(ABC):
     by itself (`Inside.is_shared`)."""
     ranks_outside: ClassVar[bool] = True
     """Whether a launcher outside reaches the ranks: its variables and descriptors go inside."""
+    launcher: ClassVar[str] = ""
+    """The launcher that starts its ranks, if it is a plug-in of that; "" for any."""
     can_mount_read_only: ClassVar[bool] = True
     is_verified: ClassVar[bool] = True
     """Whether it was ever run by its tests; the others are only tested on the commands that they build."""
@@ -92,6 +94,10 @@ class Runtime(ABC):
     @abstractmethod
     def prefix(self, inside: Inside) -> list[str]:
         """The words before a program and its arguments."""
+
+    def of_ranks(self, launcher: Sequence[str], placing: Sequence[str], inside: Inside) -> list[str]:
+        """The words before the program of a rank that a launcher outside starts: it is placed there as well."""
+        return [*launcher, *placing, *self.prefix(inside)]
 
     def variables(self) -> Mapping[str, str]:
         """The variables that the runtime itself needs."""
