@@ -18,12 +18,15 @@ from seatrial.benchmarks.apps.copies import with_copies
 from seatrial.benchmarks.apps.hpl import BENCHMARK as HPL
 from seatrial.benchmarks.apps.hpl_output import SERIES
 from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
+from seatrial.benchmarks.apps.layout import RANKS, THREADS, placement, resolved
 from seatrial.benchmarks.apps.output import Text
+from seatrial.benchmarks.nodes import NODES
 from seatrial.engine.checks import impossible_figure
 from seatrial.engine.copies import completed_together, outcome_together, overlap
 from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Preparation
+from seatrial.engine.ranks import rank_layout
 from seatrial.engine.ready import Refused
 from seatrial.errors import NoCompilerError
 from seatrial.launch.local import Completed
@@ -81,6 +84,12 @@ def test_more_copies_than_cores_are_skipped() -> None:
     refusal = point("apps.lammps", made_up_machine(cores=2), copies="2", ranks="2").refusal
     assert refusal is not None
     assert refusal.reason == "each of 2 copies: 2 ranks of 1 threads need 2 CPUs; this process may use 1"
+
+
+def test_the_ranks_of_a_point_are_those_of_one_copy() -> None:
+    """Containers are tried with them before anything is measured."""
+    layout = rank_layout(point("apps.lammps", made_up_machine(cores=4), copies="2"))
+    assert (layout.ranks, layout.cpus) == (2, ((0,), (1,)))
 
 
 def test_copies_share_one_node() -> None:
@@ -235,8 +244,8 @@ MakeUp = Callable[..., Benchmark]
 def made_up_application(tmp_path: Path) -> Iterator[MakeUp]:
     """Makes an application known: a script that prints its CPUs, and fails in the folder of the name `failing`."""
 
-    def make(failing: str = "none") -> Benchmark:
-        benchmark = _application(tmp_path, failing)
+    def make(failing: str = "none", *, has_ranks: bool = False) -> Benchmark:
+        benchmark = _application(tmp_path, failing, has_ranks=has_ranks)
         declare([benchmark])
         return benchmark
 
@@ -244,7 +253,7 @@ def made_up_application(tmp_path: Path) -> Iterator[MakeUp]:
     declare([])
 
 
-def _application(folder: Path, failing: str) -> Benchmark:
+def _application(folder: Path, failing: str, *, has_ranks: bool) -> Benchmark:
     script = folder / "application"
     script.write_text(_SCRIPT)
     script.chmod(stat.S_IRWXU)
@@ -261,10 +270,14 @@ def _application(folder: Path, failing: str) -> Benchmark:
                 version=(),
                 inputs=lambda params: {"input": f"{failing} 3\n".encode()},
             ),
-            (),
+            (RANKS, NODES, THREADS) if has_ranks else (),
             (Figure("rate", "run", "op/s", Better.HIGHER, lambda sample: 1.0 / sample.elapsed_s, "sleeping"),),
             (),
-            placement=lambda machine, params: (),
+            placement=placement if has_ranks else lambda machine, params: (),
+            prepare=(lambda machine, params: resolved(machine, params))
+            if has_ranks
+            else lambda machine, params: params,
+            ranks="mpi" if has_ranks else "one",
         )
     )
 
@@ -354,13 +367,24 @@ def test_a_copy_that_fails_is_named_and_its_output_is_kept(
 
 @pytest.mark.real
 @pytest.mark.parallel
-def test_two_jobs_of_ranks_run_at_once(live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]) -> None:
-    need("lmp", "apt install lammps")
+@pytest.mark.parametrize(("mpi", "wrapper"), [("openmpi", "mpicc.openmpi"), ("mpich", "mpicc.mpich")])
+def test_two_jobs_of_ranks_run_at_once(
+    mpi: str,
+    wrapper: str,
+    live_machine: Machine,
+    tmp_path: Path,
+    made_up_application: MakeUp,
+    need: Callable[[str, str], str],
+) -> None:
+    """Each has a launcher of its own, with either library; ranks are bound as in a single job."""
+    need(wrapper, "apt install libopenmpi-dev libmpich-dev")
     two_cores(live_machine)
-    params, record = run_copies(LAMMPS, live_machine, tmp_path / "results", copies="2", cells="10", steps="100")
+    benchmark = made_up_application(has_ranks=True)
+    params, record = run_copies(benchmark, live_machine, tmp_path / "results", copies="2", **{"environment.mpi": mpi})
     assert record.outcome.is_ok, record.outcome
-    assert (params["ranks"], len(record.seen["affinity"])) == (1, 2)
-    assert record.seen["affinity"][0] != record.seen["affinity"][1]
-    found = {figure.name: figure.median for figure in figures_of(LAMMPS, live_machine, params, [record])}
-    each = [s.work["atom_steps"] / s.elapsed_s for s in record.samples if s.series == "run"]
-    assert found["atom_steps"] == pytest.approx(sum(each)) and len(each) == 2
+    assert params["ranks"] == len(live_machine.cpus_one_per_core()) // 2
+    shares = shares_of(live_machine, 2)
+    wanted = [[cpu] for share in shares for cpu in share.cpus_one_per_core()]
+    assert record.seen["affinity"] == wanted
+    found = {figure.name: figure.median for figure in figures_of(benchmark, live_machine, params, [record])}
+    assert found["rate"] == pytest.approx(2 / 0.3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,7 @@ def test_a_program_of_a_module_runs_with_its_variables(modules: Path, monkeypatc
     assert changes["SOLVER_BAD"] is None and changes["SOLVER_DATA"] == 'it\'s "here"'
     assert not any(name.startswith("_") for name in changes)
     assert found.document()["program"]["modules"] == ["gcc/12", "solver/2023"]
+    assert found.key != replace(found, modules=()).key, "the same file with other libraries is another program"
 
 
 @pytest.mark.parametrize(

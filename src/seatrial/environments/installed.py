@@ -59,7 +59,8 @@ class Installed:
         """The content key, which does not depend on the path on this machine."""
         if self.image:
             return content_key({"version": self.version, "image": self.image, "path": str(self.path)})
-        return content_key({"version": self.version, "sha256": self.sha256})
+        loaded = {"modules": list(self.modules)} if self.modules else {}
+        return content_key({"version": self.version, "sha256": self.sha256, **loaded})
 
 
 def find_installed(program: External) -> Installed:

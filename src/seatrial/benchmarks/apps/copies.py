@@ -36,7 +36,8 @@ _LAYOUT = frozenset({RANKS, THREADS, NODES, RANKS_PER_NODE.name, "processes"})
 
 
 def _per_day(params: Params, rate: float) -> str:
-    return f"{86400.0 * rate:.4g} jobs/day"
+    value = 86400.0 * rate
+    return f"{value:.0f} jobs/day" if value >= 100 else f"{value:.3g} jobs/day"
 
 
 _FIGURES = (

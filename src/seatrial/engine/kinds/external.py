@@ -230,8 +230,6 @@ class ExternalKind(Kind[External]):
             described["variables"] = dict(chosen_variables)
         if mpi is not None:
             described["mpi"] = mpi.document()
-        if found.modules:
-            described["modules"] = list(found.modules)
         identity = {"program": found.key, **described, **({"probes": ["mpi"]} if point.is_profiled else {})}
         of_defaults = {name: value for name, value in chosen.defaults.items() if name not in variables}
         ours = {**of_defaults, **chosen.variables(point.parameters)}
