@@ -67,13 +67,12 @@ def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
     return dict(start_of(ready, directory).variables)
 
 
-def _program(job: Job) -> Program:
+def _program(job: Job, command: Sequence[str]) -> Program:
     """The process that a job starts."""
     ready, directory = job.ready, job.directory
     runs_in = directory if ready.program.runs_in_its_folder else None
     grace_s = 0.0 if ready.mpi is None else GRACE_S
-    command, variables = command_of(ready, directory), variables_of(ready, directory)
-    return Program(command, variables, directory, runs_in, grace_s, job.cpus)
+    return Program(command, variables_of(ready, directory), directory, runs_in, grace_s, job.cpus)
 
 
 def time_limit_s(ready: Ready) -> float:
@@ -116,12 +115,18 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class _Claimed:
-    """An experiment with the claim on one of its repeats, and the jobs that this starts at once."""
+    """An experiment with the claim on one of its repeats, and the jobs that this starts at once, each by its command:
+    a start in a container has a name of its own, so a command is made once."""
 
     ready: Ready
     claim: Claim
     jobs: tuple[Job, ...]
-    command: Sequence[str]
+    commands: Sequence[Sequence[str]]
+
+    @property
+    def command(self) -> Sequence[str]:
+        """That of the first job, which stands for all."""
+        return self.commands[0]
 
 
 def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made]:
@@ -130,7 +135,8 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         started = []
         for ready, claim in claimed:
             jobs = jobs_of(ready, machine, claim.path)
-            started.append(_Claimed(ready, claim, jobs, command_of(jobs[0].ready, jobs[0].directory)))
+            commands = [command_of(job.ready, job.directory) for job in jobs]
+            started.append(_Claimed(ready, claim, jobs, commands))
     except (BuildError, NoLauncherError) as error:
         return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
     with kernel_log() as kernel:
@@ -154,7 +160,11 @@ def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLo
                 inputs.enter_context(job.ready.program.prepared(job.ready, job.directory, time_limit_s(job.ready)))
             before = None if ready_elsewhere(claimed) else look_around(cpus)
             with probed([(job.ready, job.directory) for job in jobs]):
-                programs = [_program(job) for job in jobs]
+                programs = [
+                    _program(job, command)
+                    for one in claimed
+                    for job, command in zip(one.jobs, one.commands, strict=True)
+                ]
                 began_s = time.time()
                 limit_s = sum(time_limit_s(one.ready) for one in claimed)
                 launched = run_together(programs, limit_s, in_turns=len(claimed) > 1)
