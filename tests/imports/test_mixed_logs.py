@@ -26,6 +26,8 @@ KINDS = (
 LARGEST_B = 100_000
 """Of larger logs, each mutant takes too long."""
 NEAR = 2e-3
+FEWER = {"abaqus": ("increments", "iterations")}
+"""Figures that are less if rows are lost, since nothing states how many there were."""
 _NUMBER = re.compile(rb"(?<![\w.])[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w])")
 
 Lines = list[bytes]
@@ -122,8 +124,10 @@ def test_no_mixture_of_runs_makes_a_number_that_none_of_them_has(kind: str) -> N
             data = damage(one.splitlines(keepends=True), other.splitlines(keepends=True), rng)
             for figure, values in _read(kind, data).items():
                 for value in values:
-                    is_true = any(abs(value - known) <= NEAR * known for known in true.get(figure, ()))
-                    assert is_true, (name, number, figure, value, true.get(figure))
+                    known = true.get(figure, ())
+                    is_fewer = figure in FEWER.get(kind, ()) and any(0 < value < one for one in known)
+                    is_true = any(abs(value - one) <= NEAR * one for one in known)
+                    assert is_true or is_fewer, (name, number, figure, value, known)
 
 
 @needs_logs

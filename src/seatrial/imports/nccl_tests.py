@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from seatrial.benchmarks.imported.nccl_tests import OPERATIONS
 from seatrial.errors import ParseError
@@ -265,6 +266,7 @@ def _experiments(run: _Run) -> Iterator[ImportedExperiment]:
     for row in rows:
         together.setdefault(row.settings, []).append(row)
     for (datatype, redop, root), own in together.items():
+        _check_cycles(own)
         factor = _factor(own, run)
         has_redop = any(column.text == "redop" for column in run.columns)
         op = run.program or _operation(factor, run.ranks, redop, root, has_redop=has_redop)
@@ -282,6 +284,19 @@ def _experiments(run: _Run) -> Iterator[ImportedExperiment]:
             notes["devices"] = sorted(run.devices)
         samples, remarks = tuple(_samples(own)), _remarks(run, own)
         yield ImportedExperiment("imported.nccl-tests", samples, parameters, notes, failed=failed, remarks=remarks)
+
+
+def _check_cycles(rows: Sequence[_Values]) -> None:
+    """Sizes never fall, but for another cycle (`-N`), which has the same sizes again. Raises ParseError for rows that
+    were mixed or repeated."""
+    sizes = [row.size_B for row in rows]
+    begins = [0, *(i for i in range(1, len(sizes)) if sizes[i] < sizes[i - 1])]
+    first = sizes[: begins[1]] if len(begins) > 1 else sizes
+    for begin, end in pairwise([*begins, len(sizes)]):
+        own = sizes[begin:end]
+        if own != first[: len(own)] or (len(own) < len(first) and end < len(sizes)):
+            why = "smaller than the size before it, and not the same sizes again: rows are mixed or repeated"
+            raise rows[begin].line.error(_TOOL, why)
 
 
 def _remarks(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
