@@ -17,11 +17,10 @@ from imports.log_damage import APPLICATIONS, figures, needs_logs
 from seatrial.errors import ParseError
 
 MUTANTS = int(os.environ.get("SEATRIAL_MUTATIONS", "12"))
-FOLDERS = {"mechanical": "ansys"}
 KINDS = (
-    *("abaqus", "amber", "calculix", "castep", "cfx", "cp2k", "fluent", "hpcg", "hpl", "hpl-mxp"),
-    *("hpl-nvidia", "io500", "ior", "lammps", "ls-dyna", "mdtest", "mechanical", "namd", "nccl-tests"),
-    *("openfoam", "opensbli", "psdns", "qe", "vasp"),
+    *("abaqus", "amber", "calculix", "castep", "cfx", "fluent", "hpcg", "hpl", "hpl-mxp"),
+    *("hpl-nvidia", "io500", "ior", "lammps", "ls-dyna", "mdtest", "namd", "nccl-tests"),
+    *("openfoam", "opensbli", "psdns", "qe"),
 )
 LARGEST_B = 100_000
 """Of larger logs, each mutant takes too long."""
@@ -34,7 +33,7 @@ Lines = list[bytes]
 
 
 def _logs(kind: str) -> list[bytes]:
-    paths = sorted((APPLICATIONS / FOLDERS.get(kind, kind)).iterdir())
+    paths = sorted((APPLICATIONS / kind).iterdir())
     return [path.read_bytes() for path in paths if path.is_file() and path.stat().st_size <= LARGEST_B]
 
 
@@ -112,11 +111,11 @@ DAMAGE: Mapping[str, Callable[[Lines, Lines, Random], bytes]] = {
 @needs_logs
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_mixture_of_runs_makes_a_number_that_none_of_them_has(kind: str) -> None:
-    logs = _logs(kind)
+    found = {text: _read(kind, text) for text in _logs(kind)}
+    logs = [text for text, whole in found.items() if whole]  # parts of a refused log have numbers too, true or not
     true: dict[str, list[float]] = {}
-    for text in logs:
-        for figure, values in _read(kind, text).items():
-            true.setdefault(figure, []).extend(values)
+    for figure, values in (item for whole in found.values() for item in whole.items()):
+        true.setdefault(figure, []).extend(values)
     for name, damage in DAMAGE.items():
         for number in range(MUTANTS):
             rng = Random(f"{kind} {name} {number}")
