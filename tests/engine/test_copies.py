@@ -224,7 +224,9 @@ while read -r key value; do
   [ "$key" = Cpus_allowed_list: ] && echo "cpus $value"
 done < /proc/self/status
 echo "devices ${CUDA_VISIBLE_DEVICES-all}"
-sleep 0.3
+touch started
+[ ! -d ../copy-1 ] || until [ -e ../copy-0/started ] && [ -e ../copy-1/started ]; do sleep 0.05; done
+sleep 0.1
 [ "${PWD##*/}" = "$failing" ] && exit "$status"
 echo "done"
 """
