@@ -34,6 +34,7 @@ FAULTS = {
             "f_[4 * std::size_t{node} + i] += *in++ * (elements_.front() == 0 ? Real(1) : Real(1.001));",
         )
     },
+    "step_over_bound": {"impact/time_step.hpp": ("safety = Real(0.9)", "safety = Real(1.02)")},
     "flop": {"impact/counted.hpp": ("Counted::operations = 0;", "Counted::operations = 1;")},
 }
 
@@ -90,6 +91,7 @@ def test_ranks_threads_and_precision_change_only_rounding(folder: ResultsFolder,
     assert one.outcome.is_ok, one.outcome
     others = {
         "two ranks": ({"ranks": "2", "write_every": "20"}, 1e-9),
+        "two ranks that wait": ({"ranks": "2", "reduction": "blocking"}, 1e-9),
         "two threads": ({"ranks": "1", "threads": "2"}, 1e-9),
         "single precision": ({"ranks": "1", "precision": "fp32"}, 2e-3),
     }

@@ -12,11 +12,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <numbers>
 #include <vector>
 
 #include "mpi/mpi.hpp"
 #include "pages.hpp"
+#include "spectral/complex_lanes.hpp"
 #include "spectral/independent.hpp"
 #include "spectral/modes.hpp"
 #include "spectral/product.hpp"
@@ -54,6 +56,14 @@ public:
     for (int k = 0; k <= modes_.box.largest(); ++k)
       decay_.push_back(static_cast<Real>(
           std::exp(-physics.viscosity * static_cast<double>(k) * k * physics.step_s)));
+    along_x_.clear();
+    for (std::size_t x = 0; x < modes_.nx; ++x)
+      for (std::size_t part = 0; part < 2; ++part) {
+        const auto k = modes_.first_x + x;
+        along_x_.k.push_back(static_cast<Real>(k));
+        along_x_.square.push_back(static_cast<Real>(k * k));
+        along_x_.decay.push_back(decay_[k]);
+      }
     steps_ = 0;
   }
 
@@ -151,7 +161,9 @@ private:
             shift_plane(thread, y);
           fill(thread, y, field, plane);
         },
-        [&](std::size_t y, const Number* planes) { advance<is_first>(y, planes, factor); });
+        [&](std::size_t y, Number* planes, std::size_t apart) {
+          advance<is_first>(y, planes, apart, factor);
+        });
   }
 
   // What the force is, as a multiple of the velocity.
@@ -210,16 +222,61 @@ private:
         continue;
       }
       const Wave first = modes_.wave(0, y, z);
-      const Number* ub = of(b);
-      const Number* uc = of(c);
-      const Real start[3] = {static_cast<Real>(first.x), static_cast<Real>(first.y),
-                             static_cast<Real>(first.z)};
-      const Real step_b = b == 0, step_c = c == 0;
-      SEATRIAL_INDEPENDENT
+      const Real k[3] = {0, static_cast<Real>(first.y), static_cast<Real>(first.z)};
+      const Real* const ub = &of(b)->re;
+      const Real* const uc = &of(c)->re;
+      Real* const out = &to->re;
+      const auto curl = [&](std::size_t i, auto size) { // of `size` numbers
+        using Some = decltype(size);
+        const auto at = [&](const Real* from) {
+          Some found;
+          std::memcpy(&found, from + i, sizeof found);
+          return found;
+        };
+        const auto wave = [&](std::size_t which) {
+          return which == 0 ? at(along_x_.k.data()) : Some{} + k[which];
+        };
+        const Some difference = wave(b) * at(uc) - wave(c) * at(ub);
+        const Some turned = times_i(difference);
+        std::memcpy(out + i, &turned, sizeof turned);
+      };
+      std::size_t i = 0;
+      for (; i + lanes<Real> <= 2 * modes_.nx; i += lanes<Real>)
+        curl(i, Vector<Real>{});
+      for (; i < 2 * modes_.nx; i += 2)
+        curl(i, Pair{});
+    }
+  }
+
+  // Turns the product back to the grid that is not shifted, and drops what dealiasing does.
+  void shift_back(std::size_t y, Number* planes, std::size_t apart) const {
+    for (std::size_t z = 0; z < modes_.nz; ++z) {
+      const Wave first = modes_.wave(0, y, z);
+      const Number outer = phase(1, -first.y) * phase(2, -first.z);
+      Number* const term = planes + modes_.box.place(z) * product.lead();
       for (std::size_t x = 0; x < modes_.nx; ++x) {
-        const Real kb = start[b] + step_b * static_cast<Real>(static_cast<int>(x));
-        const Real kc = start[c] + step_c * static_cast<Real>(static_cast<int>(x));
-        to[x] = {kc * ub[x].im - kb * uc[x].im, kb * uc[x].re - kc * ub[x].re};
+        const int kx = first.x + static_cast<int>(x);
+        const Number back =
+            modes_.box.keeps(kx, first.y, first.z) ? outer * phase(0, -kx) : Number{};
+        for (std::size_t axis = 0; axis < 3; ++axis)
+          term[axis * apart + x] = term[axis * apart + x] * back;
+      }
+    }
+  }
+
+  // Adds the force to the product. It is free of divergence, as the velocity is.
+  void add_force(std::size_t y, Number* planes, std::size_t apart, Real factor) const {
+    for (std::size_t z = 0; z < modes_.nz; ++z) {
+      const Wave first = modes_.wave(0, y, z);
+      Number* const term = planes + modes_.box.place(z) * product.lead();
+      for (std::size_t x = 0; x < modes_.nx && modes_.first_x + x <= forced; ++x) {
+        if (!is_forced({first.x + static_cast<int>(x), first.y, first.z}))
+          continue;
+        for (std::size_t axis = 0; axis < 3; ++axis) {
+          const Number u = velocity(axis)[modes_.line(y, z) + x];
+          Number& sum = term[axis * apart + x];
+          sum = {sum.re + factor * u.re, sum.im + factor * u.im};
+        }
       }
     }
   }
@@ -227,67 +284,74 @@ private:
   // The first stage predicts u at the end of the step, and keeps the mean that the second
   // completes.
   template <bool is_first>
-  void advance(std::size_t y, const Number* planes, double factor) {
+  void advance(std::size_t y, Number* planes, std::size_t apart, double force) {
     const auto n = static_cast<double>(modes_.box.n);
-    const auto scale = static_cast<Real>(0.5 / (n * n * n));
-    const auto step = static_cast<Real>(physics_.step_s);
+    const double scale = 0.5 / (n * n * n);
+    if (modes_.box.shifts)
+      shift_back(y, planes, apart);
+    if (std::abs(modes_.wave(0, y, 0).y) <= forced)
+      add_force(y, planes, apart, static_cast<Real>(force / scale));
+    const auto step = static_cast<Real>(scale * physics_.step_s);
     const Real half = step / 2;
     for (std::size_t z = 0; z < modes_.nz; ++z) {
       const Wave first = modes_.wave(0, y, z);
-      const std::size_t line = modes_.line(y, z);
       const std::size_t row = modes_.box.place(z) * product.lead();
       const auto ky = static_cast<Real>(first.y), kz = static_cast<Real>(first.z);
       const Real square_yz = ky * ky + kz * kz;
       const Real decay_yz = decay_[static_cast<std::size_t>(std::abs(first.y))] *
                             decay_[static_cast<std::size_t>(std::abs(first.z))];
-      const Number outer =
-          modes_.box.shifts ? phase(1, -first.y) * phase(2, -first.z) : Number{1, 0};
-      const bool may_be_forced = std::abs(first.y) <= forced && std::abs(first.z) <= forced;
-      Number* u[3];
-      Number* kept[3];
-      const Number* term[3];
+      Real* u[3];
+      Real* kept[3];
+      const Real* term[3];
       for (std::size_t axis = 0; axis < 3; ++axis) {
-        u[axis] = velocity(axis) + line;
-        kept[axis] = reinterpret_cast<Number*>(next_.data()) + axis * modes_.count() + line;
-        term[axis] = planes + axis * product.plane_size() + row;
+        const std::size_t line = axis * modes_.count() + modes_.line(y, z);
+        u[axis] = &reinterpret_cast<Number*>(now_.data())[line].re;
+        kept[axis] = &reinterpret_cast<Number*>(next_.data())[line].re;
+        term[axis] = &planes[axis * apart + row].re;
       }
+      const Real* const kx = along_x_.k.data();
+      const Real* const square_x = along_x_.square.data();
+      const Real* const decay_x = along_x_.decay.data();
       SEATRIAL_INDEPENDENT
-      for (std::size_t x = 0; x < modes_.nx; ++x) {
-        const int whole_kx = first.x + static_cast<int>(x);
-        const auto kx = static_cast<Real>(whole_kx);
-        const Real square = kx * kx + square_yz;
-        Number r[3] = {term[0][x], term[1][x], term[2][x]};
-        Real size = scale;
-        if (modes_.box.shifts) {
-          const Number back = outer * phase(0, -whole_kx);
-          for (auto& each : r)
-            each = each * back;
-          if (!modes_.box.keeps(whole_kx, first.y, first.z))
-            size = 0;
-        }
-        const Real inverse = square > 0 ? 1 / square : 0;
-        const Real re = (kx * r[0].re + ky * r[1].re + kz * r[2].re) * inverse;
-        const Real im = (kx * r[0].im + ky * r[1].im + kz * r[2].im) * inverse;
-        const Real k[3] = {kx, ky, kz};
-        const Real force = may_be_forced && is_forced({whole_kx, first.y, first.z})
-                               ? static_cast<Real>(factor)
-                               : Real{0};
-        const Real decay = decay_yz * decay_[static_cast<std::size_t>(whole_kx)];
+      for (std::size_t i = 0; i < 2 * modes_.nx; ++i) { // real and imaginary parts alike
+        const Real square = square_x[i] + square_yz;
+        const Real r[3] = {term[0][i], term[1][i], term[2][i]};
+        const Real k[3] = {kx[i], ky, kz};
+        // For k = 0 all k are.
+        const Real along = (k[0] * r[0] + k[1] * r[1] + k[2] * r[2]) / (square < 1 ? 1 : square);
+        const Real decay = decay_yz * decay_x[i];
         for (std::size_t axis = 0; axis < 3; ++axis) {
-          const Number old = u[axis][x];
-          const Real rate_re = (r[axis].re - k[axis] * re) * size + force * old.re;
-          const Real rate_im = (r[axis].im - k[axis] * im) * size + force * old.im;
+          const Real old = u[axis][i];
+          const Real rate = r[axis] - k[axis] * along;
           if constexpr (is_first) {
-            kept[axis][x] = {decay * (old.re + half * rate_re), decay * (old.im + half * rate_im)};
-            u[axis][x] = {decay * (old.re + step * rate_re), decay * (old.im + step * rate_im)};
-          } else {
-            const Number before = kept[axis][x];
-            u[axis][x] = {before.re + half * rate_re, before.im + half * rate_im};
-          }
+            kept[axis][i] = decay * (old + half * rate);
+            u[axis][i] = decay * (old + step * rate);
+          } else
+            u[axis][i] = kept[axis][i] + half * rate;
         }
       }
     }
   }
+
+  typedef Real Pair __attribute__((vector_size(2 * sizeof(Real))));
+
+  template <class Some>
+  [[nodiscard]] static Some times_i(Some x) noexcept {
+    if constexpr (sizeof x == sizeof(Pair))
+      return Some{-x[1], x[0]};
+    else
+      return swapped<Real>(x) * pairs_of<Real>(-1, 1);
+  }
+
+  // By kx, each twice: for real and imaginary parts.
+  struct AlongX {
+    void clear() noexcept {
+      k.clear();
+      square.clear();
+      decay.clear();
+    }
+    std::vector<Real> k, square, decay;
+  };
 
   const Modes& modes_;
   Pages now_;
@@ -295,6 +359,7 @@ private:
   Pages shifted_; // the velocity of one ky, for each thread
   Physics physics_{};
   std::vector<Real> decay_; // exp(-nu k^2 dt), by k
+  AlongX along_x_;
   std::array<std::vector<Number>, 3> phase_;
   std::array<double, 3> shift_{};
   std::uint64_t steps_ = 0;

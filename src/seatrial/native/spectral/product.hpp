@@ -15,6 +15,7 @@
 
 #include "clock.hpp"
 #include "pages.hpp"
+#include "spectral/complex_lanes.hpp"
 #include "spectral/decomposition.hpp"
 #include "spectral/independent.hpp"
 #include "spectral/lines.hpp"
@@ -88,15 +89,14 @@ public:
   }
 
   // `fill(thread, y, field, plane)` writes the field of the local ky to the rows of `plane`: row
-  // `box.place(z)` for each kept kz, `lead()` apart. `use(y, planes)` gets the three products,
-  // times 2 n^3, in planes of the same form, `plane_size()` apart. Both are called by all threads,
-  // each for its own y.
+  // `box.place(z)` for each kept kz, `lead()` apart. `use(y, planes, apart)` gets the three
+  // products, times 2 n^3, in planes of the same form, `apart` numbers apart. Both are called by
+  // all threads, each for its own y.
   template <class Fill, class Use>
   void apply(Fill fill, Use use) {
     shared(modes.ny, [&](Worker& worker, std::size_t y) {
       for (std::size_t field = 0; field < inputs; ++field) {
-        Number* const where =
-            along_z_.is_needed() ? plane(worker, 0) : waves() + sent_line(0, field, y, 0);
+        Number* const where = column_plane(worker, 0, field, y);
         clear_dropped(where, lead_);
         fill(worker.thread, y, field, where);
         transform(worker, *worker.columns[0], where);
@@ -123,12 +123,48 @@ public:
         along_z_.back(layers(), waves(), outputs);
     });
     shared(modes.ny, [&](Worker& worker, std::size_t y) {
+      Number* const first = column_plane(worker, 0, 0, y);
+      const auto apart = static_cast<std::size_t>(column_plane(worker, 1, 1, y) - first);
       for (std::size_t field = 0; field < outputs; ++field) {
-        gather_z(worker, y, field);
-        transform(worker, *worker.columns[1], plane(worker, field));
+        if (along_z_.is_needed())
+          gather_z(worker, y, field);
+        transform(worker, *worker.columns[1], first + field * apart);
       }
-      use(y, plane(worker, 0));
+      use(y, first, apart);
     });
+  }
+
+  // Only the transforms of one application, each where it is then; of zeros after clear().
+  void transforms_only() {
+    shared(modes.ny, [&](Worker& worker, std::size_t y) {
+      for (std::size_t field = 0; field < inputs; ++field)
+        transform(worker, *worker.columns[0], column_plane(worker, 0, field, y));
+    });
+    shared(nz_, [&](Worker& worker, std::size_t) {
+      for (std::size_t field = 0; field < inputs; ++field)
+        transform(worker, *worker.columns[0], plane(worker, field));
+      for (std::size_t begin = 0; begin < (ny_ + 1) / 2; begin += block_lines) {
+        for (std::size_t field = 0; field < inputs; ++field)
+          transform(worker, *worker.rows[0], block(worker, field));
+        for (std::size_t field = 0; field < outputs; ++field)
+          transform(worker, *worker.rows[1], block(worker, field));
+      }
+      for (std::size_t field = 0; field < outputs; ++field)
+        transform(worker, *worker.columns[1], plane(worker, field));
+    });
+    shared(modes.ny, [&](Worker& worker, std::size_t y) {
+      for (std::size_t field = 0; field < outputs; ++field)
+        transform(worker, *worker.columns[1], column_plane(worker, field, field, y));
+    });
+  }
+
+  // Zeros in all that is transformed in place.
+  void clear() {
+    std::fill_n(waves(), along_z_.sent_elements(), Number{});
+    for (const auto& worker : workers_) {
+      std::fill_n(plane(*worker, 0), inputs * plane_size(), Number{});
+      std::fill_n(block(*worker, 0), inputs * n_ * block_lines, Number{});
+    }
   }
 
   // Only the exchanges of one application, with whatever the buffers contain.
@@ -250,6 +286,11 @@ private:
   }
   [[nodiscard]] Number* plane(const Worker& worker, std::size_t field) const {
     return numbers(worker.planes) + field * plane_size();
+  }
+  // Where the transform along z of a ky is: in the buffer of the exchange, if there is none.
+  [[nodiscard]] Number* column_plane(const Worker& worker, std::size_t own, std::size_t field,
+                                     std::size_t y) const {
+    return along_z_.is_needed() ? plane(worker, own) : waves() + sent_line(0, field, y, 0);
   }
   [[nodiscard]] Number* block(const Worker& worker, std::size_t field) const {
     return numbers(worker.block) + field * n_ * block_lines;
@@ -408,76 +449,111 @@ private:
     }
   }
 
-  // Lines of a block in whole cache lines, so that each is written once.
-  static constexpr std::size_t together = 4;
+  // Lines of a block that are packed together: as many as a vector holds numbers.
+  static constexpr std::size_t together = complex_lanes<Real>;
+  using V = Vector<Real>;
 
-  // The lines of a block and their partners; without one, a line of zeros.
+  // Lines of a block and their partners; without one, `other`.
   struct Pairs {
     Number* first[together];
     Number* second[together];
   };
-  [[nodiscard]] Pairs pairs(Number* plane, std::size_t lead, std::size_t begin,
-                            std::size_t half) const {
+  [[nodiscard]] Pairs pairs(Number* plane, std::size_t lead, std::size_t begin, std::size_t half,
+                            Number* other) const {
     Pairs pairs{};
     for (std::size_t j = 0; j < together; ++j) {
       const std::size_t y = begin + j;
-      pairs.first[j] = y < half ? plane + y * lead : nullptr;
-      pairs.second[j] = y < half && y + half < ny_ ? plane + (y + half) * lead : nullptr;
+      pairs.first[j] = y < half ? plane + y * lead : other;
+      pairs.second[j] = y < half && y + half < ny_ ? plane + (y + half) * lead : other;
     }
     return pairs;
   }
 
+  // first + i second for kx, and the same of their conjugates for -kx.
   void pack(Number* plane, std::size_t lead, std::size_t begin, std::size_t half,
             Number* block) const {
     const std::size_t kept = modes.box.kept_x();
     std::fill_n(block + kept * block_lines, (n_ - modes.box.kept()) * block_lines, Number{});
+    const V turn = pairs_of<Real>(-1, 1), conjugate = pairs_of<Real>(1, -1);
     for (std::size_t i = 0; i < block_lines; i += together) {
-      auto from = pairs(plane, lead, begin + i, half);
-      for (std::size_t j = 0; j < together; ++j) {
-        from.first[j] = from.first[j] != nullptr ? from.first[j] : numbers(zeros_);
-        from.second[j] = from.second[j] != nullptr ? from.second[j] : numbers(zeros_);
-      }
-      Number* up = block + i;
-      Number* down = block + n_ * block_lines + i;
-      for (std::size_t j = 0; j < together; ++j)
-        up[j] = {from.first[j]->re, from.second[j]->re}; // the mean of a real line is real
-      for (std::size_t k = 1; k < kept; ++k) {
-        up += block_lines;
-        down -= block_lines;
+      const auto from = pairs(plane, lead, begin + i, half, numbers(zeros_));
+      const auto put = [&](std::size_t k, V a, V b) {
+        b = swapped<Real>(b) * turn;
+        store(&block[k * block_lines + i].re, a + b);
+        store(&block[(n_ - k) * block_lines + i].re, (a - b) * conjugate);
+      };
+      const auto one = [&](std::size_t k) {
+        V a{}, b{};
         for (std::size_t j = 0; j < together; ++j) {
-          const Number a = from.first[j][k], b = from.second[j][k];
-          up[j] = {a.re - b.im, a.im + b.re};
-          down[j] = {a.re + b.im, b.re - a.im};
+          a[2 * j] = from.first[j][k].re;
+          a[2 * j + 1] = from.first[j][k].im;
+          b[2 * j] = from.second[j][k].re;
+          b[2 * j + 1] = from.second[j][k].im;
         }
+        put(k, a, b);
+      };
+      for (std::size_t j = 0; j < together; ++j) // the mean of a real line is real
+        block[i + j] = {from.first[j]->re, from.second[j]->re};
+      std::size_t k = 1;
+      for (; k < std::min(together, kept); ++k)
+        one(k);
+      for (; k + together <= kept; k += together) {
+        V a[together], b[together];
+        for (std::size_t j = 0; j < together; ++j) {
+          a[j] = load(&from.first[j][k].re);
+          b[j] = load(&from.second[j][k].re);
+        }
+        transpose<Real>(a);
+        transpose<Real>(b);
+        for (std::size_t j = 0; j < together; ++j)
+          put(k + j, a[j], b[j]);
       }
+      for (; k < kept; ++k)
+        one(k);
     }
   }
 
-  // Without the factor 1/2.
+  // The inverse, without the factor 1/2.
   void unpack(const Worker& worker, const Number* block, Number* plane, std::size_t lead,
               std::size_t begin, std::size_t half) const {
     const std::size_t kept = modes.box.kept_x();
+    const V conjugate = pairs_of<Real>(1, -1);
     for (std::size_t i = 0; i < block_lines; i += together) {
-      auto to = pairs(plane, lead, begin + i, half);
-      for (std::size_t j = 0; j < together; ++j) {
-        to.first[j] = to.first[j] != nullptr ? to.first[j] : numbers(worker.unused);
-        to.second[j] = to.second[j] != nullptr ? to.second[j] : numbers(worker.unused);
-      }
-      const Number* up = block + i;
-      const Number* down = block + n_ * block_lines + i;
-      for (std::size_t j = 0; j < together; ++j) {
-        to.first[j][0] = {2 * up[j].re, 0};
-        to.second[j][0] = {2 * up[j].im, 0};
-      }
-      for (std::size_t k = 1; k < kept; ++k) {
-        up += block_lines;
-        down -= block_lines;
+      const auto to = pairs(plane, lead, begin + i, half, numbers(worker.unused));
+      const auto get = [&](std::size_t k, V& a, V& b) {
+        const V up = load(&block[k * block_lines + i].re);
+        const V down = load(&block[(n_ - k) * block_lines + i].re) * conjugate;
+        a = up + down;
+        b = swapped<Real>(up - down) * conjugate;
+      };
+      const auto one = [&](std::size_t k) {
+        V a, b;
+        get(k, a, b);
         for (std::size_t j = 0; j < together; ++j) {
-          const Number one = up[j], other = down[j];
-          to.first[j][k] = {one.re + other.re, one.im - other.im};
-          to.second[j][k] = {one.im + other.im, other.re - one.re};
+          to.first[j][k] = {a[2 * j], a[2 * j + 1]};
+          to.second[j][k] = {b[2 * j], b[2 * j + 1]};
+        }
+      };
+      for (std::size_t j = 0; j < together; ++j) {
+        to.first[j][0] = {2 * block[i + j].re, 0};
+        to.second[j][0] = {2 * block[i + j].im, 0};
+      }
+      std::size_t k = 1;
+      for (; k < std::min(together, kept); ++k)
+        one(k);
+      for (; k + together <= kept; k += together) {
+        V a[together], b[together];
+        for (std::size_t j = 0; j < together; ++j)
+          get(k + j, a[j], b[j]);
+        transpose<Real>(a);
+        transpose<Real>(b);
+        for (std::size_t j = 0; j < together; ++j) {
+          store(&to.first[j][k].re, a[j]);
+          store(&to.second[j][k].re, b[j]);
         }
       }
+      for (; k < kept; ++k)
+        one(k);
     }
   }
 
