@@ -34,7 +34,7 @@ FAULTS = {
             "f_[4 * std::size_t{node} + i] += *in++ * (elements_.front() == 0 ? Real(1) : Real(1.001));",
         )
     },
-    "step_over_bound": {"impact/time_step.hpp": ("safety = Real(0.9)", "safety = Real(1.02)")},
+    "step_over_bound": {"impact/time_step.hpp": ("safety * bound(", "Real(1.02) * bound(")},
     "flop": {"impact/counted.hpp": ("Counted::operations = 0;", "Counted::operations = 1;")},
 }
 

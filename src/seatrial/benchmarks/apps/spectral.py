@@ -127,10 +127,6 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     return Limit(moved_B / memory_Bps + alone_s, "s", f"{derivation}; without arithmetic", Basis.MEASURED)
 
 
-def _limit_of_transforms(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    return Limit(samples[0].extra["alone_s"], "s", "the same transforms in a loop of their own", Basis.MEASURED)
-
-
 def _limit_of_exchanges(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     return Limit(samples[0].extra["alone_s"], "s", "the same exchanges without anything else", Basis.MEASURED)
 
@@ -216,7 +212,6 @@ BENCHMARK = Benchmark(
             better=Better.LOWER,
             value=_of_a_step,
             work="the one-dimensional transforms of a step, mean over the ranks",
-            limit=_limit_of_transforms,
             is_secondary=True,
         ),
         Figure(

@@ -17,6 +17,7 @@
 #include "impact/material.hpp"
 #include "impact/mesh.hpp"
 #include "impact/order.hpp"
+#include "impact/sharing.hpp"
 
 namespace seatrial::impact {
 
@@ -58,7 +59,7 @@ public:
         nodes[corner] = first_dummy + static_cast<std::uint32_t>(corner);
     }
     motion_ = Array<Real>(of_motion * (count + corners));
-    f_ = Array<Real>(4 * (count + corners), 1);
+    f_ = Array<Real>(4 * (count + corners));
     is_mine_.resize(count);
     std::map<std::uint32_t, std::vector<std::uint32_t>> borders; // nodes of the mesh
     std::unordered_map<std::uint32_t, std::uint32_t> local;      // of the borders
@@ -87,8 +88,8 @@ public:
       borders_.push_back(std::move(border));
     }
     const auto blocks = found.size() / width;
-    corners_ = Array<std::uint32_t>(blocks * corners * width, 2);
-    state_ = Array<Real>(blocks * 7 * width, 3);
+    corners_ = Array<std::uint32_t>(blocks * corners * width);
+    state_ = Array<Real>(blocks * 7 * width);
     for (std::size_t at = 0; at < found.size(); ++at)
       for (std::size_t corner = 0; corner < corners; ++corner)
         corners_[(at / width * corners + corner) * width + at % width] = found[at][corner];
@@ -184,38 +185,20 @@ private:
   using V = Vector<Real>;
   static constexpr std::size_t of_motion = 8; // numbers of a node
   static constexpr std::size_t chunk = 64;    // vectors of elements whose nodes stay in a cache
-  static constexpr std::size_t ahead = 8;     // vectors of elements: what they need is fetched
 
   [[nodiscard]] static V infinite() noexcept { return V{} + std::numeric_limits<Real>::infinity(); }
 
-  // Into a cache, what a vector of elements needs. Neighbours in a vector share nodes: every other
-  // one is enough.
-  void fetch(const std::uint32_t* nodes, const Real* state) const noexcept {
-    constexpr std::size_t line = 64;
-    for (std::size_t at = 0; at < 7 * width * sizeof(Real); at += line)
-      __builtin_prefetch(reinterpret_cast<const char*>(state) + at, 1);
-    for (std::size_t at = 0; at < corners * width; at += line / sizeof(std::uint32_t))
-      __builtin_prefetch(nodes + ahead * corners * width + at);
-    for (std::size_t at = 0; at < corners * width; at += 2) {
-      __builtin_prefetch(motion_.data() + of_motion * std::size_t{nodes[at]}, 1);
-      __builtin_prefetch(f_.data() + 4 * std::size_t{nodes[at]}, 1);
-    }
-  }
-
-  // Elements of a chunk: sums of single precision stay short.
+  // Elements of at most a chunk: sums of single precision stay short.
   void forces(std::size_t block, std::size_t end, Real dt) noexcept {
     const Real* const motion = motion_.data(); // stores may alias members
     Real* const f = f_.data();
     const auto constants = constants_;
-    const std::size_t blocks = corners_.size() / (corners * width);
     const auto* nodes = corners_.data() + block * corners * width;
     Real* state = state_.data() + block * 7 * width;
     V least = least_;
     V internal{};
     V hourglass{};
     for (; block < end; ++block, nodes += corners * width, state += 7 * width) {
-      if (block + ahead < blocks)
-        fetch(nodes + ahead * corners * width, state + ahead * 7 * width);
       V x[3][corners];
       V v[3][corners];
       for (std::size_t corner = 0; corner < corners; ++corner) {

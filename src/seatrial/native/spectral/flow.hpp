@@ -12,13 +12,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <numbers>
 #include <vector>
 
 #include "mpi/mpi.hpp"
 #include "pages.hpp"
-#include "spectral/complex_lanes.hpp"
 #include "spectral/independent.hpp"
 #include "spectral/modes.hpp"
 #include "spectral/product.hpp"
@@ -56,14 +54,13 @@ public:
     for (int k = 0; k <= modes_.box.largest(); ++k)
       decay_.push_back(static_cast<Real>(
           std::exp(-physics.viscosity * static_cast<double>(k) * k * physics.step_s)));
-    along_x_.clear();
-    for (std::size_t x = 0; x < modes_.nx; ++x)
-      for (std::size_t part = 0; part < 2; ++part) {
-        const auto k = modes_.first_x + x;
-        along_x_.k.push_back(static_cast<Real>(k));
-        along_x_.square.push_back(static_cast<Real>(k * k));
-        along_x_.decay.push_back(decay_[k]);
-      }
+    along_x_ = AlongX(2 * modes_.nx);
+    for (std::size_t i = 0; i < 2 * modes_.nx; ++i) {
+      const auto k = modes_.first_x + i / 2;
+      along_x_.k[i] = static_cast<Real>(k);
+      along_x_.square[i] = static_cast<Real>(k * k);
+      along_x_.decay[i] = decay_[k];
+    }
     steps_ = 0;
   }
 
@@ -222,29 +219,17 @@ private:
         continue;
       }
       const Wave first = modes_.wave(0, y, z);
-      const Real k[3] = {0, static_cast<Real>(first.y), static_cast<Real>(first.z)};
-      const Real* const ub = &of(b)->re;
-      const Real* const uc = &of(c)->re;
-      Real* const out = &to->re;
-      const auto curl = [&](std::size_t i, auto size) { // of `size` numbers
-        using Some = decltype(size);
-        const auto at = [&](const Real* from) {
-          Some found;
-          std::memcpy(&found, from + i, sizeof found);
-          return found;
-        };
-        const auto wave = [&](std::size_t which) {
-          return which == 0 ? at(along_x_.k.data()) : Some{} + k[which];
-        };
-        const Some difference = wave(b) * at(uc) - wave(c) * at(ub);
-        const Some turned = times_i(difference);
-        std::memcpy(out + i, &turned, sizeof turned);
-      };
-      std::size_t i = 0;
-      for (; i + lanes<Real> <= 2 * modes_.nx; i += lanes<Real>)
-        curl(i, Vector<Real>{});
-      for (; i < 2 * modes_.nx; i += 2)
-        curl(i, Pair{});
+      const Number* ub = of(b);
+      const Number* uc = of(c);
+      const Real start[3] = {static_cast<Real>(first.x), static_cast<Real>(first.y),
+                             static_cast<Real>(first.z)};
+      const Real step_b = b == 0, step_c = c == 0;
+      SEATRIAL_INDEPENDENT
+      for (std::size_t x = 0; x < modes_.nx; ++x) {
+        const Real kb = start[b] + step_b * static_cast<Real>(static_cast<int>(x));
+        const Real kc = start[c] + step_c * static_cast<Real>(static_cast<int>(x));
+        to[x] = {kc * ub[x].im - kb * uc[x].im, kb * uc[x].re - kc * ub[x].re};
+      }
     }
   }
 
@@ -333,23 +318,9 @@ private:
     }
   }
 
-  typedef Real Pair __attribute__((vector_size(2 * sizeof(Real))));
-
-  template <class Some>
-  [[nodiscard]] static Some times_i(Some x) noexcept {
-    if constexpr (sizeof x == sizeof(Pair))
-      return Some{-x[1], x[0]};
-    else
-      return swapped<Real>(x) * pairs_of<Real>(-1, 1);
-  }
-
   // By kx, each twice: for real and imaginary parts.
   struct AlongX {
-    void clear() noexcept {
-      k.clear();
-      square.clear();
-      decay.clear();
-    }
+    explicit AlongX(std::size_t count = 0) : k(count), square(count), decay(count) {}
     std::vector<Real> k, square, decay;
   };
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "spectral/complex.hpp"
-#include "spectral/complex_lanes.hpp"
+#include "vector.hpp"
 
 namespace seatrial::spectral {
 
@@ -33,6 +33,6 @@ struct LinesShape {
 
 // Complex numbers of one vector; `lead` is a multiple of it.
 template <class Real>
-inline constexpr std::size_t lead_multiple = complex_lanes<Real>;
+inline constexpr std::size_t lead_multiple = lanes<Real> / 2;
 
 } // namespace seatrial::spectral

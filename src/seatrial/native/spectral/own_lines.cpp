@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "pages.hpp"
-#include "spectral/complex_lanes.hpp"
 #include "vector.hpp"
 
 namespace seatrial::spectral {
@@ -62,7 +61,7 @@ public:
   }
 
   void transform(Complex<Real>* plane) const override {
-    constexpr std::size_t in_vector = complex_lanes<Real>;
+    constexpr std::size_t in_vector = lanes<Real> / 2;
     const std::size_t vectors = (shape_.batch + in_vector - 1) / in_vector;
     const std::size_t lead = shape_.lead / in_vector;
     V* const columns = reinterpret_cast<V*>(plane);
@@ -89,7 +88,22 @@ private:
     std::size_t lead; // in vectors
   };
 
-  [[nodiscard]] static V alternating(Real value) noexcept { return pairs_of<Real>(-value, value); }
+  [[nodiscard]] static V alternating(Real value) noexcept {
+    V vector{};
+    for (std::size_t i = 0; i < lanes<Real>; i += 2) {
+      vector[i] = -value;
+      vector[i + 1] = value;
+    }
+    return vector;
+  }
+
+  // Exchanges real and imaginary parts.
+  [[gnu::always_inline]] static V swapped(V x) noexcept {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return __builtin_shufflevector(x, x, static_cast<int>(i ^ 1)...);
+    }
+    (std::make_index_sequence<lanes<Real>>{});
+  }
 
   template <std::size_t width>
   void block(V* columns, std::size_t lead) const {
@@ -152,7 +166,7 @@ private:
         out[v] = x[0];
         for (std::size_t j = 1; j < radix; ++j)
           if constexpr (turns)
-            out[s * j * to.lead + v] = x[j] * cosines[j] + swapped<Real>(x[j]) * sines[j];
+            out[s * j * to.lead + v] = x[j] * cosines[j] + swapped(x[j]) * sines[j];
           else
             out[s * j * to.lead + v] = x[j];
       }
@@ -160,9 +174,7 @@ private:
   }
 
   // Multiplies by `sign` i.
-  [[gnu::always_inline]] static V turned(V x, V rotation) noexcept {
-    return swapped<Real>(x) * rotation;
-  }
+  [[gnu::always_inline]] static V turned(V x, V rotation) noexcept { return swapped(x) * rotation; }
 
   [[gnu::always_inline]] static void butterfly(V (&x)[2], V) noexcept {
     const V difference = x[0] - x[1];

@@ -15,7 +15,6 @@
 
 #include "clock.hpp"
 #include "pages.hpp"
-#include "spectral/complex_lanes.hpp"
 #include "spectral/decomposition.hpp"
 #include "spectral/independent.hpp"
 #include "spectral/lines.hpp"
@@ -449,9 +448,8 @@ private:
     }
   }
 
-  // Lines of a block that are packed together: as many as a vector holds numbers.
-  static constexpr std::size_t together = complex_lanes<Real>;
-  using V = Vector<Real>;
+  // Lines of a block in whole cache lines, so that each is written once.
+  static constexpr std::size_t together = 4;
 
   // Lines of a block and their partners; without one, `other`.
   struct Pairs {
@@ -474,42 +472,21 @@ private:
             Number* block) const {
     const std::size_t kept = modes.box.kept_x();
     std::fill_n(block + kept * block_lines, (n_ - modes.box.kept()) * block_lines, Number{});
-    const V turn = pairs_of<Real>(-1, 1), conjugate = pairs_of<Real>(1, -1);
     for (std::size_t i = 0; i < block_lines; i += together) {
       const auto from = pairs(plane, lead, begin + i, half, numbers(zeros_));
-      const auto put = [&](std::size_t k, V a, V b) {
-        b = swapped<Real>(b) * turn;
-        store(&block[k * block_lines + i].re, a + b);
-        store(&block[(n_ - k) * block_lines + i].re, (a - b) * conjugate);
-      };
-      const auto one = [&](std::size_t k) {
-        V a{}, b{};
+      Number* up = block + i;
+      Number* down = block + n_ * block_lines + i;
+      for (std::size_t j = 0; j < together; ++j)
+        up[j] = {from.first[j]->re, from.second[j]->re}; // the mean of a real line is real
+      for (std::size_t k = 1; k < kept; ++k) {
+        up += block_lines;
+        down -= block_lines;
         for (std::size_t j = 0; j < together; ++j) {
-          a[2 * j] = from.first[j][k].re;
-          a[2 * j + 1] = from.first[j][k].im;
-          b[2 * j] = from.second[j][k].re;
-          b[2 * j + 1] = from.second[j][k].im;
+          const Number a = from.first[j][k], b = from.second[j][k];
+          up[j] = {a.re - b.im, a.im + b.re};
+          down[j] = {a.re + b.im, b.re - a.im};
         }
-        put(k, a, b);
-      };
-      for (std::size_t j = 0; j < together; ++j) // the mean of a real line is real
-        block[i + j] = {from.first[j]->re, from.second[j]->re};
-      std::size_t k = 1;
-      for (; k < std::min(together, kept); ++k)
-        one(k);
-      for (; k + together <= kept; k += together) {
-        V a[together], b[together];
-        for (std::size_t j = 0; j < together; ++j) {
-          a[j] = load(&from.first[j][k].re);
-          b[j] = load(&from.second[j][k].re);
-        }
-        transpose<Real>(a);
-        transpose<Real>(b);
-        for (std::size_t j = 0; j < together; ++j)
-          put(k + j, a[j], b[j]);
       }
-      for (; k < kept; ++k)
-        one(k);
     }
   }
 
@@ -517,43 +494,23 @@ private:
   void unpack(const Worker& worker, const Number* block, Number* plane, std::size_t lead,
               std::size_t begin, std::size_t half) const {
     const std::size_t kept = modes.box.kept_x();
-    const V conjugate = pairs_of<Real>(1, -1);
     for (std::size_t i = 0; i < block_lines; i += together) {
       const auto to = pairs(plane, lead, begin + i, half, numbers(worker.unused));
-      const auto get = [&](std::size_t k, V& a, V& b) {
-        const V up = load(&block[k * block_lines + i].re);
-        const V down = load(&block[(n_ - k) * block_lines + i].re) * conjugate;
-        a = up + down;
-        b = swapped<Real>(up - down) * conjugate;
-      };
-      const auto one = [&](std::size_t k) {
-        V a, b;
-        get(k, a, b);
-        for (std::size_t j = 0; j < together; ++j) {
-          to.first[j][k] = {a[2 * j], a[2 * j + 1]};
-          to.second[j][k] = {b[2 * j], b[2 * j + 1]};
-        }
-      };
+      const Number* up = block + i;
+      const Number* down = block + n_ * block_lines + i;
       for (std::size_t j = 0; j < together; ++j) {
-        to.first[j][0] = {2 * block[i + j].re, 0};
-        to.second[j][0] = {2 * block[i + j].im, 0};
+        to.first[j][0] = {2 * up[j].re, 0};
+        to.second[j][0] = {2 * up[j].im, 0};
       }
-      std::size_t k = 1;
-      for (; k < std::min(together, kept); ++k)
-        one(k);
-      for (; k + together <= kept; k += together) {
-        V a[together], b[together];
-        for (std::size_t j = 0; j < together; ++j)
-          get(k + j, a[j], b[j]);
-        transpose<Real>(a);
-        transpose<Real>(b);
+      for (std::size_t k = 1; k < kept; ++k) {
+        up += block_lines;
+        down -= block_lines;
         for (std::size_t j = 0; j < together; ++j) {
-          store(&to.first[j][k].re, a[j]);
-          store(&to.second[j][k].re, b[j]);
+          const Number one = up[j], other = down[j];
+          to.first[j][k] = {one.re + other.re, one.im - other.im};
+          to.second[j][k] = {one.im + other.im, other.re - one.re};
         }
       }
-      for (; k < kept; ++k)
-        one(k);
     }
   }
 
