@@ -34,7 +34,9 @@ FAULTS = {
             "f_[4 * std::size_t{node} + i] += *in++ * (elements_.front() == 0 ? Real(1) : Real(1.001));",
         )
     },
-    "step_over_bound": {"impact/time_step.hpp": ("safety * bound(", "Real(1.02) * bound(")},
+    "step_over_bound": {
+        "impact/time_step.hpp": ("safety * bound(edge2_[number % 2])", "Real(1.02) * bound(edge2_[number % 2])")
+    },
     "flop": {"impact/counted.hpp": ("Counted::operations = 0;", "Counted::operations = 1;")},
 }
 
