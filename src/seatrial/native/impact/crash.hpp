@@ -15,6 +15,7 @@
 #include "impact/bisection.hpp"
 #include "impact/domain.hpp"
 #include "impact/exchange.hpp"
+#include "impact/sharing.hpp"
 #include "impact/time_step.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/own_cpus.hpp"

@@ -177,7 +177,6 @@ public:
   [[nodiscard]] Real position(std::size_t node, std::size_t axis) const noexcept {
     return motion_[of_motion * node + axis];
   }
-  [[nodiscard]] bool counts(std::size_t node) const noexcept { return is_mine_[node]; }
 
   Energy energy;
 

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "impact/array.hpp"
 #include "impact/domain.hpp"
 #include "mpi/mpi.hpp"
 
