@@ -62,9 +62,9 @@ def main() -> None:
             programs = {"ranks": [together], "copies": copies}
             order = sorted(programs, reverse=number % 2 == 1)
             rounds.append({name: _rate_of_all(programs[name]) for name in order})
+            print(*(f"{name}: {rate / 1e6:.1f} M elements/s " for name, rate in rounds[-1].items()), flush=True)
             for item in of_the_roofs:
                 _measure(item, machine, folder)
-            print(*(f"{name}: {rate / 1e6:.1f} M elements/s " for name, rate in rounds[-1].items()), flush=True)
         roofline = _roofline(folder)
 
     best = {name: max(one[name] for one in rounds) for name in ("ranks", "copies")}
