@@ -15,12 +15,16 @@ import pytest
 from seatrial.batch.systems import SYSTEMS
 from seatrial.engine.planned import planned_experiments
 from seatrial.environments.private_copy import copies
+from seatrial.errors import StoreError
 from seatrial.interface import job_following, submitted
+from seatrial.interface.run import RunResult
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import Where
 from seatrial.launch.queue import QueueError
 from seatrial.machine.live import discover_live
 from seatrial.model.environment_choice import AS_IT_IS
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.machine_document import machine_document
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.outcome import Outcome, State
@@ -320,3 +324,16 @@ def test_who_submits_into_the_same_folder_at_the_same_time_waits_and_says_so(sen
         "already submitted by the same command: job 77",
     ]
     assert not queue.folders and second.jobs == first.jobs
+
+
+def test_what_a_finished_job_did_not_start_is_said() -> None:
+    """No record has it: a screen would only find the node missing."""
+
+    def result(outcome: Outcome, *hosts: str) -> ExperimentResult:
+        return ExperimentResult("0", Experiment("cpu.peak", {}, "", "", ""), "?", outcome, hosts=hosts)
+
+    refused = Outcome.skipped("another run measures it")
+    made = RunResult((result(Outcome.ok(), "n1"), result(refused), result(refused, "n2")), problem=StoreError("full"))
+    assert Sent((), made).unmeasured == ["cpu.peak skipped: another run measures it", "full"], "a record says it of n2"
+    assert Sent((), made, unfinished=(Outcome.skipped("job 7 was cancelled"),)).unmeasured == ["job 7 was cancelled"]
+    assert Sent(()).unmeasured == []

@@ -79,6 +79,20 @@ class Sent:
     note: str = ""
     unfinished: tuple[Outcome, ...] = ()
 
+    @property
+    def unmeasured(self) -> list[str]:
+        """Why jobs did not do all their work; else why they did not start something, of which there is no record."""
+        if self.unfinished:
+            return [outcome.reason for outcome in self.unfinished]
+        if self.result is None:
+            return []
+        found = [
+            f"{one.experiment.benchmark} {one.outcome.state.value.replace('_', ' ')}: {one.outcome.reason}"
+            for one in self.result.experiments
+            if not one.outcome.is_ok and not one.hosts
+        ]
+        return found if self.result.problem is None else [*found, self.result.problem.message]
+
 
 @contextmanager
 def command_at(
