@@ -72,7 +72,7 @@ def test_the_mean_of_the_iterations() -> None:
         ("(of 2 iterations)\n   Operation     per", "(of 1 iterations)\n   Operation     per", "one iteration"),
         ("         70.711", "", "min <= mean"),
         ("70.711", "70.x11", "a damaged row"),
-        ("\nSUMMARY time", "\nS", "another row of this operation"),
+        ("\nSUMMARY time", "\nS", "a second header in the table of rates"),
         ("SUMMARY rate", "SUMMARY", "no table"),
         ("2 tasks, 200", "4 tasks, 200", "launched with 2 tasks"),
         ("\nSUMMARY rate", "Process 1(n1): FAILED in create_remove_items\nSUMMARY rate", "found an error"),
@@ -85,6 +85,15 @@ def test_the_mean_of_the_iterations() -> None:
 def test_a_damaged_run_is_refused(old: str, new: str, why: str) -> None:
     assert old in NEW
     refused("mdtest", NEW.replace(old, new).encode(), why)
+
+
+@needs_logs
+def test_times_below_the_title_of_rates_are_refused() -> None:
+    """What is left where the rows of the first table and the title of the second are lost."""
+    text = log(NARVAL)
+    header = text.index(b"   Operation ")
+    second = text.index(b"   Operation ", header + 1)
+    refused("mdtest", text[: text.index(b"\n", header) + 1] + text[second:], "rows of another table")
 
 
 @needs_logs

@@ -173,7 +173,7 @@ def test_datatypes_of_one_table_are_experiments_of_their_own() -> None:
 
 def test_a_number_wider_than_its_column_pushes_the_rest_of_its_row() -> None:
     lines = _newer().splitlines()
-    lines[-8:-8] = [
+    lines[-6:-6] = [
         "  8589934592    2147483648     float     sum      -1  8000.00  1073.74  1610.61      0"
         "  8000.00  1073.74  1610.61      0"
     ]
@@ -194,6 +194,9 @@ def test_a_number_wider_than_its_column_pushes_the_rest_of_its_row() -> None:
         (_newer().replace(" 20.97", "-20.97"), "not a number"),
         (_newer().replace("30.84      0\n", "30.84      0"), "columns"),
         (_newer().replace("#wrong\n", "#wrong  cpu\n"), "unknown column"),
+        (_newer().replace("(us)  (GB/s)  (GB/s)  ", "(us)  (MB/s)  (MB/s)  "), "unit"),
+        (_newer().replace("time   algbw   busbw", "algbw   time   busbw"), "header is damaged"),
+        (_newer().replace("time   algbw   busbw #wrong\n", "algbw   busbw #wrong\n"), "header is damaged"),
         ("\n".join(_newer().splitlines()[:14]) + "\n", "no row"),
         (_newer().split("#  Rank")[0], "no row"),
         ("hello\n", "no header"),
@@ -204,6 +207,19 @@ def test_a_number_wider_than_its_column_pushes_the_rest_of_its_row() -> None:
 def test_what_is_damaged_is_refused(text: str, why: str) -> None:
     with pytest.raises(ParseError, match=why):
         _read(text)
+
+
+def _cycles(*sizes: int) -> str:
+    rows = (f"{n:12} {n // 4:13} float sum {n / 1e4:8.2f} 10.00 15.00 0e+00\n" for n in sizes)
+    return ONE_WAY_ONLY.splitlines(keepends=True)[0] + "".join(rows)
+
+
+def test_a_table_may_repeat_all_its_sizes_and_no_part_of_them() -> None:
+    one = (1 << 20, 2 << 20, 4 << 20)
+    assert len(_read(_cycles(*one, *one, *one[:2])).experiments[0].samples) == 3 * 8
+    for mixed in ((*one, *one[1:]), (*one[:2], *one), (*one, one[0], *one), (one[0], one[2], one[1])):
+        with pytest.raises(ParseError, match="rows are mixed or repeated"):
+            _read(_cycles(*mixed))
 
 
 def test_two_outputs_run_together_are_refused() -> None:

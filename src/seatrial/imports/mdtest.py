@@ -69,7 +69,11 @@ def read(data: bytes) -> ImportedFile:
     end = min([*(number for number in tables if number > table.line.number), finished.line.number])
     if end < table.line.number:
         raise finished.error("the table of results is not above it")
-    rates = _rates(log, [line for line in log.lines if table.line.number < line.number < end], iterations)
+    inside = [line for line in log.lines if table.line.number < line.number < end]
+    headers = log.found(_COLUMNS, inside)
+    if len(headers) > 1:
+        raise headers[1].error("a second header in the table of rates: rows of another table, such as that of times")
+    rates = _rates(log, inside, iterations)
     parameters: dict[str, Value] = {"ranks": banner.whole(2, "tasks"), "nodes": banner.whole(3, "nodes")}
     notes: dict[str, object] = {"iterations": iterations}
     items = log.found(_ITEMS)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from seatrial.benchmarks.imported.nccl_tests import OPERATIONS
 from seatrial.errors import ParseError
@@ -52,6 +53,8 @@ _BOUNDS = re.compile(r"#\s*Out of bounds values\s*:\s*([0-9]{1,18})\s+(OK|FAILED
 _FAILURE = re.compile(r"Test (?:NCCL|CUDA|HIP|RCCL)? ?failure|: Test failure", re.IGNORECASE)
 _NONE = "N/A"
 _GROUP = ("time", "algbw", "busbw")
+_UNITS = re.compile(r"#(?:\s{0,80}\([A-Za-z/]{1,20}\)){3,12}")
+_UNITS_READ = frozenset(("(B)", "(elements)", "(us)", "(GB/s)"))
 _KNOWN = frozenset((*_GROUP, "size", "count", "type", "redop", "root", "error", "#wrong"))
 _PLACES = (False, True)
 """Whether each group of columns, from the left, is in place."""
@@ -148,6 +151,9 @@ def _header(line: Line) -> tuple[Cell, ...]:
         raise line.error(_TOOL, f"unknown column {unknown[:40]!r}")
     if not set(_GROUP) <= {column.text for column in columns}:
         raise line.error(_TOOL, "the header is cut off: time, algbw or busbw is missing")
+    named = [column.text for column in columns if column.text in _GROUP]
+    if named != [*_GROUP] * (len(named) // len(_GROUP)):
+        raise line.error(_TOOL, f"the header is damaged: expected {', '.join(_GROUP)} in this order, once or twice")
     return columns
 
 
@@ -182,6 +188,10 @@ def _read(run: _Run, line: Line, text: str) -> None:
         run.most_B = int(reduced[1])
     elif _FAILURE.search(text):
         run.failed = run.failed or f"line {line.number}: {text[:200]}"
+    elif _UNITS.fullmatch(text):
+        unknown = next((unit for unit in text[1:].split() if unit not in _UNITS_READ), None)
+        if unknown is not None:
+            raise line.error(_TOOL, f"the unit {unknown} is not one that nccl-tests prints")
     elif run.header is not None and text and not text.startswith("#"):
         cells = cells_of(body(line))
         numbers = sum(decimal_of(cell.text) is not None for cell in cells)
@@ -256,6 +266,7 @@ def _experiments(run: _Run) -> Iterator[ImportedExperiment]:
     for row in rows:
         together.setdefault(row.settings, []).append(row)
     for (datatype, redop, root), own in together.items():
+        _check_cycles(own)
         factor = _factor(own, run)
         has_redop = any(column.text == "redop" for column in run.columns)
         op = run.program or _operation(factor, run.ranks, redop, root, has_redop=has_redop)
@@ -273,6 +284,19 @@ def _experiments(run: _Run) -> Iterator[ImportedExperiment]:
             notes["devices"] = sorted(run.devices)
         samples, remarks = tuple(_samples(own)), _remarks(run, own)
         yield ImportedExperiment("imported.nccl-tests", samples, parameters, notes, failed=failed, remarks=remarks)
+
+
+def _check_cycles(rows: Sequence[_Values]) -> None:
+    """Sizes never fall, but for another cycle (`-N`), which has the same sizes again. Raises ParseError for rows that
+    were mixed or repeated."""
+    sizes = [row.size_B for row in rows]
+    begins = [0, *(i for i in range(1, len(sizes)) if sizes[i] < sizes[i - 1])]
+    first = sizes[: begins[1]] if len(begins) > 1 else sizes
+    for begin, end in pairwise([*begins, len(sizes)]):
+        own = sizes[begin:end]
+        if own != first[: len(own)] or (len(own) < len(first) and end < len(sizes)):
+            why = "smaller than the size before it, and not the same sizes again: rows are mixed or repeated"
+            raise rows[begin].line.error(_TOOL, why)
 
 
 def _remarks(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
