@@ -389,6 +389,12 @@ def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(c
         detached = cluster.on(*command, "--detach", "--format", "json")
         assert detached.returncode == 0, detached.stderr
         assert json.loads(detached.stdout)["system"] == "here:left, here:right"
+        cancelled = cluster.on(*command, "--cancel", "--format", "json")
+        assert cancelled.returncode == 0, cancelled.stderr
+        assert len(json.loads(cancelled.stdout)["jobs"]) == 2
+        assert not cluster.on("squeue", "--noheader").stdout
+        again = cluster.on(*command, "--detach", "--format", "json")
+        assert again.returncode == 0, again.stderr
         done = cluster.on(*command, "--format", "json")
     finally:
         for name in partitions:
@@ -396,7 +402,7 @@ def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(c
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     check(document, "results-1")
-    assert len(list(results.glob("jobs/2*"))) == 2, "the second command waits for the jobs of the first"
+    assert len(list(results.glob("jobs/2*"))) == 4, "the last command waits for the jobs of the one before it"
     assert len(document["study"]["comparisons"]) == 1
     sides = [(one["baseline"], one["candidate"]) for one in document["study"]["differences"] if one["intended"]]
     assert ("here:right", "here:left") in sides
