@@ -384,7 +384,7 @@ def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(c
     command += ("--site", str(tmp_path / "site.yaml"), "--results", str(results))
     partitions = {"left": "n3", "right": "n4"}
     for name, node in partitions.items():
-        assert cluster.on("scontrol", "create", f"PartitionName={name}", f"Nodes={node}").returncode == 0
+        assert cluster.on("scontrol", "create", f"PartitionName={name}", f"Nodes={node}", "State=DOWN").returncode == 0
     try:
         detached = cluster.on(*command, "--detach", "--format", "json")
         assert detached.returncode == 0, detached.stderr
@@ -393,6 +393,8 @@ def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(c
         assert cancelled.returncode == 0, cancelled.stderr
         assert len(json.loads(cancelled.stdout)["jobs"]) == 2
         assert not cluster.on("squeue", "--noheader").stdout
+        for name in partitions:
+            assert cluster.on("scontrol", "update", f"PartitionName={name}", "State=UP").returncode == 0
         again = cluster.on(*command, "--detach", "--format", "json")
         assert again.returncode == 0, again.stderr
         done = cluster.on(*command, "--format", "json")
