@@ -1,13 +1,15 @@
 """Plants faults in a cluster of this machine, screens it with real jobs, and counts what was named.
 
-python bench/screening_cluster.py [--nodes 4] [--clean 20] [--planted 3] [--each 5] [-o FILE.json] [TARGET ...]
+python bench/screening_cluster.py [--nodes 4] [--clean 20] [--planted 3] [--each 5] [--keep FOLDER] [-o FILE.json]
+    [TARGET ...]
 
 Needs root and what `seatrial cluster` needs. The cluster has two nodes on each leaf switch, and uplinks as fast as
 their nodes together. It is brought up for each fault, and again after `--each` screens. Each screen measures TARGET
 (cpu.peak) on every node and the messages between nodes, into a folder of its own. The faults: none, a link at half
 rate, a CPU quota of 80 %, less memory, an uplink at a quarter of its nodes' rates. A screen is right if it names what
 was planted and nothing else; with two switches, every way between them passes both uplinks, so it is to say "one or
-the other". Rows that are in FILE.json already are kept, and the rest is added.
+the other". Rows that are in FILE.json already stay, and the rest is added. `--keep`: the results of screens that were
+wrong, or left something out, stay in FOLDER.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,8 +82,10 @@ def screened(fault: str, nodes: int, targets: list[str], folder: Path) -> dict[s
     }
 
 
-def screens(fault: str, nodes: int, targets: list[str], number: int, above: Path) -> Iterator[dict[str, Any]]:
-    """So many screens of one cluster."""
+def screens(
+    fault: str, nodes: int, targets: list[str], number: int, above: Path, keep: Path | None
+) -> Iterator[dict[str, Any]]:
+    """So many screens of one cluster. Results that tell why a screen was not as it should be stay in `keep`."""
     shape = ("--tree", f"{nodes // 2}x2,1:1", "--link", LINK, *FAULTS[fault])
     up = seatrial("cluster", "up", *shape)
     if up.returncode:
@@ -88,7 +93,11 @@ def screens(fault: str, nodes: int, targets: list[str], number: int, above: Path
     try:
         for _ in range(number):
             with tempfile.TemporaryDirectory(dir=above) as folder:
-                yield screened(fault, nodes, targets, Path(folder) / "results")
+                results = Path(folder) / "results"
+                row = screened(fault, nodes, targets, results)
+                if keep is not None and (not row["is_right"] or row["not_screened"]):
+                    shutil.copytree(results, keep / Path(folder).name, symlinks=True)
+                yield row
     finally:
         seatrial("cluster", "down")
 
@@ -101,6 +110,7 @@ def main() -> None:
     parser.add_argument("--clean", type=int, default=20)
     parser.add_argument("--planted", type=int, default=3)
     parser.add_argument("--each", type=int, default=5)
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("-o", dest="output", type=Path)
     options = parser.parse_args()
     machine = live_machine()
@@ -111,7 +121,7 @@ def main() -> None:
     wanted = {fault: options.planted if FAULTS[fault] else options.clean for fault in FAULTS}
     with tempfile.TemporaryDirectory() as above:
         for fault, number in turns(wanted, options.each):
-            for row in screens(fault, options.nodes, options.targets, number, Path(above)):
+            for row in screens(fault, options.nodes, options.targets, number, Path(above), options.keep):
                 rows.append(row)
                 print(json.dumps(row), file=sys.stderr, flush=True)
                 document = {**origin, "link": LINK, "budget": BUDGET, "counts": counted(rows), "rows": rows}

@@ -11,6 +11,7 @@ from seatrial.analysis.experiment_figures import in_time, outcome_of
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.screening.columns import natural
+from seatrial.analysis.screening.inputs import with_like_pairs
 from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.model.benchmark import Benchmark
@@ -198,8 +199,9 @@ class _Pairs:
             self._of.setdefault(figure.name, []).append({pair: median(each) for pair, each in own.items()})
 
     def made(self) -> Iterator[PairFigure]:
-        """The figures, of the pairs that are in every repeat."""
-        for name, repeats in self._of.items():
+        """The figures, each of pairs that all its repeats have."""
+        for name, of_all in self._of.items():
+            repeats = with_like_pairs(of_all)
             pairs = sorted(set.intersection(*map(set, repeats)), key=lambda pair: tuple(map(natural, pair)))
             if pairs:
                 figure = self._benchmark.figure(name)

@@ -10,6 +10,7 @@ from analysis.made_up_fleets import Planted, fleet
 from made_up import facts, made_up_machine
 
 from seatrial.analysis.screening.facts import facts_that_differ
+from seatrial.analysis.screening.inputs import with_like_pairs
 from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.model.machine_document import machine_document
@@ -192,6 +193,13 @@ def test_the_nodes_of_a_slow_switch_do_not_hide_each_other() -> None:
     one = fleet(source, 4, 4).figures[0]
     figure = replace(one, items=tuple(map(Item, nodes)), values=values)
     assert named(ScreenInput(tuple(nodes), (figure,))) == {("node", f"n{k}") for k in (*range(40), 700)}
+
+
+def test_a_pair_without_samples_in_one_repeat_is_screened_by_the_others() -> None:
+    whole, without = {("n1", "n2"): 1.0, ("n1", "n3"): 2.0}, {("n1", "n2"): 1.0}
+    assert with_like_pairs([whole, without, whole]) == [whole, whole]
+    assert with_like_pairs([without, whole, without]) == [without, whole, without], "few would be left"
+    assert with_like_pairs([without, without]) == [without, without]
 
 
 def test_what_gave_no_figure_is_said() -> None:

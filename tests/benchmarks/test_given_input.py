@@ -256,12 +256,12 @@ def test_a_run_of_another_size_is_invalid(given: Path, tmp_path: Path, monkeypat
     stand_in("apps.cp2k", replace(CP2K, edits=()).text(), tmp_path, monkeypatch)
     _, _, record = measured("apps.cp2k", tmp_path / "ranks", inputs=str(given), **OWN)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("ranks: 64, must be 1")
-    (given / "apoa1.namd").write_text("a configuration\n")
-    for name in ("apoa1.psf", "apoa1.pdb"):
+    (given / "f1atpase.namd").write_text("a configuration\n")
+    for name in ("f1atpase.psf", "f1atpase.pdb"):
         (given / name).write_text("atoms\n")
     stand_in("apps.namd", RECORDED[0].text(), tmp_path, monkeypatch)
-    _, _, record = measured("apps.namd", tmp_path / "atoms", inputs=str(given), case="apoa1")
-    assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("atoms: 507, must be 92224")
+    _, _, record = measured("apps.namd", tmp_path / "atoms", inputs=str(given), case="f1atpase")
+    assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("atoms: 507, must be 327506")
 
 
 @needs_logs

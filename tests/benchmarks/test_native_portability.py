@@ -41,7 +41,7 @@ pytestmark = pytest.mark.real
 BENCHMARKS = [benchmark for benchmark in registry().values() if isinstance(benchmark.program, Native)]
 BY_SOURCE = {benchmark.program.source: benchmark for benchmark in BENCHMARKS}  # several may be one program
 OF_ONE_PROCESS = [b for b in BY_SOURCE.values() if b.ranks != "mpi" and b.program.library is None]
-HELPERS = [NATIVE_HEADERS / "launch" / f"{name}.cpp" for name in ("keep", "place")]
+HELPERS = [NATIVE_HEADERS / "launch" / f"{name}.cpp" for name in ("keep", "place", "share")]
 UNITS = {unit.source: unit for source in (*BY_SOURCE, *HELPERS) for unit in units_of(source, NATIVE_HEADERS)}
 """Every source that is compiled by itself: those of programs, and the parts that they share."""
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")

@@ -51,7 +51,8 @@ UNSUPPORTED = {"adapter-near-or-far": "adapter"}
 IMAGE = "/images/app"
 """Where the user's image stands in an example."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ON_ONE_MACHINE = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.stem != "processors"]
+ON_MANY_NODES = {"container-on-nodes", "processors"}
+ON_ONE_MACHINE = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.stem not in ON_MANY_NODES]
 """Without the one of several systems: tests/interface/test_study_systems.py runs that."""
 LEVEL = 5e10
 CHANGING = {"load", "steal", "CPU time of other processes", "note huge_pages"}

@@ -26,6 +26,7 @@ from seatrial.engine.contained import Contained
 from seatrial.engine.container_choice import ContainerChoice
 from seatrial.engine.environments import chosen_environment
 from seatrial.engine.ready import Ready
+from seatrial.engine.repeat import command_of
 from seatrial.environments.mpi import find_mpis
 from seatrial.environments.site import use_site_within
 from seatrial.interface.point import prepare_point
@@ -185,7 +186,9 @@ def test_ranks_are_measured_inside(image: Path, live_machine: Machine, folder: R
     ready = make_ready(LATENCY, live_machine, folder, mpi="openmpi", **settings)
     record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
-    assert record.seen["container"]["mpi"] == JOINED and "--join" in record.seen["command"]
+    assert record.seen["container"]["mpi"] == JOINED and "--join-pid=" in record.seen["command"]
+    names = [words[words.index("--name") + 1] for words in (record.seen["command"], command_of(ready, folder.path))]
+    assert names[0] != names[1], "ranks of a start enter no container of another one"
     notes = record.seen["notes"]
     assert (notes["transport_cross_memory"], notes["transport_single_copy"]) == ("yes", "1 (cma)")
 
@@ -364,7 +367,7 @@ def sleepers() -> list[str]:
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], None]:
     def wait(holds: Callable[[], bool]) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while not holds():
             assert time.monotonic() < end
             time.sleep(0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,18 +16,22 @@ from engine.host_root import add_compiler, make_host_root, without_mpi
 from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.engine import containers
+from seatrial.engine.building import build_helpers, build_points
 from seatrial.engine.containers import Containers, Fitted
 from seatrial.engine.environments import Environments
+from seatrial.engine.events import Silent
 from seatrial.engine.image_programs import NotInImageError, find_in_image
+from seatrial.engine.prepare import prepared_points
 from seatrial.engine.rank_helpers import RANKS_PROBE
-from seatrial.environments.build import build
+from seatrial.engine.ready import Ready
+from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.mpi import find_mpis
 from seatrial.interface.point import prepare_point
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.runtimes import RUNTIMES
 from seatrial.launch.containers.tiny_root import write_root
 from seatrial.model.benchmark import External
-from seatrial.model.container import BIND, BROUGHT, INSIDE
+from seatrial.model.container import BIND, BROUGHT, INSIDE, OUTSIDE
 from seatrial.model.machine import Machine
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.outcome import State
@@ -151,6 +156,37 @@ def test_ranks_with_everything_of_the_host(tiny: Path, live_machine: Machine) ->
     assert (facts["mpi"], facts["ranks"]["world"]) == (BIND, 2)
     with pytest.raises(ContainerError, match="container_mpi=inside"):
         fit(live_machine, tiny, "charliecloud", **{MPI: "openmpi", BUILD: BROUGHT, PLACE: INSIDE})
+
+
+def test_what_was_built_ahead_in_an_image_needs_no_compiler(
+    compiler_image: Path, live_machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program with the image's MPI, what tries its ranks, and a program of the host that the image can run."""
+    need("charliecloud", "openmpi")
+    points = [
+        point_of(live_machine, compiler_image, "charliecloud", **{MPI: "openmpi", BUILD: INSIDE}),
+        point_of(live_machine, compiler_image, "charliecloud", **{MPI: "openmpi"}),
+    ]
+    assert build_helpers(points) is None
+    inside, outside = build_points(points, Environments(live_machine), lambda name: None)
+    assert inside.container is not None and inside.container.build == INSIDE
+    assert isinstance(inside.environment, Environment) and inside.environment.compiler.image
+    assert outside.container is not None and outside.container.build == OUTSIDE
+    assert isinstance(inside.result, Built) and isinstance(outside.result, Built)
+    assert inside.result.path != outside.result.path
+
+    def compiles(command: Sequence[str], *_: object, **__: object) -> None:
+        raise AssertionError(f"it compiles: {command}")
+
+    monkeypatch.setattr("seatrial.environments.build.make_file", compiles)
+    for ready, built in zip(
+        prepared_points(points, Environments(live_machine), "machine", Silent()),
+        (inside.result, outside.result),
+        strict=True,
+    ):
+        assert isinstance(ready, Ready), ready.outcome
+        assert ready.experiment.program == built.key
+        assert ready.container is not None and ready.container.facts["ranks"]["world"] == 2
 
 
 def test_a_program_built_in_the_image(

@@ -22,6 +22,8 @@ from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.outcome import State
 from seatrial.plan.points import plan_points
 
+HELPERS = Helpers(Path("keep"), Path("place"), Path("share"))
+
 
 @pytest.fixture
 def lammps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
@@ -49,7 +51,7 @@ def _no_helpers() -> Helpers:
 def test_ranks_of_a_site_program_need_the_helper_programs(lammps: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     mpi = Mpi("mpich", MpiFamily.MPICH, "4", Path("/libmpi.so"), "1", (), (), Path("/mpiexec"))
     monkeypatch.setattr(external, "mpi_of", lambda path, variables: mpi)
-    monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
+    monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: HELPERS)
     assert isinstance(_prepared("2"), Ready)
     monkeypatch.setattr(rank_helpers, "rank_helpers", _no_helpers)
     refused = _prepared("2")
@@ -71,7 +73,7 @@ def test_ranks_of_a_script_are_started_by_the_mpi_that_the_user_names(
     mpi = Mpi("mpich", MpiFamily.MPICH, "4", Path("/libmpi.so"), "1", (), (), Path("/mpiexec"))
     monkeypatch.setattr(external, "mpi_of", lambda path, variables: None)
     monkeypatch.setattr(external, "choose_mpi", lambda name, variables: mpi)
-    monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
+    monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: HELPERS)
     machine = made_up_machine(cores=2)
     settings = {"ranks": ["2"], "threads": ["1"], "environment.mpi": ["mpich"]}
     points = plan_points(["apps.lammps"], settings, machine)
@@ -92,7 +94,7 @@ def test_an_mpi_that_a_program_is_not_linked_with_is_another_experiment(
     monkeypatch.setattr(external, "mpi_of", lambda path, variables: mpi)
     other_mpi = replace(mpi, library=Path("/other"))
     monkeypatch.setattr(external, "choose_mpi", lambda name, variables: mpi if name == "openmpi-4" else other_mpi)
-    monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: Helpers(Path("keep"), Path("place")))
+    monkeypatch.setattr(rank_helpers, "rank_helpers", lambda: HELPERS)
     machine = made_up_machine(cores=2)
     settings = {"ranks": ["2"], "threads": ["1"], "environment.mpi": ["openmpi", "mpich", "mvapich", "openmpi-4"]}
     points = plan_points(["apps.lammps"], settings, machine)

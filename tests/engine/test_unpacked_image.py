@@ -6,7 +6,11 @@ import gzip
 import hashlib
 import io
 import json
+import os
+import shutil
+import subprocess
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,9 @@ from seatrial.engine import containers
 from seatrial.engine.unpacked_image import unpacked
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import ImageKind, image_of
+from seatrial.launch.containers.runtime import Inside
+from seatrial.launch.containers.runtimes import RUNTIMES
+from seatrial.launch.containers.tiny_root import PROGRAM, STATUS, write_root
 
 Files = dict[str, bytes]
 
@@ -144,3 +151,49 @@ def test_a_runtime_without_folders_gets_the_archive_itself(tmp_path: Path) -> No
     image = image_of(str(path))
     assert containers._startable(image, "docker") is image
     assert containers._startable(image, "podman").kind is ImageKind.FOLDER
+
+
+@pytest.fixture(scope="module")
+def podman_image(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path], None]:
+    """Saves an image of podman in a form, as its users do: a small root with two layers more, of which the last one
+    replaces a file. All that podman keeps of it is in a folder of its own."""
+    if shutil.which("podman") is None:
+        pytest.skip("needs podman")
+    if os.geteuid() != 0:
+        pytest.skip("needs root: podman imports a root for others only with ids of /etc/subuid")
+    top = tmp_path_factory.mktemp("podman")
+    podman = ["podman", "--root", top / "root", "--runroot", top / "run", "--storage-driver", "vfs"]
+    podman += ["--cgroup-manager", "cgroupfs"]
+
+    def run(*words: str | Path) -> None:
+        done = subprocess.run([*podman, *words], cwd=top, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.fail(f"podman {words[0]}: {done.stderr}")
+
+    (top / "files").mkdir()
+    assert write_root(top / "files")
+    with tarfile.open(top / "root.tar", "w") as stream:
+        stream.add(top / "files", ".")
+    (top / "added").write_text("added")
+    (top / "Containerfile").write_text("FROM localhost/base:1\nCOPY added /etc/added\nCOPY added /etc/hosts\n")
+    run("import", "-q", "root.tar", "base:1")
+    run("build", "-q", "--layers", "--isolation", "chroot", "--pull=never", "-f", "Containerfile", "-t", "app:1", ".")
+    return lambda form, path: run("save", "-q", "--format", form, "-o", path, "localhost/app:1")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("form", ["docker-archive", "oci-archive", "oci-dir"])
+def test_what_podman_saves_is_started(form: str, podman_image: Callable[[str, Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "app"
+    podman_image(form, path)
+    image = image_of(str(path))
+    assert image.kind is ImageKind.ARCHIVE
+    found = unpacked(image)
+    assert (found.path / "etc" / "added").read_text() == (found.path / "etc" / "hosts").read_text() == "added"
+    assert (found.path / "etc" / "os-release").read_text() == "ID=tiny\n"
+    started = []
+    for runtime in (RUNTIMES["charliecloud"], RUNTIMES["bubblewrap"], RUNTIMES["podman"]):
+        if runtime.path() is not None:
+            command = [*runtime.prefix(Inside(found)), PROGRAM]
+            started.append(subprocess.run(command, env={**os.environ, **runtime.variables()}, check=False).returncode)
+    assert started and set(started) == {STATUS}

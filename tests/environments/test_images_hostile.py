@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tarfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from environments.made_images import made
+from environments.made_up_debian import SUITE, make_repository
 
 from seatrial.environments.images.tree import Entry, Kind, Tree, folder, text_file
 from seatrial.errors import UsageError
+from seatrial.launch.guest.initramfs import find_busybox
+from seatrial.launch.guest.qemu import GuestError
+from seatrial.processes import tree
 
 
 def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644) -> tarfile.TarInfo:
@@ -196,3 +202,61 @@ def test_whenever_it_is_killed_the_image_is_whole_or_absent_and_nothing_private_
     done = subprocess.run([*command, "last.tar"], stdout=subprocess.DEVNULL, **where)
     assert done.returncode == 0
     assert not list(tmp_path.glob(".seatrial-image-*")) and not list(temporary.glob(".seatrial-image-*"))
+
+
+_INSTALL = """\
+import sys
+from pathlib import Path
+from seatrial.environments.images.make import make_image
+from seatrial.model.image import DebianBase, ImageDefinition
+make_image(ImageDefinition("x", "", DebianBase(sys.argv[1], sys.argv[2])), Path(sys.argv[3]))
+"""
+
+
+@pytest.mark.real
+def test_killed_while_packages_are_installed_nothing_stays_mounted(tmp_path: Path) -> None:
+    """With the root of the image mounted, and a program that runs in it."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: others have a user namespace, which ends with its processes")
+    if shutil.which("mmdebstrap") is None or shutil.which("dpkg-deb") is None:
+        pytest.skip("needs mmdebstrap")
+    try:
+        busybox = find_busybox()
+    except GuestError:
+        pytest.skip("needs busybox-static")
+    repository, temporary, image = tmp_path / "repository", tmp_path / "tmp", tmp_path / "image.tar"
+    repository.mkdir()
+    temporary.mkdir()
+    line = make_repository(repository, busybox)
+    variables = {**os.environ, "TMPDIR": str(temporary)}
+    words = [sys.executable, "-c", _INSTALL, SUITE, line, str(image)]
+    with subprocess.Popen(words, env=variables, stderr=subprocess.PIPE, text=True) as making:
+        while not (inside := _inside(temporary)) and making.poll() is None:
+            time.sleep(0.01)
+        assert inside, making.communicate()[1]
+        mounted = [pid for pid in tree.descendants(making.pid) if str(temporary) in _mounts(pid)]
+        making.kill()
+    assert mounted, "the image's root had mounts of its own when it was killed"
+    while any(map(tree.is_alive, (*inside, *mounted))):
+        time.sleep(0.01)
+    assert str(temporary) not in _mounts(os.getpid()) and not image.exists()
+    (tmp_path / "image.yaml").write_text("base: static\n")
+    make = [sys.executable, "-m", "seatrial", "container", "make", "image.yaml", "-o", "next.tar"]
+    subprocess.run(make, cwd=tmp_path, env=variables, capture_output=True, check=True)
+    assert not list(temporary.iterdir()) and not list(tmp_path.glob(".seatrial-image-*"))
+
+
+def _inside(folder: Path) -> list[int]:
+    """The processes whose root is below a folder."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (path / "root").readlink().is_relative_to(folder):
+                found.append(int(path.name))
+    return found
+
+
+def _mounts(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/mountinfo").read_text()
+    return ""

@@ -13,7 +13,7 @@ from seatrial.launch.rank_command import RankCommand
 from seatrial.model.layout import Layout, layout_of
 from seatrial.model.mpi import Mpi, MpiFamily
 
-HELPERS = Helpers(Path("/c/keep"), Path("/c/place"))
+HELPERS = Helpers(Path("/c/keep"), Path("/c/place"), Path("/c/share"))
 SWAPPED = Layout(2, ((1,), (0,)))
 THREADED = Layout(2, ((0, 2), (4, 6)))
 TWO_NODES = Layout(4, ((0,), (1,), (0,), (1,)), ("n1", "n2"))

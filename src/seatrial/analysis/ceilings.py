@@ -10,6 +10,7 @@ from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Ceiling
 from seatrial.model.figure_result import ExperimentResult, FigureResult, share_of
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.parameter import Params
+from seatrial.model.reading import limiting
 
 
 def with_ceilings(
@@ -23,11 +24,10 @@ def with_ceilings(
 def _with_ceiling(
     benchmark: Benchmark, result: ExperimentResult, figure: FigureResult, others: Sequence[ExperimentResult]
 ) -> FigureResult:
-    declared = benchmark.figure(figure.name).ceiling
-    if declared is None or (figure.limit is not None and figure.limit.value is not None):
+    declared = benchmark.figure(figure.name)
+    if declared.ceiling is None or (figure.limit is not None and figure.limit.value is not None):
         return figure
-    parameters = result.experiment.parameters
-    found = declared(parameters)
+    found = declared.ceiling(limiting(declared, result.experiment.parameters))
     ceilings = (found,) if isinstance(found, Ceiling) else found or ()
     limits = [
         limit

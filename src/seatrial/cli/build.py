@@ -15,7 +15,6 @@ from seatrial.errors import BuildError
 from seatrial.interface.build import NotBuilt, build
 from seatrial.interface.plan_jobs import known_machine
 from seatrial.interface.system import where_jobs_go
-from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.mpi import Mpi
 from seatrial.plan.points import parse_settings
 from seatrial.report.units import show
@@ -65,7 +64,7 @@ def build_command(
                 message(f"seatrial: {f'{item.what} could not be built: ' if item.what else ''}{item.problem}")
             case BuiltAhead():
                 failed |= isinstance(item.result, BuildError)
-                if title != (title := _title(item.environment, item.choice)):
+                if title != (title := _title(item)):
                     print(title)
                 print(_line(item), flush=True)
                 if verbose and isinstance(item.result, Built):
@@ -73,10 +72,11 @@ def build_command(
     return 3 if failed else 0
 
 
-def _title(environment: Environment | BuildError, choice: EnvironmentChoice) -> str:
-    if isinstance(environment, Environment):
-        return f"{environment.document()['name']} ({environment.target.resolution})"
-    return choice_text(choice) or "no environment"
+def _title(item: BuiltAhead) -> str:
+    where = "" if item.container is None else f" {item.container.title}"
+    if isinstance(item.environment, Environment):
+        return f"{item.environment.document()['name']}{where} ({item.environment.target.resolution})"
+    return choice_text(item.choice) or "no environment"
 
 
 def _line(item: BuiltAhead) -> str:

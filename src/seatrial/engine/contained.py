@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,8 +62,8 @@ class Contained:
         words += [_BUILT[self.build]] if self.build in _BUILT else []
         return f"in {self.image.name} ({', '.join(words)})"
 
-    def inside(self, folders: Sequence[Path], variables: Mapping[str, str], ranks: int = 0, tag: str = "") -> Inside:
-        """One start with these folders of the host. Raises ContainerError."""
+    def inside(self, folders: Sequence[Path], variables: Mapping[str, str], *, of_ranks: bool = False) -> Inside:
+        """One start with these folders of the host, of one program or of each rank. Raises ContainerError."""
         brought = [] if self.brought is None else [self.brought.folder.parent]
         needed = dict.fromkeys(folder for folder in (*folders, *brought) if not folder.is_relative_to(SHARED))
         # What lies in another one is mounted with it.
@@ -83,8 +81,7 @@ class Contained:
             self.image,
             self.runtime.mounts(self.image, tops, added),
             {**own, **(given if self.brought is None else self.brought.set_for(given))},
-            ranks if self.is_joined else 0,
-            tag,
+            of_ranks and self.is_joined,
             added=added,
             devices=self.devices,
         )
@@ -98,8 +95,3 @@ class Contained:
     def is_launcher_inside(self) -> bool:
         """Whether the launcher of ranks runs in the container."""
         return self.placement == INSIDE
-
-
-def tag_of(directory: Path) -> str:
-    """The name under which the ranks of a repeat join."""
-    return f"seatrial-{os.getpid()}-{zlib.crc32(os.fsencode(directory)):08x}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +86,29 @@ class Containers:
         """A program in the container of a point: built on the host, or in the image if the point chooses that, or if
         the image's libraries are too old for the host's programs. `outside` is the environment of the host, `isa` the
         features of the CPU. Raises BuildError, ContainerError if it does not work there."""
+        return self._first(point, partial(self._in, point, outside, isa, build_with))
+
+    def without_ranks(
+        self, point: Point, outside: Environment | BuildError, isa: Iterable[str], build_with: Builder
+    ) -> Fitted:
+        """The same, before ranks are tried: with what tries them built."""
+
+        def fitted(where: str) -> Fitted:
+            alone, start = self._alone(point, outside, isa, build_with, where)
+            if alone.environment.mpi is not None:
+                ranks_probe(alone.environment, start)
+            return alone
+
+        return self._first(point, fitted)
+
+    @staticmethod
+    def _first(point: Point, fitted: Callable[[str], Fitted]) -> Fitted:
+        """A program built where the point wants it, else in the first place from which it works."""
         wanted = point.environment.container_build
         first: ContainerError | None = None
         for where in (OUTSIDE, INSIDE) if wanted is None else (wanted,):
             try:
-                return self._in(where, point, outside, isa, build_with)
+                return fitted(where)
             except ContainerError as error:
                 if wanted is not None or (first is None and error.fault not in OF_LIBRARIES):
                     raise
@@ -116,14 +135,15 @@ class Containers:
             lambda environment, start: build(environment, RANKS_PROBE, start=start),
         )
 
-    def _in(
+    def _alone(
         self,
-        where: str,
         point: Point,
         outside: Environment | BuildError,
         isa: Iterable[str],
         build_with: Builder,
-    ) -> Fitted:
+        where: str,
+    ) -> tuple[Fitted, Start]:
+        """A program that was built there and describes itself in the container, and how its compiler is started."""
         chosen, has_ranks = container_choice(point.environment), point.benchmark.ranks == "mpi"
         choice = replace(point.environment, container_mpi=chosen.mpi)
         container, start = replace(self.alone(point), build=where), _HERE
@@ -140,12 +160,25 @@ class Containers:
         built = build_with(environment, start)
         container = replace(container, brought=self._bring(container, choice, outside, built, has_ranks=has_ranks))
         key = (*image, built.key, variables)
-        fitted = self._fitted.get(key, lambda: _described(Fitted(container, environment, built), variables))
+        return self._fitted.get(key, lambda: _described(Fitted(container, environment, built), variables)), start
+
+    def _in(
+        self,
+        point: Point,
+        outside: Environment | BuildError,
+        isa: Iterable[str],
+        build_with: Builder,
+        where: str,
+    ) -> Fitted:
+        """The same, with its ranks placed."""
+        fitted, start = self._alone(point, outside, isa, build_with, where)
+        environment, mpi = fitted.environment, fitted.environment.mpi
         if mpi is None:
             return fitted
-        layout = rank_layout(point)
-        way = (*image, environment.key, variables, layout.ranks, layout.hosts)
-        wanted = choice.container_mpi
+        variables, layout = (*mpi.variables, *environment.variables), rank_layout(point)
+        chosen = container_choice(point.environment)
+        way = (chosen, where, environment.key, variables, layout.ranks, layout.hosts)
+        wanted = chosen.mpi
         placed = self._ranks.get(
             way, lambda: _placed(fitted.container, environment, mpi, layout, variables, wanted, start)
         )

@@ -35,11 +35,11 @@ class InGuest(Contained):
         """For the name of an environment."""
         return f"in the guest {self.image.given}"
 
-    def inside(self, folders: Sequence[Path], variables: Mapping[str, str], ranks: int = 0, tag: str = "") -> Inside:
+    def inside(self, folders: Sequence[Path], variables: Mapping[str, str], *, of_ranks: bool = False) -> Inside:
         """One start with copies of these folders."""
         needed = list(dict.fromkeys(folders))
         set_inside = {"TMPDIR": str(SHARED), **variables}
-        return Inside(self.image, self.runtime.mounts(self.image, needed), set_inside, 0, tag)
+        return Inside(self.image, self.runtime.mounts(self.image, needed), set_inside)
 
 
 def guest_container(guest: Guest, libraries: tuple[Path, ...] = ()) -> InGuest:

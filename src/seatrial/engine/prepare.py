@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from seatrial.engine.copies import why_no_copies
 from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
 from seatrial.engine.kinds import KINDS
-from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.container import BROUGHT
+from seatrial.model.copies import COPIES
 from seatrial.model.guest import VM
 from seatrial.model.outcome import Outcome
 from seatrial.model.secrets import masked_parameters
@@ -44,10 +44,12 @@ class Preparation:
     def of(self, point: Point) -> Ready | Refused:
         """The experiment of a point, with its program built or found."""
         kind = self._kinds[type(point.benchmark.program)]
-        if (why := _not_in_a_container(point, kind)) is not None:
+        if (why := not_in_a_container(point, runs_in_images=kind.runs_in_images)) is not None:
             return kind.refused(point, Outcome.unsupported("container", why), absent_environment(point.environment))
         if (why := _not_in_a_guest(point)) is not None:
             return kind.refused(point, Outcome.unsupported(VM, why), absent_environment(point.environment))
+        if (why := why_no_copies(point)) is not None:
+            return kind.refused(point, Outcome.unsupported(COPIES, why), absent_environment(point.environment))
         return kind.identify(point, point.benchmark.program)
 
 
@@ -71,12 +73,13 @@ def _not_in_a_guest(point: Point) -> str | None:
     return None
 
 
-def _not_in_a_container(point: Point, kind: Kind[Any]) -> str | None:
-    """Why a program cannot be measured in the container that its point chooses; None if it can, or chooses none."""
+def not_in_a_container(point: Point, *, runs_in_images: bool) -> str | None:
+    """Why a program cannot be measured in the container that its point chooses; None if it can, or chooses none.
+    `runs_in_images`: programs of its kind are looked up there."""
     if point.environment.container is None:
         return None
     program = point.benchmark.program
-    if program.source is None and not kind.runs_in_images:
+    if program.source is None and not runs_in_images:
         return (
             "programs of this kind are not looked up in images; run it by its path there with the benchmark command, "
             "in a study file"

@@ -18,8 +18,10 @@ from seatrial.environments.build import (
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.compiler import first_compiler
+from seatrial.environments.private_copy import private_copy
 from seatrial.environments.target import Target
 from seatrial.errors import BuildError, NoCompilerError
+from seatrial.launch.containers.tiny_root import holding_program
 from seatrial.launch.place import Helpers
 from seatrial.profiler.capture.run import profiler
 
@@ -43,6 +45,16 @@ def rank_helpers() -> Helpers:
     Raises BuildError if they cannot be built, NoCompilerError if there is no compiler and the cache lacks them.
     """
     return _helpers(cache_folder())
+
+
+def holder() -> Path:
+    """The program that holds a container for the ranks that share it; it needs nothing of an image. Raises BuildError
+    if the cache cannot be written."""
+    name = Path("hold")
+    made = private_copy(holding_program() or b"", name)
+    if made == name:
+        raise BuildError("the cache cannot be written", "set SEATRIAL_CACHE to a writable folder")
+    return made
 
 
 def link_probe() -> Path:
@@ -92,8 +104,7 @@ def _helpers(programs: Path) -> Helpers:
     """Cached: a look into the build cache at each start of ranks would take too long."""
     folder = NATIVE_HEADERS / "launch"
     environment = _environment()
-    keep, place = (build(environment, folder / f"{name}.cpp").path for name in ("keep", "place"))
-    return Helpers(keep, place)
+    return Helpers(*(build(environment, folder / f"{name}.cpp").path for name in ("keep", "place", "share")))
 
 
 def _environment() -> Environment:

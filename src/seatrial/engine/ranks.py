@@ -13,6 +13,7 @@ from pathlib import Path
 from seatrial.errors import ProtocolError
 from seatrial.launch.local import Completed
 from seatrial.launch.place import rank_records, runs_of
+from seatrial.model.copies import copies_of, part_of
 from seatrial.model.layout import BINDING, Layout, layout_of
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import Exit, Hello, ProgramRecord
@@ -65,9 +66,10 @@ def _end(rank: int, record: ProgramRecord) -> RankEnd:
 
 
 def rank_layout(point: Point) -> Layout:
-    """The placement of the ranks of a point."""
+    """The placement of the ranks of a point; of several copies of a job, of the first."""
     binding = dict(point.environment.mpi_settings).get(BINDING)
-    return layout_of(point.parameters, point.cpus, binding, point.hosts)
+    cpus = part_of(point.cpus, 0, copies_of(point.parameters))
+    return layout_of(point.parameters, cpus, binding, point.hosts)
 
 
 def ending_of_ranks(completed: Completed, layout: Layout, launcher: str, directory: Path) -> Outcome | None:

@@ -7,11 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from seatrial.engine.checks import impossible_figure
 from seatrial.engine.cluster_link import link_of
 from seatrial.engine.compiled_programs import with_compilation
+from seatrial.engine.copies import Job, completed_together, jobs_of, outcome_together, overlap, record_together
 from seatrial.engine.judge import judge
 from seatrial.engine.probing import probe_reports, probed
 from seatrial.engine.ranks import ending_of_ranks, rank_layout
@@ -64,11 +67,12 @@ def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
     return dict(start_of(ready, directory).variables)
 
 
-def _program(ready: Ready, directory: Path) -> Program:
-    """The process that a repeat starts."""
+def _program(job: Job, command: Sequence[str]) -> Program:
+    """The process that a job starts."""
+    ready, directory = job.ready, job.directory
     runs_in = directory if ready.program.runs_in_its_folder else None
     grace_s = 0.0 if ready.mpi is None else GRACE_S
-    return Program(command_of(ready, directory), variables_of(ready, directory), directory, runs_in, grace_s)
+    return Program(command, variables_of(ready, directory), directory, runs_in, grace_s, job.cpus)
 
 
 def time_limit_s(ready: Ready) -> float:
@@ -109,63 +113,110 @@ class _Made:
     seen: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """An experiment with the claim on one of its repeats, and the jobs that this starts at once, each by its command:
+    a start in a container has a name of its own, so a command is made once."""
+
+    ready: Ready
+    claim: Claim
+    jobs: tuple[Job, ...]
+    commands: Sequence[Sequence[str]]
+
+    @property
+    def command(self) -> Sequence[str]:
+        """That of the first job, which stands for all."""
+        return self.commands[0]
+
+
 def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made]:
     """Run programs on the same CPUs, several in turns, and check each."""
     try:
-        commands = [command_of(ready, claim.path) for ready, claim in claimed]
+        started = []
+        for ready, claim in claimed:
+            jobs = jobs_of(ready, machine, claim.path)
+            commands = [command_of(job.ready, job.directory) for job in jobs]
+            started.append(_Claimed(ready, claim, jobs, commands))
     except (BuildError, NoLauncherError) as error:
         return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
     with kernel_log() as kernel:
-        return _run_watched(claimed, commands, machine, kernel)
+        return _run_watched(started, machine, kernel)
 
 
-def _run_watched(
-    claimed: Sequence[tuple[Ready, Claim]], commands: Sequence[Sequence[str]], machine: Machine, kernel: KernelLog
-) -> list[_Made]:
+def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLog) -> list[_Made]:
     """The same, with what the kernel reports meanwhile."""
-    cpus = claimed[0][0].point.cpus or machine.allowed_cpus  # an unbound program may use all
+    cpus = claimed[0].ready.point.cpus or machine.allowed_cpus  # an unbound program may use all
+    jobs = [job for one in claimed for job in one.jobs]
     start = time.perf_counter()
     began_s = time.time()
     before: Around | None = None
     launched: Sequence[Completed | OSError | NotPreparedError]
     try:
         with ExitStack() as inputs:
-            for ready, claim in claimed:
-                inputs.enter_context(link_of(ready))
-                inputs.enter_context(ready.program.prepared(ready, claim.path, time_limit_s(ready)))
+            for one in claimed:
+                inputs.enter_context(link_of(one.ready))
+            for job in jobs:
+                job.directory.mkdir(exist_ok=True)
+                inputs.enter_context(job.ready.program.prepared(job.ready, job.directory, time_limit_s(job.ready)))
             before = None if ready_elsewhere(claimed) else look_around(cpus)
-            with probed([(ready, claim.path) for ready, claim in claimed]):
-                programs = [_program(ready, claim.path) for ready, claim in claimed]
+            with probed([(job.ready, job.directory) for job in jobs]):
+                programs = [
+                    _program(job, command)
+                    for one in claimed
+                    for job, command in zip(one.jobs, one.commands, strict=True)
+                ]
                 began_s = time.time()
-                launched = run_together(programs, sum(time_limit_s(ready) for ready, _ in claimed))
+                limit_s = sum(time_limit_s(one.ready) for one in claimed)
+                launched = run_together(programs, limit_s, in_turns=len(claimed) > 1)
     except NotPreparedError as error:
-        launched = [error] * len(claimed)
+        launched = [error] * len(jobs)
     except OSError as error:
-        for _, claim in claimed:
-            if not claim.path.is_dir():
-                raise StoreError(f"{claim.path} vanished during the run") from error
-        launched = [error] * len(claimed)
+        for one in claimed:
+            if not one.claim.path.is_dir():
+                raise StoreError(f"{one.claim.path} vanished during the run") from error
+        launched = [error] * len(jobs)
     wall_s = (time.perf_counter() - start) / len(claimed)
     around = {} if before is None else seen_around(before, look_around(cpus), cpus, _cpu_s(launched))
     if events := kernel.events():
         around["kernel_events"] = events
     made: list[_Made] = []
-    for command, (ready, claim), completed in zip(commands, claimed, launched, strict=True):
-        seen: dict[str, Any] = {**around, "command": origins(command), **_container(ready, claim.path)}
-        if isinstance(completed, OSError):
-            why = f"{origins(command)[0]} cannot be started: {completed.strerror or completed}"
-            outcome, program = Outcome.failed(Stage.LAUNCH, why), ProgramRecord()
-        elif isinstance(completed, NotPreparedError):
-            outcome, program = _not_prepared(completed), ProgramRecord()
-        else:
-            seen["program_s"] = completed.wall_s
-            if completed.used is not None:
-                seen["used"] = dict(completed.used)
-            outcome, program = _verdict(ready, machine, completed, claim.path)
-            seen |= probe_reports(ready, claim.path, completed)
-            seen |= _launch_time(program, began_s, completed.wall_s)
-        made.append(_Made(ready, claim, wall_s, outcome, program, seen))
+    of_jobs = iter(launched)
+    for one in claimed:
+        own = list(islice(of_jobs, len(one.jobs)))
+        seen: dict[str, Any] = {**around, "command": origins(one.command), **_container(one.ready, one.claim.path)}
+        outcome, program, ended = _ended(one, machine, own)
+        if ended is not None:
+            seen["program_s"] = ended.wall_s
+            if ended.used is not None:
+                seen["used"] = dict(ended.used)
+            seen |= probe_reports(one.ready, one.claim.path, ended)
+            seen |= _launch_time(program, began_s, ended.wall_s)
+        made.append(_Made(one.ready, one.claim, wall_s, outcome, program, seen))
     return made
+
+
+def _ended(
+    one: _Claimed, machine: Machine, launched: Sequence[Completed | OSError | NotPreparedError]
+) -> tuple[Outcome, ProgramRecord, Completed | None]:
+    """The outcome and the record of a repeat, and how its jobs ended; None if they could not be started."""
+    each: list[Completed] = []
+    for completed in launched:
+        if isinstance(completed, OSError):
+            why = f"{origins(one.command)[0]} cannot be started: {completed.strerror or completed}"
+            return Outcome.failed(Stage.LAUNCH, why), ProgramRecord(), None
+        if isinstance(completed, NotPreparedError):
+            return _not_prepared(completed), ProgramRecord(), None
+        each.append(completed)
+    verdicts = [
+        _verdict(job.ready, machine, completed, job.directory) for job, completed in zip(one.jobs, each, strict=True)
+    ]
+    outcome = outcome_together([outcome for outcome, _ in verdicts])
+    point = one.ready.point
+    program = record_together(point.parameters, [program for _, program in verdicts], each)
+    if len(each) > 1 and outcome.is_ok:
+        summed = impossible_figure(point.benchmark, machine, point.parameters, program.samples)
+        outcome = overlap(each) or summed or outcome
+    return outcome, program, completed_together(each)
 
 
 def _not_prepared(error: NotPreparedError) -> Outcome:
@@ -174,9 +225,9 @@ def _not_prepared(error: NotPreparedError) -> Outcome:
     return Outcome.failed(Stage.LAUNCH, str(error), error.evidence)
 
 
-def ready_elsewhere(claimed: Sequence[tuple[Ready, Claim]]) -> bool:
+def ready_elsewhere(claimed: Sequence[_Claimed]) -> bool:
     """Whether these repeats run on another machine: what happens on this one says nothing of them."""
-    return any(ready.machine is not None for ready, _ in claimed)
+    return any(one.ready.machine is not None for one in claimed)
 
 
 def _container(ready: Ready, directory: Path) -> dict[str, Any]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from seatrial.engine.contained import Contained, tag_of
+from seatrial.engine.contained import Contained
 from seatrial.engine.probing import probe_variables
-from seatrial.engine.rank_helpers import inside_probe, rank_helpers
+from seatrial.engine.rank_helpers import holder, inside_probe, rank_helpers
 from seatrial.engine.ranks import rank_layout
 from seatrial.engine.ready import Ready
 from seatrial.environments.private_copy import private_top
 from seatrial.environments.variables import variables_with
 from seatrial.launch.containers.runtime import SHARED, Inside
 from seatrial.launch.mpi import rank_command, rank_variables
-from seatrial.launch.place import kept, placed
+from seatrial.launch.place import kept, placed, shared
 from seatrial.model.layout import Layout
 from seatrial.model.mpi import Mpi
 
@@ -81,8 +82,7 @@ def started(
     works_in: Path | None = None,
 ) -> Start:
     """The same for any program. `chosen` variables are those of the environment, `added` are set for the program alone;
-    a container has `folders`, the first of which names the start, and starts the program in `works_in`; `record`: see
-    `placed`."""
+    a container has `folders`, and starts the program in `works_in`; `record`: see `placed`."""
     if container is not None:
         return _contained(mpi, layout, container, chosen, added, folders, record, works_in)
     if mpi is None or layout is None:
@@ -124,10 +124,19 @@ def _contained(
         sessions = {name: str(SHARED) for name in _SESSIONS if name in os.environ}
         of_runtime = {**container.runtime.variables(), "TMPDIR": str(SHARED), **sessions}
         # The others are set only inside: the runtime does that on every node.
-        starter = rank_command(mpi, layout, [*(name for name, value in chosen if value is not None), *of_runtime])
-        of_rank = container.inside(folders, set_inside, layout.ranks_per_host, tag_of(folders[0]))
-        inside = _mapped(of_rank, works_in)
-        before = [*keeps, *starter.argv, *placed(helpers, starter, layout, record), *prefix(inside)]
+        runtime = container.runtime
+        launching = replace(mpi, launcher=Path(runtime.launcher)) if runtime.launcher else mpi
+        starter = rank_command(launching, layout, [*(name for name, value in chosen if value is not None), *of_runtime])
+        joins = container.is_joined and runtime.join_option
+        needed = [holder()] if joins else [helpers.place] if runtime.launcher else []
+        inside = _mapped(container.inside([*folders, *map(private_top, needed)], set_inside, of_ranks=True), works_in)
+        placing = placed(helpers, starter, layout, record)
+        if joins:
+            name = f"seatrial-{os.getpid()}-{secrets.token_hex(8)}"  # a start of its own, also in the same folder
+            enters = shared(helpers, name, joins, inside.mapped(str(holder())), prefix(inside))
+            before = [*keeps, *starter.argv, *placing, *enters]
+        else:
+            before = [*keeps, *runtime.of_ranks(starter.argv, placing, inside)]
         changes = (*without, *starter.variables.items(), *chosen, *of_runtime.items())
         return Start(tuple(before), variables_with(changes), starter.argv[0], inside, _loader(container, inside))
     starter = rank_command(replace(mpi, launcher=container.launcher), layout, list(set_inside))

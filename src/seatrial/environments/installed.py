@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.environments.compiler import Answer, ask
+from seatrial.environments.load_modules import Changes, load_modules
+from seatrial.environments.module_files import module_with
 from seatrial.environments.site import site_in_force
+from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import External
 from seatrial.model.experiment import content_key
+from seatrial.model.site import LOAD
 
 
 class NotInstalledError(BuildError):
@@ -22,24 +27,31 @@ class NotInstalledError(BuildError):
     need = "program"
 
 
+class NotLoadedError(NotInstalledError):
+    """The program is in a module that is not loaded."""
+
+
 @dataclass(frozen=True, slots=True)
 class Installed:
     """An installed program: its path, the version that it reports, the hash of its file, and its companions. `image` is
     the digest of the container image that it belongs to, and by which it is known, with its path; "" for a program of
-    this machine."""
+    this machine. `modules` are those that it needs, `changes` the variables that they set (None: unset)."""
 
     path: Path
     version: str
     sha256: str
     companions: Mapping[str, Path] = field(default_factory=dict)
     image: str = ""
+    modules: tuple[str, ...] = ()
+    changes: Changes = ()
 
     def document(self) -> dict[str, Any]:
         """The JSON document of `environments/<key>.json`."""
         known_by = {"image": self.image} if self.image else {"sha256": self.sha256}
+        loaded = {"modules": list(self.modules)} if self.modules else {}
         return {
             "name": self.version,
-            "program": {"path": str(self.path), "version": self.version, **known_by},
+            "program": {"path": str(self.path), "version": self.version, **known_by, **loaded},
         }
 
     @property
@@ -47,21 +59,40 @@ class Installed:
         """The content key, which does not depend on the path on this machine."""
         if self.image:
             return content_key({"version": self.version, "image": self.image, "path": str(self.path)})
-        return content_key({"version": self.version, "sha256": self.sha256})
+        loaded = {"modules": list(self.modules)} if self.modules else {}
+        return content_key({"version": self.version, "sha256": self.sha256, **loaded})
 
 
 def find_installed(program: External) -> Installed:
-    """The program, which the site file names or which is on PATH by its name, and its companions: those that the site
-    file names, beside it, or else on PATH. Raises NotInstalledError, or BuildError if its version command fails."""
-    found = find_command(_command(program.name), program.install, program.version)
+    """The program, which the site file names, or which is on PATH by its name (that of the modules that the site file
+    names for it), and its companions: those that the site file names, beside it, or else on PATH. Raises
+    NotInstalledError, NoModuleError, or BuildError if its version command fails."""
+    modules = site_in_force().modules.get(program.name, ())
+    changes = load_modules(modules) if modules else ()
+    variables = variables_with(changes)
+    command = _command(program.name)
+    try:
+        found = find_command(command, program.install, program.version, variables)
+    except NotInstalledError as error:
+        raise _in_a_module(program.name, modules) or error from None
     companions: dict[str, Path] = {}
     for name in program.companions:
         command = _command(name)
-        path = shutil.which(command, path=str(found.path.parent)) or shutil.which(command)
+        path = shutil.which(command, path=str(found.path.parent)) or shutil.which(command, path=variables.get("PATH"))
         if path is None:
             raise NotInstalledError(f"{name} is neither beside {found.path} nor on PATH", program.install)
         companions[name] = Path(path)
-    return replace(found, companions=companions)
+    return replace(found, companions=companions, modules=modules, changes=changes)
+
+
+def _in_a_module(name: str, loaded: Sequence[str]) -> NotInstalledError | None:
+    """The error that names the module which has a program; None if none has."""
+    where = f"{name} is not on PATH" + (f" after {LOAD} {' '.join(loaded)}" if loaded else "")
+    if (found := module_with(name, os.environ)) is None:
+        return NotInstalledError(where, f"correct it in {site_in_force().file}") if loaded else None
+    module, path = found
+    todo = f"{LOAD} {module}, or write `programs: {{{name}: {LOAD} {module}}}` in the site file"
+    return NotLoadedError(f"{where}; the module {module} has {path}", todo)
 
 
 def _command(name: str) -> str:
@@ -80,16 +111,19 @@ def version_in(answer: Answer) -> str:
     return next(filter(None, lines), "")[:200]  # GROMACS puts `:-)` around its name
 
 
-def find_command(name: str, install: str, ask_version: Sequence[str] = ()) -> Installed:
+def find_command(
+    name: str, install: str, ask_version: Sequence[str] = (), variables: Mapping[str, str] | None = None
+) -> Installed:
     """A program by its path or its name on PATH. `install`: how to get it; `ask_version`: the arguments that make it
-    print its version. Raises as `find_installed`."""
-    found = shutil.which(name)
+    print its version; `variables`: those that it runs with (None: those of this process). Raises NotInstalledError, or
+    BuildError if its version command fails."""
+    found = shutil.which(name, path=None if variables is None else variables.get("PATH"))
     if found is None:
         raise NotInstalledError(f"{name}: not found" if "/" in name else f"{name} is not on PATH", install)
     path = Path(found)
     version = ""
     if ask_version:
-        version = version_in(ask([found, *ask_version]))
+        version = version_in(ask([found, *ask_version], variables))
     try:
         digest = hashlib.sha256(path.resolve().read_bytes()).hexdigest()
     except OSError as error:

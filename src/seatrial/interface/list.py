@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,12 @@ from seatrial.environments.blas import find_blas
 from seatrial.environments.build import Environment
 from seatrial.environments.compiler import find_compilers
 from seatrial.environments.mpi import discover_mpis, need_of_runtime
-from seatrial.environments.site import site_environments
+from seatrial.environments.site import site_environments, site_in_force
 from seatrial.errors import BuildError, UnknownNameError
 from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
+from seatrial.launch.guest.home import guest_home_path
+from seatrial.launch.guest.offered import offered_guests
 from seatrial.machine.live import discover_live
 from seatrial.model.benchmark import Benchmark, area_of
 from seatrial.model.machine import Machine
@@ -75,4 +78,5 @@ def _tools() -> Tools:
         {name: why for name, why in found.passed_over if name in names},
         find_blas(),
         container_trials(),
+        offered_guests(site_in_force().guests, guest_home_path(os.environ)),
     )

@@ -33,6 +33,8 @@ class Completed:
     evidence: str
     io: Mapping[str, int] | None = None
     used: Mapping[str, float] | None = None
+    start_s: float = 0.0
+    """When it was started, in seconds after the first of the programs that run together; so is the end, `wall_s`."""
 
     @property
     def died_of(self) -> str:
@@ -50,13 +52,14 @@ class Completed:
 class Program:
     """What to start: a command, its environment, the folder for its stdout and stderr, and its working directory (None:
     the current one). `grace_s`: the time that it has after SIGTERM to end its own descendants (launch/place.py); 0:
-    they are ended with it."""
+    they are ended with it. `cpus`: those that it may use; None: all that this process may use."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     directory: Path
     runs_in: Path | None = None
     grace_s: float = 0.0
+    cpus: tuple[int, ...] | None = None
 
 
 def run(
@@ -75,16 +78,16 @@ def run(
     return completed
 
 
-def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]:
+def run_together(programs: Sequence[Program], limit_s: float, *, in_turns: bool = True) -> list[Completed]:
     """Run programs concurrently and wait for all of them.
 
-    Several programs are connected by a ring of pipes, the first one leads, and they take turns (native/turns.hpp),
-    which all of them must support. Each `wall_s` begins with the first one's start. Ended, and raising, as by `run`:
-    all together.
+    Several programs that run `in_turns` are connected by a ring of pipes, and the first one leads (native/turns.hpp);
+    all of them must support that. Each `wall_s` begins with the first one's start. Ended, and raising, as by `run`: all
+    together.
     """
     started: list[Running] = []
     try:
-        _start(programs, started)
+        _start(programs, started, in_turns=in_turns)
         endings, expired = _wait(started, time.perf_counter() + limit_s)
     except BaseException:
         _end(started)
@@ -99,6 +102,7 @@ def run_together(programs: Sequence[Program], limit_s: float) -> list[Completed]
             _NO_GUARD if ending.lost_guard else evidence_in(program.directory),
             ending.io,
             ending.used,
+            ending.started_s - start,
         )
         for program, ending in zip(programs, endings, strict=True)
     ]
@@ -123,10 +127,10 @@ def _end(started: Iterable[Running]) -> list[Ending]:
     return [ending for one in running if (ending := one.wait()) is not None]
 
 
-def _start(programs: Sequence[Program], started: list[Running]) -> None:
+def _start(programs: Sequence[Program], started: list[Running], *, in_turns: bool) -> None:
     """Start all; each inherits only its two ends of the ring, so that the next one notices when it exits."""
     with ExitStack() as ours:
-        ring = [_pipe(ours) for _ in programs] if len(programs) > 1 else []
+        ring = [_pipe(ours) for _ in programs] if in_turns and len(programs) > 1 else []
         stdin = os.open(os.devnull, os.O_RDONLY)
         ours.callback(os.close, stdin)
         for k, program in enumerate(programs):
@@ -143,6 +147,7 @@ def _start(programs: Sequence[Program], started: list[Running]) -> None:
                     (stdin, stdout, stderr, *ends),
                     program.runs_in,
                     program.grace_s,
+                    cpus=program.cpus,
                 )
             )
 

@@ -1,6 +1,7 @@
-"""`place`, which binds a rank and records where it runs, and `keep`, which leaves no process of a launcher running.
+"""`place`, which binds a rank and records where it runs, `share`, which starts the ranks of a node in one container,
+and `keep`, which leaves no process of a launcher running.
 
-Both are small native programs (native/launch/); this module makes their command lines and reads their files.
+All are small native programs (native/launch/); this module makes their command lines and reads their files.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ _RANK_FILES = "rank-[0-9][0-9][0-9][0-9][0-9][0-9]*.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Helpers:
-    """The paths of the two programs."""
+    """The paths of the programs."""
 
     keep: Path
     place: Path
+    share: Path
 
 
 def kept(helpers: Helpers, parent: int) -> list[str]:
@@ -47,6 +49,14 @@ def placed(helpers: Helpers, starter: RankCommand, layout: Layout, record: Path 
     if record is not None:
         prefix += ["--record", str(record)]
     return [*prefix, "--"]
+
+
+def shared(helpers: Helpers, name: str, option: str, holder: str, start: Sequence[str]) -> list[str]:
+    """The command prefix of a rank's program that starts it in the container `name` of its node. The words `start`
+    start a container; with `option` and a process id they enter that of this process. `holder` is the path inside of
+    the program that holds it (launch/containers/tiny_root.py)."""
+    words = [str(helpers.share), "--name", name, "--option", option, "--holder", holder, "--words", str(len(start))]
+    return [*words, "--", *start]
 
 
 def rank_records(folder: Path) -> dict[int, ProgramRecord]:

@@ -104,6 +104,11 @@ class Figure:
     """Whether it only accompanies the others: it may be missing, and it decides neither when there are enough repeats
     nor what `--fail-on` returns."""
 
+    @property
+    def is_rate(self) -> bool:
+        """Whether it is work per time: of programs that run at once, the sum is what they do together."""
+        return self.better is Better.HIGHER and self.unit.endswith("/s")
+
 
 Bound = Callable[[Machine, Params], tuple[float, float]]
 

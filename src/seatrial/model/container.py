@@ -32,5 +32,6 @@ RUNTIMES = (
     "enroot",
     "sarus",
     "shifter",
+    "pyxis",
 )
 """In order of preference, where an image does not decide."""

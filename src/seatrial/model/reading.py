@@ -7,12 +7,13 @@ runs (docs/methodology.md). So the value of a repeat is the median of its sample
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 from statistics import median
 
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Figure
+from seatrial.model.copies import COPY, all_of, copies_of, one_of
 from seatrial.model.emulation import is_emulated
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import Machine
@@ -48,16 +49,17 @@ class Reading:
 def readings(
     benchmark: Benchmark, machine: Machine, params: Params, samples: Sequence[Sample], clock_step_s: float = 0.0
 ) -> list[Reading]:
-    """The figures of one repeat, in declared order, points in order of appearance. `clock_step_s` is the step of the
-    clock that the samples were timed with, in seconds; 0: unknown. It does not limit secondary figures, which are
-    counted, not timed.
+    """The figures of one repeat, in declared order, points in order of appearance; of several copies of a job, those of
+    all together. `clock_step_s` is the step of the clock that the samples were timed with, in seconds; 0: unknown. It
+    does not limit secondary figures, which are counted, not timed.
 
     Raises one of `UNREADABLE` if values that a figure needs are missing from a sample, or are impossible; the judge
     turns that into `invalid`.
     """
     has_limits = not is_emulated(machine)
     found = samples.columns() if isinstance(samples, ColumnedSamples) else samples
-    return [
+    copies = copies_of(params)
+    each = [
         Reading(
             figure,
             own.point,
@@ -65,12 +67,52 @@ def readings(
             min(values),
             max(values),
             len(values),
-            figure.limit(machine, params, own.samples) if figure.limit is not None and has_limits else None,
+            figure.limit(machine, limiting(figure, params), own.samples)
+            if figure.limit is not None and has_limits
+            else None,
             tuple(values),
             0.0 if figure.is_secondary else resolution,
         )
         for figure, own, values, resolution in figure_values(benchmark.figures, found, clock_step_s)
     ]
+    return each if copies == 1 else _of_all_copies(each, copies)
+
+
+def limiting(figure: Figure, params: Params) -> Params:
+    """The parameters that the limit of a figure follows from: rates of copies are summed, so that all their CPUs count;
+    the time of the slowest is that of one job."""
+    return all_of(params) if figure.is_rate else one_of(params)
+
+
+def _of_all_copies(each: Sequence[Reading], copies: int) -> list[Reading]:
+    """The readings of all copies together: rates are summed, of other figures the one of the worst copy counts. Raises
+    ValueError if a copy has no such reading."""
+    groups: dict[tuple[str, PointKey], list[Reading]] = {}
+    for reading in each:
+        point = {name: value for name, value in reading.point.items() if name != COPY}
+        groups.setdefault((reading.figure.name, point_key(point)), []).append(reading)
+    return [_together(group, dict(point), copies) for (_, point), group in groups.items()]
+
+
+def _together(group: Sequence[Reading], point: Mapping[str, Value], copies: int) -> Reading:
+    first = group[0]
+    if COPY not in first.point:  # it was measured of all
+        return first
+    if len(group) != copies:
+        raise ValueError(f"{first.figure.name} is there for {len(group)} of {copies} copies")
+    worst = min if first.figure.better is Better.HIGHER else max
+    combine = sum if first.figure.is_rate else worst
+    value = combine([reading.value for reading in group])
+    return replace(
+        first,
+        point=point,
+        value=value,
+        minimum=combine([reading.minimum for reading in group]),
+        maximum=combine([reading.maximum for reading in group]),
+        n_samples=sum(reading.n_samples for reading in group),
+        values=(value,),
+        resolution=max(reading.resolution for reading in group),
+    )
 
 
 def figure_values(

@@ -14,6 +14,8 @@ from seatrial.model.mpi import MpiFamily
 
 SCRATCH = Path("/") / "tmp"
 """Where jobs work on a node that shares no file system."""
+LOAD = "module load"
+"""How the site file states that a program is in environment modules, whose names follow."""
 POLL_S = 60.0
 """How often a batch system is asked at most, in seconds, unless the site file says otherwise."""
 
@@ -115,7 +117,8 @@ class SiteGuest:
 @dataclass(frozen=True, slots=True)
 class Site:
     """A site file. `benchmarks` are folders with declaration files; `programs` are the files of applications, by the
-    commands that they are looked for as; `file` is its name for messages, "" if there is none."""
+    commands that they are looked for as, `modules` the environment modules that have them; `file` is its name for
+    messages, "" if there is none."""
 
     environments: tuple[SiteEnvironment, ...] = ()
     systems: tuple[System, ...] = ()
@@ -124,6 +127,7 @@ class Site:
     guests: tuple[SiteGuest, ...] = ()
     programs: Mapping[str, Path] = field(default_factory=dict)
     containers: tuple[SiteContainer, ...] = ()
+    modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def container(self, name: str) -> SiteContainer | None:
         """The container of that name; None if there is none."""

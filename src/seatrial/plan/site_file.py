@@ -16,6 +16,7 @@ from seatrial.model.guest import NO_GUEST, RUNNING
 from seatrial.model.job_options import BATCH_SYSTEMS, JobOptions
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.site import (
+    LOAD,
     POLL_S,
     SCRATCH,
     Partition,
@@ -40,6 +41,7 @@ from seatrial.plan.study_yaml import Path as Place
 from seatrial.plan.variables import variables_at
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_MODULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+/-]{0,199}")
 _SCRATCH = re.compile(r"/[A-Za-z0-9_./+-]*")
 _LAUNCHER = re.compile(r"(?:~/|/)?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}")
@@ -104,10 +106,33 @@ def read_site(data: bytes, file: str) -> Site:
     )
     listed = document.node(("benchmarks",))
     folders = [_path(document, ("benchmarks", k)) for k in range(len(listed.items if listed is not None else ()))]
-    programs = {name: _path(document, ("programs", name)) for name in _names(document, ("programs",))}
+    of_modules = {name: found for name in _names(document, ("programs",)) if (found := _modules(document, name))}
     return Site(
-        environments, systems, file, tuple(folders), tuple(_guests(document)), programs, tuple(_containers(document))
+        environments,
+        systems,
+        file,
+        tuple(folders),
+        tuple(_guests(document)),
+        {
+            name: _path(document, ("programs", name))
+            for name in _names(document, ("programs",))
+            if name not in of_modules
+        },
+        tuple(_containers(document)),
+        of_modules,
     )
+
+
+def _modules(document: Document, program: str) -> tuple[str, ...]:
+    """The modules that a program is in; () if its path is given."""
+    place: Place = ("programs", program)
+    text = _text(document, place)
+    if not text.startswith(f"{LOAD} "):
+        return ()
+    names = tuple(text.removeprefix(LOAD).split())
+    if not names or not all(map(_MODULE.fullmatch, names)):
+        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"it takes {_accepted(place)}")
+    return names
 
 
 def _words() -> Accepted:

@@ -31,7 +31,7 @@ ACCEPTED = {
     "benchmarks": "a list of folders with declaration files of benchmarks",
     "benchmarks.*": "the path of a folder: begins with / or ~/",
     "programs": "a mapping of commands to the programs that are run for them, such as {namd3: /opt/namd/3.0/namd3}",
-    "programs.*": "the path of the program: begins with / or ~/",
+    "programs.*": "the path of the program (begins with / or ~/), or what loads it: module load NAME/VERSION",
     "environments": "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
     "environments.*": "a mapping with any of mpi, family, launcher, compiler, flags, variables",
     "environments.*.mpi": "the prefix of an MPI library, or the path of its compiler wrapper: begins with / or ~/",

@@ -110,18 +110,19 @@ class Running:
         runs_in: Path | None = None,
         grace_s: float = 0.0,
         in_our_group: bool = False,
+        cpus: Sequence[int] | None = None,
     ) -> None:
         """Start a program. `descriptors` become its 0, 1, 2, ...; it runs in a new session unless `in_our_group`.
 
         `grace_s`: the time that it has after SIGTERM to end its own descendants; 0: they are ended with it, after one
-        second. Raises OSError if it cannot be started.
+        second. `cpus`: those that it may use; None: those of this process. Raises OSError if it cannot be started.
         """
         request: guarding.Request = (
             [os.fsencode(word) for word in words],
             {os.fsencode(name): os.fsencode(value) for name, value in environment.items()},
             _folder(runs_in),
             tree.umask_here(),
-            sorted(os.sched_getaffinity(0)),
+            sorted(os.sched_getaffinity(0) if cpus is None else cpus),
             guarding.limits_here(),
             os.getpgrp() if in_our_group else None,
             grace_s,

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from seatrial.launch.containers import podman, runtime
+from seatrial.launch.containers import podman, pyxis, runtime
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.faults import fault_in, not_started, ranks_fault
 from seatrial.launch.containers.image import Image, ImageKind, image_of
 from seatrial.launch.containers.runtime import Inside, Mount
 from seatrial.launch.containers.runtimes import RUNTIMES, runtime_for
 from seatrial.launch.containers.tiny_root import write_root
+from seatrial.launch.mpi import rank_command
 from seatrial.model import container as names
 from seatrial.model.container_device import devices_of
+from seatrial.model.layout import Layout
+from seatrial.model.mpi import Mpi, MpiFamily
 
 R, P = Path("/results/1"), Path("/cache/x")
 MOUNTS = (Mount(R, R), Mount(P, P))
@@ -41,8 +45,13 @@ COMMANDS = {
                        f"--mount=type=bind,source={P},destination={P}", "--env=A=b c", "site/app:1"]),
     "shifter": (STORED, ["shifter", "--image=site/app:1", f"--volume={TMP}:{TMP}", f"--volume={R}:{R}",
                          f"--volume={P}:{P}", "--env=A=b c", "--"]),
+    "pyxis": (SQUASHED, ["srun", "--ntasks=1", "--nodes=1", "--nodelist=node1", "--overlap", "--cpu-bind=none",
+                         "--input=none", "--container-image=/images/a.sqfs",
+                         f"--container-mounts={TMP}:{TMP},{R}:{R},{P}:{P}", "--no-container-mount-home",
+                         "--no-container-remap-root", "--no-container-entrypoint", "--export=ALL,A=b c",
+                         "--container-env=A"]),
     "charliecloud": (SQUASHED, ["ch-run", f"--bind={R}:{R}", f"--bind={P}:{P}", "--set-env=A=b c", "--env-no-expand",
-                                "--join", "--join-ct=2", "--join-tag=t", "/images/a.sqfs", "--"]),
+                                "/images/a.sqfs", "--"]),
 }  # fmt: skip
 
 
@@ -50,9 +59,10 @@ COMMANDS = {
 def test_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("os.getegid", lambda: 1000)
+    monkeypatch.setenv("SLURMD_NODENAME", "node1")
     image, words = COMMANDS[name]
     assert image.kind in RUNTIMES[name].kinds
-    assert RUNTIMES[name].prefix(Inside(image, MOUNTS, VARIABLES, 2, "t")) == words
+    assert RUNTIMES[name].prefix(Inside(image, MOUNTS, VARIABLES, is_shared=True)) == words
 
 
 WORKS_IN = {
@@ -65,6 +75,7 @@ WORKS_IN = {
     "nspawn": ["--chdir=/mnt/1"],
     "sarus": ["--workdir=/mnt/1"],
     "shifter": ["--workdir=/mnt/1"],
+    "pyxis": ["--container-workdir=/mnt/1"],
 }
 
 
@@ -89,7 +100,9 @@ def test_bubblewrap_mounts_where_it_can(tmp_path: Path) -> None:
 
 def test_every_runtime_is_known_by_its_name() -> None:
     assert tuple(RUNTIMES) == names.RUNTIMES
-    assert not any(RUNTIMES[name].is_verified for name in ("docker", "enroot", "sarus", "shifter", "apptainer"))
+    assert not any(
+        RUNTIMES[name].is_verified for name in ("docker", "enroot", "sarus", "shifter", "apptainer", "pyxis")
+    )
 
 
 def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -120,6 +133,7 @@ ADDED = {
         "--mount=type=bind,source=/lib/x,destination=/x,readonly",
     ],
     "shifter": ["--volume=/data:/opt/d", "--volume=/lib/x:/x:ro"],
+    "pyxis": [f"--container-mounts={TMP}:{TMP},/data:/opt/d,/lib/x:/x:ro,{R}:{R},{P}:{P}"],
     "bubblewrap": ["--bind", "/data", "/opt/d", "--ro-bind", "/lib/x", "/x"],
 }
 
@@ -156,11 +170,47 @@ def test_devices(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "device"), [("nspawn", "nvidia"), ("apptainer", "nvidia.com/gpu=all"), ("enroot", "rocm")]
+    ("name", "device"),
+    [("nspawn", "nvidia"), ("apptainer", "nvidia.com/gpu=all"), ("enroot", "rocm"), ("pyxis", "rocm")],
 )
 def test_devices_that_a_runtime_cannot_give(name: str, device: str) -> None:
     with pytest.raises(ContainerError, match=f"cannot give a container the device {device}"):
         RUNTIMES[name].prefix(Inside(Image("/images/a", ImageKind.FOLDER, ""), devices=devices_of([device])))
+
+
+def test_pyxis_is_a_part_of_srun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its options are among those of the launcher, which starts the program that places a rank inside. A variable with
+    a comma, and what enroot's hooks ask for, are those of srun, which passes its own on."""
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    mpi = Mpi("openmpi", MpiFamily.OPENMPI, "5", Path("/libmpi.so"), "", (), (), Path("mpirun"))
+    starter = rank_command(replace(mpi, launcher=Path(RUNTIMES["pyxis"].launcher)), Layout(4, hosts=("a", "b")))
+    blank = Mount(Path("/my results"), Path("/my results"))
+    inside = Inside(SQUASHED, (blank,), {"BTL": "self,vader", "B": "2"}, devices=devices_of(["nvidia"]))
+    words = RUNTIMES["pyxis"].of_ranks(starter.argv, ["/cache/place", "--"], inside)
+    assert words[:5] == ["env", "BTL=self,vader", "NVIDIA_VISIBLE_DEVICES=all", "srun", "--ntasks=4"]
+    assert words[words.index("--container-image=/images/a.sqfs") :] == [
+        "--container-image=/images/a.sqfs",
+        rf"--container-mounts={TMP}:{TMP},/my\040results:/my\040results",
+        *("--no-container-mount-home", "--no-container-remap-root", "--no-container-entrypoint"),
+        *("--export=ALL,B=2", "--container-env=BTL,B,NVIDIA_VISIBLE_DEVICES", "/cache/place", "--"),
+    ]
+    assert "--mpi=pmix" in words
+
+
+def test_pyxis_needs_its_plug_in_and_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    srun = tmp_path / "srun"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    for text, why in (("--mpi", "no srun on PATH that has it"), ("--container-image=PATH", "this is none")):
+        srun.write_text(f"#!/bin/sh\necho ' {text}'\n")
+        srun.chmod(0o755)
+        pyxis._has_plug_in.cache_clear()
+        with pytest.raises(ContainerError, match=why):
+            runtime_for(SQUASHED, "pyxis")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert runtime_for(SQUASHED, "pyxis").title == "pyxis"
+    with pytest.raises(ContainerError, match=r"pyxis does not start site/app:1, which is a local image"):
+        runtime_for(STORED, "pyxis")
 
 
 def test_a_folder_of_ours_in_a_mount_of_the_user() -> None:

@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-import lzma
-import struct
 from pathlib import Path
 
 import pytest
+from launch.guest.made_up_kernel import VERSION, image, make_kernel_package
 
 from seatrial.errors import UsageError
 from seatrial.launch.guest.kernel import find_kernel, needed_modules
 from seatrial.launch.guest.qemu import GuestError, why_not_kvm
 
-_VERSION = "6.1.0-5-cloud-amd64"
-
-
-def image(version: str) -> bytes:
-    """The header of a kernel image, with its version where the header says it is."""
-    data = bytearray(4096)
-    data[0x202:0x206] = b"HdrS"
-    struct.pack_into("<H", data, 0x20E, 0x600)
-    text = version.encode() + b" (someone@somewhere) #1 SMP\0"
-    data[0x800 : 0x800 + len(text)] = text
-    return bytes(data)
-
 
 @pytest.fixture
 def unpacked(tmp_path: Path) -> Path:
     """A kernel package, unpacked."""
-    (tmp_path / "boot").mkdir()
-    (tmp_path / "boot" / f"vmlinuz-{_VERSION}").write_bytes(image(_VERSION))
-    modules = tmp_path / "lib" / "modules" / _VERSION
-    (modules / "kernel").mkdir(parents=True)
-    (modules / "modules.builtin").write_text("kernel/drivers/nvme/nvme-core.ko\n")
-    needs = {
-        "virtio": "", "virtio_ring": "virtio", "virtio_pci": "virtio,virtio_ring", "virtio_console": "virtio_ring",
-        "nvme": "nvme-core",
-    }  # fmt: skip
-    for name, depends in needs.items():
-        content = b"\x7fELF...\0depends=" + depends.encode() + b"\0name=x\0"
-        if name == "virtio":
-            (modules / "kernel" / "virtio.ko.xz").write_bytes(lzma.compress(content))
-        else:
-            (modules / "kernel" / f"{name.replace('_', '-')}.ko").write_bytes(content)
+    make_kernel_package(tmp_path)
     return tmp_path
 
 
 def test_modules_come_after_those_they_need(unpacked: Path) -> None:
-    kernel = find_kernel(unpacked / "boot" / f"vmlinuz-{_VERSION}")
-    assert kernel.version == _VERSION
+    kernel = find_kernel(unpacked / "boot" / f"vmlinuz-{VERSION}")
+    assert kernel.version == VERSION
     found = dict(needed_modules(kernel, ["nvme"]))
     assert list(found) == ["virtio", "virtio_ring", "virtio_pci", "virtio_console", "nvme"]
     assert all(content.startswith(b"\x7fELF") for content in found.values())
@@ -76,7 +49,7 @@ def test_what_is_not_a_kernel_is_refused(data: bytes, tmp_path: Path) -> None:
 
 
 def test_a_packed_module_of_an_unknown_kind_is_refused(unpacked: Path) -> None:
-    modules = unpacked / "lib" / "modules" / _VERSION / "kernel"
+    modules = unpacked / "lib" / "modules" / VERSION / "kernel"
     (modules / "strange.ko.zst").write_bytes(b"\x28\xb5\x2f\xfd")
     with pytest.raises(GuestError, match="does not read"):
         list(needed_modules(find_kernel(None, unpacked / "boot"), ["strange"]))

@@ -162,8 +162,9 @@ class _Pairs:
             self._of.setdefault(name, []).append(own)
 
     def made(self) -> Iterator[PairFigure]:
-        """The figures, of the pairs that are in every repeat."""
-        for name, repeats in self._of.items():
+        """The figures, each of pairs that all its repeats have."""
+        for name, of_all in self._of.items():
+            repeats = with_like_pairs(of_all)
             pairs = sorted(set.intersection(*map(set, repeats)), key=lambda pair: tuple(map(natural, pair)))
             if pairs:
                 figure = self._benchmark.figure(name)
@@ -171,6 +172,14 @@ class _Pairs:
                 yield PairFigure(
                     self._benchmark.name, name, figure.unit, figure.better, tuple(pairs), values, self._parameters
                 )
+
+
+def with_like_pairs(repeats: Sequence[Mapping[NodePair, float]]) -> Sequence[Mapping[NodePair, float]]:
+    """The repeats that have every pair, if at least half of them do; else all. On a busy node, a pair may be without
+    samples in one repeat: its other repeats still say what its links can."""
+    every = set[NodePair]().union(*repeats)
+    whole = [repeat for repeat in repeats if len(repeat) == len(every)]
+    return whole if 2 * len(whole) >= len(repeats) else repeats
 
 
 def _add_pairs(pairs: dict[str, _Pairs], folder: ScreenFolder, place: int) -> None:

@@ -18,6 +18,7 @@ from math import inf
 from pathlib import Path
 
 from seatrial.benchmarks.apps import amber_water
+from seatrial.benchmarks.apps.copies import with_copies
 from seatrial.benchmarks.apps.given_input import (
     EXPECTED_S,
     case_parameters,
@@ -207,7 +208,7 @@ def declared(name: str, program_names: Sequence[str], install: str, question: st
     def prepare(machine: Machine, params: Params) -> Params:
         return resolved(machine, with_case(program, params))
 
-    return Benchmark(
+    alone = Benchmark(
         name=name,
         question=question,
         program=program,
@@ -240,6 +241,7 @@ def declared(name: str, program_names: Sequence[str], install: str, question: st
         ranks="mpi",
         estimate_s=_estimate_s,
     )
+    return with_copies(alone)
 
 
 BENCHMARK = declared(

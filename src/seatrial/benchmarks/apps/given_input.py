@@ -12,6 +12,7 @@ from math import inf, nan
 from pathlib import Path
 from typing import Literal
 
+from seatrial.benchmarks.apps.copies import with_copies
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, openmp_variables, placement, resolved
 from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
@@ -235,7 +236,7 @@ def application(
         known = None if made is None else made.estimate_s(params)
         return float(whole(params[EXPECTED_S.name])) if known is None else known
 
-    return Benchmark(
+    alone = Benchmark(
         name=name,
         question=question,
         program=program,
@@ -254,6 +255,7 @@ def application(
         verified=not evidence,
         evidence=evidence,
     )
+    return with_copies(alone)
 
 
 def with_alternatives(program: GivenInput, names: Sequence[str]) -> GivenInput:

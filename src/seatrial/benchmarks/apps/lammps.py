@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seatrial.benchmarks.apps.copies import with_copies
 from seatrial.benchmarks.apps.lammps_output import MEASURED, SETTLING, read_lammps
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.apps.time_step import time_step
@@ -153,7 +154,7 @@ _PROGRAM = External(
     variables=openmp_variables,
 )
 
-BENCHMARK = Benchmark(
+_ALONE = Benchmark(
     name="apps.lammps",
     question="How fast does LAMMPS simulate a Lennard-Jones liquid?",
     program=_PROGRAM,
@@ -214,3 +215,5 @@ BENCHMARK = Benchmark(
     ranks="mpi",
     estimate_s=_estimate_s,
 )
+
+BENCHMARK = with_copies(_ALONE)

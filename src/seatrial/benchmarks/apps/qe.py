@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from seatrial.benchmarks.apps.copies import with_copies
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.apps.output import Text
 from seatrial.benchmarks.bounds import exactly
@@ -175,7 +176,7 @@ _PROGRAM = External(
     variables=openmp_variables,
 )
 
-BENCHMARK = Benchmark(
+_ALONE = Benchmark(
     name="apps.qe",
     question="How fast does Quantum ESPRESSO bring the electrons of silicon to self-consistency?",
     program=_PROGRAM,
@@ -228,3 +229,5 @@ BENCHMARK = Benchmark(
     ranks="mpi",
     estimate_s=_estimate_s,
 )
+
+BENCHMARK = with_copies(_ALONE)

@@ -22,7 +22,7 @@ from seatrial.engine.ranks import placed
 from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
 from seatrial.engine.starting import started
 from seatrial.environments.build import Environment
-from seatrial.environments.installed import Installed, NotInstalledError, find_installed
+from seatrial.environments.installed import Installed, NotInstalledError, NotLoadedError, find_installed
 from seatrial.environments.mpi import choose_mpi, mpi_of
 from seatrial.environments.mpi_settings import setting_variables
 from seatrial.environments.site import site_in_force
@@ -165,17 +165,18 @@ def _exchange(asked: InputExchange, params: Params, directory: Path, stop: threa
 
 
 def found_program(program: External) -> tuple[External, Installed]:
-    """The first installed one of a program and its alternatives, before all those that the site file names. Raises
-    NotInstalledError for the first one if none is installed, BuildError if one cannot be used."""
-    of_site = site_in_force().programs
+    """The first installed one of a program and its alternatives, before all those that the site file names. If none is
+    installed, raises NotLoadedError for the first one that is in a module, else NotInstalledError for the first one;
+    BuildError if one cannot be used."""
+    of_site = {*site_in_force().programs, *site_in_force().modules}
     candidates = sorted((program, *program.alternatives), key=lambda candidate: candidate.name not in of_site)
-    try:
-        return candidates[0], find_installed(candidates[0])
-    except NotInstalledError:
-        for candidate in candidates[1:]:
-            with suppress(NotInstalledError):
-                return candidate, find_installed(candidate)
-        raise
+    missing: list[NotInstalledError] = []
+    for candidate in candidates:
+        try:
+            return candidate, find_installed(candidate)
+        except NotInstalledError as error:
+            missing.append(error)
+    raise next((error for error in missing if isinstance(error, NotLoadedError)), missing[0])
 
 
 @dataclass(slots=True)
@@ -211,7 +212,7 @@ class ExternalKind(Kind[External]):
             chosen, found, described = self._found_for(point, program)
         except BuildError as problem:
             return self.refused(point, problem, absent_environment(point.environment))
-        variables = variables_with(point.environment.variables)
+        variables = variables_with((*found.changes, *point.environment.variables))
         container: Contained | None = None
         try:
             if point.environment.container is None:
@@ -243,7 +244,7 @@ class ExternalKind(Kind[External]):
         if point.refusal is not None:
             return self.refused(point, point.refusal, (key, document), found.key)
         of_mpi = mpi.variables if mpi is not None else ()
-        changes = (*of_mpi, *by_settings, *ours.items(), *point.environment.variables)
+        changes = (*found.changes, *of_mpi, *by_settings, *ours.items(), *point.environment.variables)
         experiment = self.experiment(point, key, found.key)
         return Ready(point, experiment, self._runnable(chosen, found), document, mpi, changes, container)
 

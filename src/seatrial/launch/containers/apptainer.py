@@ -25,7 +25,7 @@ class Apptainer(Runtime):
         words = [self.command, "exec", "--bind", f"{SHARED}:{SHARED}"]
         if is_root():
             words.append("--userns")
-        if inside.ranks:
+        if inside.is_shared:
             words.append("--sharens")
         words += self.devices(inside)
         for mount in inside.all_mounts:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import Image, ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Mount, Runtime
+from seatrial.launch.containers.tiny_root import holding_program
 from seatrial.model.container_device import Device
 
 _POINTS = ("mnt/0", "mnt/1", "mnt/2", "mnt/3", "mnt", "srv", "media", "opt")
@@ -25,7 +26,8 @@ class Charliecloud(Runtime):
     title: ClassVar[str] = "Charliecloud"
     command: ClassVar[str] = "ch-run"
     kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER, ImageKind.SQUASHFS})
-    joins: ClassVar[bool] = True
+    joins: ClassVar[bool] = holding_program() is not None
+    join_option: ClassVar[str] = "--join-pid="
     can_mount_read_only: ClassVar[bool] = False
     package: ClassVar[str] = "the package charliecloud"
 
@@ -55,8 +57,6 @@ class Charliecloud(Runtime):
             words.append("--env-no-expand")
         if inside.works_in is not None:
             words.append(f"--cd={inside.works_in}")
-        if inside.ranks:
-            words += ["--join", f"--join-ct={inside.ranks}", f"--join-tag={inside.tag}"]
         return [*words, inside.image.given, "--"]
 
     def device_words(self, device: Device) -> list[str] | None:

@@ -44,15 +44,14 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What one start needs: the image, what is mounted for it, the variables that are set only inside. `ranks` ranks of
-    this node join under the name `tag`; 0: nobody joins. `works_in` is the current folder, as it is inside; None: that
-    of the runtime. `added` are the mounts that the user asks for, and `devices` the devices."""
+    """What one start needs: the image, what is mounted for it, the variables that are set only inside. `is_shared`:
+    with the other ranks of this node. `works_in` is the current folder, as it is inside; None: that of the runtime.
+    `added` are the mounts that the user asks for, and `devices` the devices."""
 
     image: Image
     mounts: tuple[Mount, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    ranks: int = 0
-    tag: str = ""
+    is_shared: bool = False
     works_in: Path | None = None
     added: tuple[Mount, ...] = ()
     devices: tuple[Device, ...] = ()
@@ -79,8 +78,13 @@ class Runtime(ABC):
     kinds: ClassVar[frozenset[ImageKind]]
     joins: ClassVar[bool] = False
     """Whether the ranks of a node can share one container."""
+    join_option: ClassVar[str] = ""
+    """The option, before a process id, that enters the container of this process; "" if the runtime lets ranks meet
+    by itself (`Inside.is_shared`)."""
     ranks_outside: ClassVar[bool] = True
     """Whether a launcher outside reaches the ranks: its variables and descriptors go inside."""
+    launcher: ClassVar[str] = ""
+    """The launcher that starts its ranks, if it is a plug-in of that; "" for any."""
     can_mount_read_only: ClassVar[bool] = True
     is_verified: ClassVar[bool] = True
     """Whether it was ever run by its tests; the others are only tested on the commands that they build."""
@@ -90,6 +94,10 @@ class Runtime(ABC):
     @abstractmethod
     def prefix(self, inside: Inside) -> list[str]:
         """The words before a program and its arguments."""
+
+    def of_ranks(self, launcher: Sequence[str], placing: Sequence[str], inside: Inside) -> list[str]:
+        """The words before the program of a rank that a launcher outside starts: it is placed there as well."""
+        return [*launcher, *placing, *self.prefix(inside)]
 
     def variables(self) -> Mapping[str, str]:
         """The variables that the runtime itself needs."""

@@ -13,11 +13,12 @@ from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import Image
 from seatrial.launch.containers.nspawn import Nspawn
 from seatrial.launch.containers.podman import Podman
+from seatrial.launch.containers.pyxis import Pyxis
 from seatrial.launch.containers.runtime import Runtime
 from seatrial.launch.containers.sarus import Sarus
 from seatrial.launch.containers.shifter import Shifter
 
-_ALL = (Charliecloud, Apptainer, Singularity, Bubblewrap, Podman, Nspawn, Docker, Enroot, Sarus, Shifter)
+_ALL = (Charliecloud, Apptainer, Singularity, Bubblewrap, Podman, Nspawn, Docker, Enroot, Sarus, Shifter, Pyxis)
 
 RUNTIMES: Mapping[str, Runtime] = {kind.name: kind() for kind in _ALL}
 """Name -> runtime, in order of preference."""

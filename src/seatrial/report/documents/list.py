@@ -8,6 +8,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.environments.blas import Blas
 from seatrial.launch.containers.trial import Trial
+from seatrial.launch.guest.offered import OfferedGuest
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, area_of
 from seatrial.model.json_shape import GIVEN, OPEN, From, Text, filled, shape, when
 from seatrial.model.mpi import Mpi, MpiFamily
@@ -23,8 +24,8 @@ class Tools:
     """The tools to build programs with, the default of each kind first.
 
     `runtimes` are MPI libraries without mpi.h, each with what it needs. `missing`: name of an environment of the site
-    file -> why it cannot be used. `blas` are the libraries for `cpu.gemm`, `containers` the
-    container runtimes.
+    file -> why it cannot be used. `blas` are the libraries for `cpu.gemm`, `containers` the container runtimes, and
+    `guests` the virtual machines.
     """
 
     compilers: Sequence[str] = ()
@@ -34,6 +35,7 @@ class Tools:
     missing: Mapping[str, str] | None = None
     blas: Sequence[Blas] = ()
     containers: Sequence[Trial] = ()
+    guests: Sequence[OfferedGuest] = ()
 
 
 _NEED_IS_NULL = {"need": {"type": "null"}}
@@ -90,6 +92,19 @@ class ContainerRuntimeJson(TypedDict):
         "ready: it started a program here; unverified: it is installed, but our tests only check its commands",
     ]
     need: Annotated[str | None, From(lambda trial: trial.need or None), "Why it starts no program, in its own words"]
+
+
+@shape(OfferedGuest)
+class GuestJson(TypedDict):
+    """A virtual machine that programs can run in."""
+
+    name: Annotated[Text, "The value of environment.vm that selects it; /FILE.yaml: the path of a topology file"]
+    title: Annotated[str, "What it is, or is started from"]
+    state: Annotated[
+        Literal["running", "startable", "unreached", "fails"],
+        "startable: what it is started from is here; unreached: ssh would reach it, which was not tried",
+    ]
+    need: Annotated[str | None, From(lambda guest: guest.need or None), "Why it cannot be used"]
 
 
 @shape(SiteEnvironment)
@@ -172,6 +187,7 @@ class ListJson(TypedDict):
     environments: NotRequired[list[EnvironmentJson]]
     blas: NotRequired[list[BlasJson]]
     containers: NotRequired[Annotated[list[ContainerRuntimeJson], "the runtimes that are known, installed or not"]]
+    guests: NotRequired[Annotated[list[GuestJson], "virtual machines; none was started or reached"]]
     benchmarks: list[BenchmarkJson]
     references: NotRequired[Annotated[list[ReferenceJson], "only with --references"]]
 
@@ -192,6 +208,7 @@ def list_document(benchmarks: Iterable[Benchmark], tools: Tools, missing: Mappin
         environments=list(_environments(tools)),
         blas=[filled(BlasJson, blas) for blas in tools.blas],
         containers=[filled(ContainerRuntimeJson, trial) for trial in tools.containers],
+        guests=[filled(GuestJson, guest) for guest in tools.guests],
         benchmarks=[_benchmark(benchmark, missing.get(benchmark.name)) for benchmark in benchmarks],
     )
 

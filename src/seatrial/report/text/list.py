@@ -30,12 +30,14 @@ def list_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
 
 
 def tools_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
-    """Compilers, MPI and BLAS libraries and environments, the default of each first."""
+    """Compilers, MPI and BLAS libraries, environments, container runtimes and virtual machines, the default of each
+    first."""
     lines = style.wrapped(f"compilers: {', '.join(document['compilers']) or 'none'}", then="  ")
     lines += _mpis(document["mpis"], style)
     lines += _environments(document["environments"], style)
     lines += _blas(document["blas"], style)
     lines += _containers(document.get("containers", ()), style)
+    lines += _guests(document.get("guests", ()), style)
     return "\n".join(lines)
 
 
@@ -161,6 +163,16 @@ def _containers(runtimes: Sequence[Mapping[str, Any]], style: Style) -> Iterator
         )
     if absent := [one["name"] for one in runtimes if one not in installed]:
         yield from style.wrapped(f"container runtimes that are not installed: {', '.join(absent)}", then="  ")
+
+
+def _guests(guests: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
+    """A line for each virtual machine."""
+    if guests:
+        yield "virtual machines (environment.vm):"
+        yield style.table(
+            (one["name"], one["title"], f"{one['state']}: {one['need']}" if one["need"] else one["state"])
+            for one in guests
+        )
 
 
 def _blas(libraries: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
