@@ -283,7 +283,7 @@ def test_a_number_that_the_log_does_not_state_never_passes(
     assert silent.outcome.is_ok and silent.seen["remarks"] == ["ranks: not stated in the log, so not checked"]
     (check,) = (check for check in benchmark_named(hoomd.name).checks if check.name == "ranks")
     samples = [replace(silent.samples[0], extra={})]
-    assert failed_check(benchmark_named(hoomd.name), MACHINE, {"ranks": 2, "case": "own"}, samples, {}) is not None
+    assert failed_check(benchmark_named(hoomd.name), MACHINE, {"ranks": 2, "case": "own"}, samples, {}, {}) is not None
     assert check.if_nan == "not stated in its log"
 
 

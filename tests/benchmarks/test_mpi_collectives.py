@@ -15,7 +15,7 @@ from made_up import facts, made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.mpi.collectives import BENCHMARKS, limit_of
-from seatrial.engine.checks import wrong_sample
+from seatrial.engine.checks import failed_check, wrong_sample
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Native
@@ -418,6 +418,16 @@ def test_no_samples_are_explained_only_by_what_was_counted(notes: dict[str, obje
     assert outcome is not None
     assert outcome.reason.startswith(f"samples: none were recorded: {said}" if said else "samples: none were recorded")
     assert ("start=barrier" in outcome.reason) is bool(said)
+    # If only some sizes have samples, the check that finds it says the same.
+    samples = [Sample(series, 0, 1e-5, {"ops": 1}, 0, {"size_B": 8}) for series in ("time_max", "time_mean")]
+    reported = {"wrong_data": 0.0, "overrun_share": 0.0, "clock_error": 0.0}
+    params: Params = {"start": start, "call": "blocking", "size_B": "sweep", "largest_B": 16, "datatype": "MPI_DOUBLE"}
+    params = {**params, "ranks": 2}
+    outcome = failed_check(ALLREDUCE, made_up_machine(), params, samples, reported, notes)
+    assert outcome is not None and outcome.reason.startswith("sizes_not_measured: 2, must be 0 (")
+    assert outcome.reason.endswith(
+        f"; {said} by the common clock; use start=barrier, which needs none" if said else ")"
+    )
 
 
 @two_cpus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections import Counter
 from dataclasses import replace
@@ -10,6 +11,9 @@ import pytest
 from fabric.made_up_fabrics import FatTree
 from fabric.test_fabric_dumps import PODS, read, refused
 
+from seatrial.errors import ParseError
+from seatrial.fabric.dumps import read_fabric
+from seatrial.fabric.parts import Text
 from seatrial.model.fabric import Fabric
 
 SMALL = FatTree(leaves=2, nodes=2, spines=2)
@@ -201,3 +205,27 @@ def test_ports_that_are_down_may_have_been_left_out() -> None:
     moved = re.sub(r"(?m)^( +1 +)4(\[)", r"\g<1>9\2", text).replace('1    4[  ] "leaf-0-0"', '1    9[  ] "leaf-0-0"')
     fabric = read("iblinkinfo", moved)
     assert "ports of switches have no line" in fabric.unread[0] and fabric.oversubscription[0].ratio == 1.0
+
+
+def test_a_port_that_is_down_and_listed_twice_is_one() -> None:
+    text = SMALL.iblinkinfo()
+    down = '           1    9[  ] ==(                Down/ Polling)==>             [  ] "" ( )\n'
+    begin = text.index("\n", text.index("Switch:")) + 1
+    once, twice = (read("iblinkinfo", text[:begin] + down * n + text[begin:]) for n in (1, 2))
+    assert len(once.ports_down) == 1 and twice == once
+
+
+def test_two_dumps_in_two_files_are_not_the_parts_of_one() -> None:
+    other = FatTree(leaves=2, nodes=2, spines=1).ibnetdiscover()
+    assert (
+        "a dump begins here, and one in part0 on line 2" in refused("ibnetdiscover", SMALL.ibnetdiscover(), other).why
+    )
+    text = SMALL.ibnetdiscover()
+    cut = text.index("\nvendid", len(text) // 2)
+    assert links(read("ibnetdiscover", text[:cut], text[cut:])) == links(read("ibnetdiscover", text))
+
+
+@pytest.mark.parametrize("kind", ["ibnetdiscover", "iblinkinfo", "slurm-topology"])
+def test_a_compressed_file_is_named_as_such(kind: str) -> None:
+    with pytest.raises(ParseError, match="compressed with gzip: give what `zcat` prints"):
+        read_fabric(kind, [Text("f.gz", gzip.compress(SMALL.ibnetdiscover().encode()))])

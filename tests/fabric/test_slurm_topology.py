@@ -38,6 +38,12 @@ def test_blocks() -> None:
     assert len(fabric.nodes) == 8 and fabric.facts == {"block_sizes": "4,8"}
 
 
+@pytest.mark.parametrize("sizes", ["4,x", "4,,8", "4-8", "4,"])
+def test_sizes_of_blocks_are_numbers(sizes: str) -> None:
+    with pytest.raises(ParseError, match="BlockSizes is a list of numbers of nodes"):
+        read(f"BlockName=b1 Nodes=a[1-4]\nBlockSizes={sizes}\n")
+
+
 def test_quotes_are_not_part_of_a_name() -> None:
     fabric = read('SwitchName="s0" Nodes="n[1-2], n4"\nSwitchName="top" Switches="s0"\n')
     assert ([switch.name for switch in fabric.switches], fabric.nodes) == (["s0", "top"], ("n1", "n2", "n4"))

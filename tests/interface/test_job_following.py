@@ -12,7 +12,7 @@ import pytest
 
 from seatrial.batch.job import JobState, JobStatus
 from seatrial.interface import job_following
-from seatrial.interface.job_following import Following, cancel_jobs
+from seatrial.interface.job_following import Following, cancel_jobs, wait_for_cancelled
 from seatrial.interface.job_results import ending_of
 from seatrial.launch.queue import Queue, QueueError
 from seatrial.model.outcome import State
@@ -175,8 +175,11 @@ def test_the_batch_system_is_asked_at_most_once_in_a_while(tmp_path: Path, monke
 def test_cancelling_waits_for_the_end(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     says = Says([(JobState.RUNNING,), (JobState.CANCELLED,)])
-    cancel_jobs([job], cast(Queue, says), lambda text: None)
-    assert says.cancelled == ["12"] and says.asked == 2
+    queue = cast(Queue, says)
+    asked = cancel_jobs([job], queue, lambda text: None)
+    assert says.cancelled == ["12"] and says.asked == 0
+    wait_for_cancelled(asked, queue, lambda text: None)
+    assert says.asked == 2
     over = job.over()
     assert over is not None and over.state == "cancelled" and "--cancel" in over.reason
 
@@ -184,5 +187,5 @@ def test_cancelling_waits_for_the_end(tmp_path: Path) -> None:
 def test_a_job_of_unknown_id_is_given_up_when_cancelled(tmp_path: Path) -> None:
     job = JobFolder.create(ResultsFolder.create(tmp_path / "results"), {"v": 1}, lambda job: "")
     says = Says([QueueError("nobody to ask")])
-    cancel_jobs([job], cast(Queue, says), lambda text: None)
+    assert not cancel_jobs([job], cast(Queue, says), lambda text: None)
     assert job.phase() is Phase.OVER and job.give_up()

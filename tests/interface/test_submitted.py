@@ -12,15 +12,21 @@ from typing import Any
 
 import pytest
 
+from seatrial.batch.job import JobState, JobStatus
 from seatrial.batch.systems import SYSTEMS
 from seatrial.engine.planned import planned_experiments
 from seatrial.environments.private_copy import copies
+from seatrial.errors import StoreError
 from seatrial.interface import job_following, submitted
+from seatrial.interface.run import RunResult
+from seatrial.interface.study_systems import places_for
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import Where
 from seatrial.launch.queue import QueueError
 from seatrial.machine.live import discover_live
 from seatrial.model.environment_choice import AS_IT_IS
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.machine_document import machine_document
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.outcome import Outcome, State
@@ -126,6 +132,71 @@ def test_the_same_command_finds_its_job_in_the_queue(send: Any) -> None:
     end(queue.folders[0])
     done, other = send(wait_in_the_queue)
     assert not other.folders and not done.unfinished and done.jobs == first.jobs
+
+
+TWO_SYSTEMS = (
+    "systems:\n  tera: {batch: slurm, partitions: {a: }}\n  peta: {batch: pbs, partitions: {b: {cpus_per_node: 1}}}\n"
+)
+ALONG_SYSTEM = """study: processors
+question: q
+benchmarks: {cpu.peak: {cores: one, precision: fp64}}
+axes: {system: [tera, peta]}
+compare: {along: system, baseline: tera}
+"""
+
+
+class Cancels(FakeQueue):
+    """A batch system with jobs that wait until they are cancelled, or that does not answer (any more)."""
+
+    def __init__(self, name: str, answers: list[bool]) -> None:
+        super().__init__(lambda folder: f"{name}-1")
+        self._answers = answers
+        self.said: list[str] = []
+
+    def cancel(self, ids: list[str]) -> str:
+        self._ask(f"cancel {' '.join(ids)}")
+        return ""
+
+    def statuses(self, ids: Any) -> Any:
+        self._ask("statuses")
+        return {one: JobStatus(one, JobState.CANCELLED) for one in ids}
+
+    def _ask(self, what: str) -> None:
+        if not self._answers.pop(0):
+            raise QueueError("it does not answer")
+        self.said.append(what)
+
+
+@pytest.mark.parametrize(
+    ("answers", "left"),
+    [([True, True], []), ([False], ["tera"]), ([True, False], ["tera"])],
+    ids=["both answer", "one cannot be asked", "one does not answer later"],
+)
+def test_the_jobs_of_all_systems_are_cancelled(
+    answers: list[bool], left: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site.yaml").write_text(TWO_SYSTEMS)
+    (tmp_path / "s.yaml").write_text(ALONG_SYSTEM)
+    monkeypatch.setattr(submitted, "_build", lambda portions, machine, tell: None)
+    monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
+    queues = {"slurm": Cancels("tera", answers), "pbs": Cancels("peta", [True, True])}
+    monkeypatch.setattr(submitted, "Queue", lambda system, environment: queues[system.name])
+    site = tmp_path / "site.yaml"
+
+    def command(**options: bool) -> Sent:
+        targets = [str(tmp_path / "s.yaml")]
+        return run_in_jobs(places_for(site, None, targets), targets, {}, tmp_path / "results", site=site, **options)
+
+    jobs = {job.batch_id: job for job in command(detach=True).jobs}
+    assert set(jobs) == {"tera-1", "peta-1"}
+    if left:
+        with pytest.raises(QueueError, match="it does not answer; 1 other job cancelled"):
+            command(cancel=True)
+    else:
+        assert command(cancel=True).note.startswith("2 jobs cancelled")
+        assert command(cancel=True).note == "no job of this command is left to cancel"
+    assert queues["pbs"].said == ["cancel peta-1", "statuses"]
+    assert [name for name in ("tera", "peta") if not job_following.is_over(jobs[f"{name}-1"])] == left
 
 
 def test_again_submits_when_the_last_results_were_printed(send: Any) -> None:
@@ -320,3 +391,16 @@ def test_who_submits_into_the_same_folder_at_the_same_time_waits_and_says_so(sen
         "already submitted by the same command: job 77",
     ]
     assert not queue.folders and second.jobs == first.jobs
+
+
+def test_what_a_finished_job_did_not_start_is_said() -> None:
+    """No record has it: a screen would only find the node missing."""
+
+    def result(outcome: Outcome, *hosts: str) -> ExperimentResult:
+        return ExperimentResult("0", Experiment("cpu.peak", {}, "", "", ""), "?", outcome, hosts=hosts)
+
+    refused = Outcome.skipped("another run measures it")
+    made = RunResult((result(Outcome.ok(), "n1"), result(refused), result(refused, "n2")), problem=StoreError("full"))
+    assert Sent((), made).unmeasured == ["cpu.peak skipped: another run measures it", "full"], "a record says it of n2"
+    assert Sent((), made, unfinished=(Outcome.skipped("job 7 was cancelled"),)).unmeasured == ["job 7 was cancelled"]
+    assert Sent(()).unmeasured == []

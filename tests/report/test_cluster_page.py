@@ -46,6 +46,22 @@ def test_a_sound_cluster_has_no_section_for_what_is_odd() -> None:
     assert heading(page).startswith("Nothing is odd in 8 nodes") and "What is odd" not in sections(page)
 
 
+def test_a_sweep_of_many_points_hides_no_other_figure() -> None:
+    """Of each figure one point comes first, with odd ones if there are any; what is too much is counted."""
+    given = fleet(random.Random(1), 8, 4, Planted(quota={"n2": 0.8}))
+    first, *others = given.figures
+    sweep = [replace(first, parameters={"set": n}) for n in range(70)]
+    usual = [replace(one, values=tuple([1.0, 1.01] for _ in one.items)) for one in sweep]
+    found = screen_cluster(replace(given, figures=(*usual[:65], *sweep[65:], *others)))
+    page = cluster_page(found)
+    shown, folded = page[page.index("over-nodes") :].rsplit("more figures</summary>", 1)
+    for one in others:
+        assert f"{one.benchmark} {one.figure}" in shown
+    assert shown.index("set=65") < shown.index("set=0<")
+    assert len(found.figures) > 70
+    assert f"{len(found.figures) - 60} more figures were screened, and are not drawn here." in folded
+
+
 def test_names_from_outside_are_escaped() -> None:
     given = fleet(random.Random(3), 4, 4, Planted(quota={"n2": 0.8}))
     bad = '<script>alert("x")</script>'

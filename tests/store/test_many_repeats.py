@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tracemalloc
 import zlib
@@ -102,6 +103,13 @@ ODD = {
     "an escaped key": (b'"block"', b'"bl\\u006fck"'),
     "a quoted key in a text": (b'"reason":""', b'"reason":"\\",\\"samples\\":[]"'),
     "samples seen": (b'"block":', b'"samples":[],"block":'),
+    "samples seen deeper": (b'"notes":{', b'"notes":{"a":1,"samples":[],"checks":{},'),
+    "samples first": (b'{"v":1,', b'{"samples":[],"v":1,'),
+    "a key twice and a space in samples": (b'"n":5,', b'"n":5,"n" :5,'),
+    "a key twice and a colon in samples": (b'"series":"triad"', b'"series":"a:b","series":"triad"'),
+    "a colon in a series": (b'"series":"triad"', b'"series":"a:b"'),
+    "a quoted key in a series": (b'"series":"triad"', b'"series":"a\\":b"'),
+    "checks in samples": (b'"extra":{}', b'"extra":{"a":{"all":1},"checks":{"all":2}}'),
     "a point of many kinds": (b'"point":{}', b'"point":{"a":"x","b":true,"c":1,"d":2.5}'),
     "extra values": (b'"extra":{}', b'"extra":{"a":[1,2.5,"x",null,true],"b":{"all":[1,{"c":2}]}}'),
     "null as work": (b'"bytes":{"all":1000000.0}', b'"bytes":{"all":null}'),
@@ -115,6 +123,20 @@ def test_the_fast_decoder_reads_what_decode_defines(edit: tuple[bytes, bytes], f
     assert edit[0] in body
     odd = with_checksum(body.replace(*edit, 1))
     assert fast([usual, odd, usual], folder) == [decode(usual), slow(odd), decode(usual)]
+
+
+def test_keys_in_another_order_are_read(folder: ResultsFolder) -> None:
+    """Also where a text and what was seen imitate the usual order, and make up for the keys that are elsewhere."""
+    usual = encode(record(1))[:-1]
+    for name in ("checks", "samples", "seen", "reason"):
+        for extra in ({}, {"x": 0, "samples": [], "checks": 0}, {"x": '":', "samples": '":":'}):
+            document = json.loads(usual)
+            document.pop("crc")
+            document["seen"] |= extra
+            document["evidence"] = '":' * 3
+            moved = {name: document.pop(name), **document}
+            odd = with_checksum(json.dumps(moved, separators=(",", ":")).encode()[:-1])
+            assert fast([usual, odd, usual], folder) == [decode(usual), slow(odd), decode(usual)]
 
 
 def test_the_fast_decoder_refuses_what_decode_refuses(folder: ResultsFolder) -> None:

@@ -23,7 +23,7 @@ def wrong_sample(
     """None if there are samples and all are finite and positive. `notes` are those of the program, which may say why
     there are none."""
     if not samples:
-        why = benchmark.why_no_samples(params, notes)
+        why = benchmark.why_samples_missing(params, notes)
         return Outcome.invalid("samples", f"none were recorded: {why}" if why else "none were recorded")
     for sample in samples:
         if not all(map(math.isfinite, (sample.elapsed_s, *sample.work.values()))):
@@ -39,11 +39,13 @@ def failed_check(
     params: Params,
     samples: Sequence[Sample],
     reported: Mapping[str, float | None],
+    notes: Mapping[str, object],
     *,
     is_complete: bool = True,
 ) -> Outcome | None:
     """The benchmark's own checks, on reported values and on those derived from samples. A value that was not reported
-    fails; without `is_complete` (results of other tools), only the reported ones are checked."""
+    fails; without `is_complete` (results of other tools), only the reported ones are checked. `notes` are those of the
+    program, which may say why samples are missing."""
     for check in benchmark.checks:
         if check.derive is not None and is_complete:
             try:
@@ -61,7 +63,9 @@ def failed_check(
         low, high = check.bound(machine, params)
         if value is None or not low <= value <= high:
             shown = check.if_nan if value is None or math.isnan(value) else f"{value:.6g}"
-            return Outcome.invalid(check.name, f"{shown}, must be {_interval(low, high)} ({check.meaning})")
+            why = benchmark.why_samples_missing(params, notes) if check.counts_missing_samples else ""
+            meaning = f"{check.meaning}); {why}" if why else f"{check.meaning})"
+            return Outcome.invalid(check.name, f"{shown}, must be {_interval(low, high)} ({meaning}")
     return None
 
 

@@ -329,4 +329,6 @@ def _failed_check(
             return None
         # Which CPUs a process may use is unknown on another machine: then all of them count.
         machine = machine if machine.allowed_cpus else replace(machine, allowed_cpus=cpus)
-    return failed_check(benchmark, machine, parameters, found.samples, found.checks, is_complete=found.is_ours)
+    return failed_check(
+        benchmark, machine, parameters, found.samples, found.checks, found.notes, is_complete=found.is_ours
+    )

@@ -27,7 +27,7 @@ def judge(point: Point, machine: Machine, program: Runnable, completed: Complete
         or _places(point, machine, program, record)
         or wrong_sample(point.benchmark, point.parameters, record.samples, record.notes)
         or messages_astray(point, program, record)
-        or failed_check(point.benchmark, machine, point.parameters, record.samples, record.checks)
+        or failed_check(point.benchmark, machine, point.parameters, record.samples, record.checks, record.notes)
         or impossible_figure(point.benchmark, machine, point.parameters, record.samples)
         or Outcome.ok()
     )

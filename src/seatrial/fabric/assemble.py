@@ -46,9 +46,11 @@ def assemble_fabric(dump: FabricDump) -> Fabric:
         nodes=tuple(sorted(nodes)),
         links=links,
         ports_down=tuple(
-            PortDown(port.device, port.port, port.state, port.physical)
-            for port in dump.ports
-            if port.peer is None and port.port is not None
+            dict.fromkeys(  # a line that is there twice is one port
+                PortDown(port.device, port.port, port.state, port.physical)
+                for port in dump.ports
+                if port.peer is None and port.port is not None
+            )
         ),
         facts=dump.facts,
         unread=(*filter(None, (dump.missing,)), *dump.notes, *unread),

@@ -192,29 +192,39 @@ def end(job: JobFolder, status: JobStatus) -> None:
     job.write("over.json", {"state": state, "reason": reason, "time_s": time.time()})
 
 
-def cancel_jobs(
-    jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], None], *, are_shared: bool = True
-) -> None:
-    """End jobs that are not over, and wait until they are. Without `are_shared`, what they made is still to be fetched.
-    Raises QueueError if the batch system cannot be asked."""
-    why = f"by seatrial run --cancel of user {os.environ.get('USER', os.geteuid())}"
+def _by_whom() -> str:
+    return f"by seatrial run --cancel of user {os.environ.get('USER', os.geteuid())}"
+
+
+def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], None]) -> dict[str, JobFolder]:
+    """Ask the batch system to end jobs that are not over; those that `wait_for_cancelled` must wait for, by their id.
+    Raises QueueError if it cannot be asked."""
     by_id: dict[str, JobFolder] = {}
     for job in jobs:
         never_starts, batch_id = job.give_up(), job.batch_id
         if batch_id is not None:
             by_id[batch_id] = job
         elif never_starts:
-            job.write("over.json", {"state": JobState.CANCELLED.value, "reason": why, "time_s": time.time()})
+            job.write("over.json", {"state": JobState.CANCELLED.value, "reason": _by_whom(), "time_s": time.time()})
     said = queue.cancel(list(by_id))
     if said:
         tell(f"the batch system said: {said}")
+    return by_id
+
+
+def wait_for_cancelled(
+    cancelled: Mapping[str, JobFolder], queue: Queue, tell: Callable[[str], None], *, are_shared: bool = True
+) -> None:
+    """Until these jobs are over. Without `are_shared`, what they made is still to be fetched. Raises QueueError if the
+    batch system cannot be asked."""
+    by_id = dict(cancelled)
     until = time.monotonic() + _CANCEL_LIMIT_S
     while left := {batch_id: job for batch_id, job in by_id.items() if not is_over(job)}:
         for batch_id, status in queue.statuses(list(left)).items():
             if not (status.state.is_over or status.state is JobState.UNKNOWN):
                 continue
             if are_shared or not status.nodes:
-                over = {"state": JobState.CANCELLED.value, "reason": why, "time_s": time.time()}
+                over = {"state": JobState.CANCELLED.value, "reason": _by_whom(), "time_s": time.time()}
                 left[batch_id].write("over.json", over)
             else:
                 del by_id[batch_id]

@@ -94,7 +94,7 @@ def screen_system(
     missing = [f"{node}: {state} in Slurm" for node, state in others.items()]
     for at in alone:
         sent = run(at, trial, {})
-        missing += [f"{at.node}: {outcome.reason}" for outcome in sent.unfinished]
+        missing += [f"{at.node}: {why}" for why in sent.unmeasured]
     odd = _odd_nodes(results, margin)
     target_of = dict(zip(with_declared(list(trial)), trial, strict=True))  # also of a benchmark in a file
     named = [(at, [target_of[name] for name in odd.get(at.node or "", ()) if name in target_of]) for at in alone]
@@ -106,7 +106,7 @@ def screen_system(
             run(at, names, {}, detach=True, confirms=True)
     for at, names in suspects:
         sent = run(at, names, {}, confirms=True)
-        missing += [f"{at.node} again: {outcome.reason}" for outcome in sent.unfinished]
+        missing += [f"{at.node} again: {why}" for why in sent.unmeasured]
     machines = {machine.name: machine for machine in machines_of(contents_in(results, may_be_empty=True)).values()}
     linked, why_not = _like_nodes(machines, nodes) if with_links else ([], {})
     missing += [f"link of {node}: {why}" for node, why in why_not.items()]
@@ -125,7 +125,7 @@ def screen_system(
             settings: Settings = {"nodes": len(linked), "ranks": len(linked), **loaded}
             try:
                 sent = run(at, [benchmark_of(Role.RANK_PAIRS)], settings)
-                missing += [f"links between nodes: {outcome.reason}" for outcome in sent.unfinished]
+                missing += [f"links between nodes: {why}" for why in sent.unmeasured]
             except UsageError as error:
                 missing.append(f"links between nodes: {error.message}")
     elif with_links:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,15 @@ from seatrial.engine.environments import Environments
 from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
 from seatrial.interface.declared import with_declared
-from seatrial.interface.job_following import GIVEN_UP, REFUSED, Following, cancel_jobs, is_over, wait_for
+from seatrial.interface.job_following import (
+    GIVEN_UP,
+    REFUSED,
+    Following,
+    cancel_jobs,
+    is_over,
+    wait_for,
+    wait_for_cancelled,
+)
 from seatrial.interface.job_request import (
     Command,
     Portion,
@@ -78,6 +86,20 @@ class Sent:
     result: RunResult | None = None
     note: str = ""
     unfinished: tuple[Outcome, ...] = ()
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Why jobs did not do all their work; else why they did not start something, of which there is no record."""
+        if self.unfinished:
+            return [outcome.reason for outcome in self.unfinished]
+        if self.result is None:
+            return []
+        found = [
+            f"{one.experiment.benchmark} {one.outcome.state.value.replace('_', ' ')}: {one.outcome.reason}"
+            for one in self.result.experiments
+            if not one.outcome.is_ok and not one.hosts
+        ]
+        return found if self.result.problem is None else [*found, self.result.problem.message]
 
 
 @contextmanager
@@ -398,15 +420,31 @@ def _submit(
 
 
 def _cancelled(folder: ResultsFolder, parts: Sequence[_Part], tell: Callable[[str], None]) -> Sent:
+    """End the jobs of all parts, also where the batch system of one does not answer. Raises QueueError after that."""
+    asked: list[tuple[_Part, Mapping[str, JobFolder]]] = []
     cancelled: list[JobFolder] = []
+    problems: list[QueueError] = []
     are_shared = True
-    for part in parts:
+    for part in parts:  # all are asked before the first is waited for
         jobs = [job for job in JobFolder.all(folder) if (job.read("request.json") or {}).get("key") == part.key]
         if left := [job for job in jobs if not is_over(job)]:
-            is_shared = part.where.place.partition.is_shared
-            cancel_jobs(left, part.queue, tell, are_shared=is_shared)
-            are_shared &= is_shared
+            try:
+                asked.append((part, cancel_jobs(left, part.queue, tell)))
+            except QueueError as error:
+                problems.append(error)
+                continue
+            are_shared &= part.where.place.partition.is_shared
             cancelled += left
+    for part, by_id in asked:
+        try:
+            wait_for_cancelled(by_id, part.queue, tell, are_shared=part.where.place.partition.is_shared)
+        except QueueError as error:
+            problems.append(error)
+    if problems:
+        ended = sum(map(is_over, cancelled))
+        others = f"; {count(ended, 'other job')} cancelled" if ended else ""
+        said = "; ".join(dict.fromkeys(one.message for one in problems))
+        raise QueueError(f"{said}{others}", problems[0].todo or "the same command ends what is left")
     if not cancelled:
         return Sent((), note="no job of this command is left to cancel")
     kept = "kept" if are_shared else "on its node, and the same command fetches them"

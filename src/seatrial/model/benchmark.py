@@ -120,6 +120,7 @@ class Check:
     The program reports the value under the same name, unless `derive` computes it from the samples. A
     missing value fails the check, so a program cannot pass by not checking; `derive` may return None if there is
     nothing to check against on this machine. `if_nan` says what a value means that is not a number.
+    `counts_missing_samples`: the benchmark may know why it fails (`Benchmark.why_samples_missing`).
     """
 
     name: str
@@ -127,6 +128,7 @@ class Check:
     bound: Bound
     derive: Callable[[Machine, Params, Sequence[Sample]], float | None] | None = None
     if_nan: str = "not a number"
+    counts_missing_samples: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +304,9 @@ class Benchmark:
     between_nodes: Callable[[Params, Sequence[Sample]], Sequence[float]] | None = None
     """On several nodes: the least bytes that each node sends and receives together, by its samples, in the order of
     the nodes; None: unknown, so that only a node without any traffic is noticed."""
-    why_no_samples: Callable[[Params, Mapping[str, object]], str] = lambda params, notes: ""
-    """Why a run to the end may have no samples, by the notes of the program, and what to do; "": they do not say."""
+    why_samples_missing: Callable[[Params, Mapping[str, object]], str] = lambda params, notes: ""
+    """Why a run to the end may be without some samples, or all, by the notes of the program, and what to do; "": they
+    do not say."""
     probed: Params = field(default_factory=dict)
     """Defaults that probes need, whose counters are of a whole repeat."""
     verified: bool = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 from statistics import median
 
 from seatrial.errors import ProtocolError
@@ -19,11 +19,14 @@ from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params, Value
 from seatrial.model.protocol import UNREADABLE
+from seatrial.model.quotients import TimePerWork, WorkRate
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample, point_key
-from seatrial.model.sample_columns import ColumnedSamples, SampleColumns, cells, samples_of, values_of
+from seatrial.model.sample_columns import ColumnedSamples, SampleColumns, cells, least, samples_of, values_of
 
 PointKey = tuple[tuple[str, Value], ...]
+PlacesOfPoints = Mapping[str, Sequence[Sequence[int]]]
+"""Series -> the positions of the samples of each of its points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +116,38 @@ def _together(group: Sequence[Reading], point: Mapping[str, Value], copies: int)
 
 
 def figure_values(
-    figures: Sequence[Figure], samples: Sequence[Sample | SampleColumns], clock_step_s: float
+    figures: Sequence[Figure],
+    samples: Sequence[Sample | SampleColumns],
+    clock_step_s: float,
+    places: PlacesOfPoints | None = None,
 ) -> Iterator[tuple[Figure, SamplesOfPoint, list[float], float]]:
-    """Each figure at each of its points, with its values (one of each sample) and their resolution; see `readings`."""
+    """Each figure at each of its points, with its values (one of each sample) and their resolution; see `readings`.
+    `places` are those of `samples`, if they are known."""
+    if places is None:
+        places = places_of_points(samples)
     by_series: dict[str, list[tuple[SamplesOfPoint, float]]] = {}
     for figure in figures:
         if figure.series not in by_series:
-            groups = _by_point(figure.series, samples)
+            groups = [SamplesOfPoint([samples[k] for k in own]) for own in places.get(figure.series, ())]
             by_series[figure.series] = [(group, group.resolution(clock_step_s)) for group in groups]
         for group, resolution in by_series[figure.series]:
             values = group.values(figure)
             if not all(map(isfinite, values)):
                 raise ValueError(f"{figure.name} is not a finite number")
             yield figure, group, values, resolution
+
+
+def places_of_points(samples: Sequence[Sample | SampleColumns]) -> PlacesOfPoints:
+    """Which samples each point of each series has; series and points in order of appearance."""
+    found: dict[str, dict[PointKey, list[int]]] = {}
+    point: Mapping[str, Value] | None = None
+    key: PointKey = ()
+    for place, part in enumerate(samples):
+        if point is None or part.point is not point:  # samples of one column share it
+            point = part.point
+            key = point_key(point)
+        found.setdefault(part.series, {}).setdefault(key, []).append(place)
+    return {series: list(points.values()) for series, points in found.items()}
 
 
 class SamplesOfPoint:
@@ -153,7 +175,12 @@ class SamplesOfPoint:
         if figure.limit is not None:  # which needs the objects
             return list(map(value, self.samples))
         for part in self._parts:
-            found += [value(part)] if isinstance(part, Sample) else values_of(value, part)
+            if isinstance(part, Sample):
+                found.append(value(part))
+            elif isinstance(value, WorkRate | TimePerWork):
+                found += value.of_columns(part)
+            else:
+                found += values_of(value, part)
         return found
 
     def resolution(self, clock_step_s: float) -> float:
@@ -166,29 +193,17 @@ class SamplesOfPoint:
                 own = part.extra["resolution"]
                 stated += map(float, [own] if isinstance(part, Sample) else cells(own, part.n))
         if stated:
-            if not all(0.0 <= share < float("inf") for share in stated):
+            if not all(0.0 <= share < inf for share in stated):
                 raise ValueError("a resolution is not zero or a positive number")
             return max(stated)
-        shortest = min(map(_shortest_s, self._parts)) if clock_step_s > 0.0 else 0.0
+        if clock_step_s <= 0.0:
+            return 0.0
+        shortest = inf
+        for part in self._parts:
+            elapsed_s = part.elapsed_s if isinstance(part, Sample) else least(part.elapsed_s)
+            if elapsed_s < shortest:
+                shortest = elapsed_s
         return clock_step_s / shortest if shortest > 0.0 else 0.0
-
-
-def _shortest_s(part: Sample | SampleColumns) -> float:
-    return part.elapsed_s if isinstance(part, Sample) else min(cells(part.elapsed_s, part.n))
-
-
-def _by_point(series: str, samples: Sequence[Sample | SampleColumns]) -> list[SamplesOfPoint]:
-    """The samples of a series by point, in order of appearance."""
-    groups: dict[PointKey, list[Sample | SampleColumns]] = {}
-    point: Mapping[str, Value] | None = None
-    group: list[Sample | SampleColumns] = []
-    for part in samples:
-        if part.series == series:
-            if part.point is not point:  # samples of one column share it
-                point = part.point
-                group = groups.setdefault(point_key(point), [])
-            group.append(part)
-    return list(map(SamplesOfPoint, groups.values()))
 
 
 def recorded_readings(benchmark: Benchmark, machine: Machine, params: Params, record: RepeatRecord) -> list[Reading]:

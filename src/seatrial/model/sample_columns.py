@@ -73,18 +73,21 @@ def cells(column: Column, n: int) -> list[Any]:
     return column if isinstance(column, list) else [column.all] * n
 
 
+def least(column: Column) -> Any:
+    """The least cell of a column of one sample or more."""
+    return min(column) if isinstance(column, list) else column.all
+
+
 def values_of(value: Callable[[Sample], float], columns: SampleColumns) -> list[float]:
     """The value of each sample. It is computed from one object that changes from sample to sample."""
-    n = columns.n
-    work, extra = _rows(columns.work, n), _rows(columns.extra, n)
-    sample = Sample(columns.series, 0, 0.0, work, columns.rank, columns.point, extra)
-    found = []
-    for place, elapsed_s in enumerate(cells(columns.elapsed_s, n)):
-        sample.i, sample.elapsed_s = columns.i[place], elapsed_s
-        if type(work) is _Row:
-            work.place = place
-        if type(extra) is _Row:
-            extra.place = place
+    found: list[float] = []
+    work: Mapping[str, Any] = {
+        name: column.all for name, column in columns.work.items() if not isinstance(column, list)
+    }
+    if len(work) < len(columns.work):
+        work = _Row(columns.work, found)
+    sample = Sample(columns.series, 0, 0.0, work, columns.rank, columns.point, _Row(columns.extra, found))
+    for sample.i, sample.elapsed_s in zip(columns.i, cells(columns.elapsed_s, columns.n), strict=True):
         found.append(value(sample))
     return found
 
@@ -100,38 +103,24 @@ def samples_of(columns: SampleColumns) -> list[Sample]:
 
 def _mappings(columns: Mapping[str, Column], n: int) -> list[Mapping[str, Any]]:
     """Name -> cell, of each sample."""
-    row = _rows(columns, n)
-    if type(row) is not _Row:
-        return [row] * n
+    if n == 1 or not any(isinstance(column, list) for column in columns.values()):
+        return [{name: cells(column, 1)[0] for name, column in columns.items()}] * n
     rows = zip(*[cells(column, n) for column in columns.values()], strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _rows(columns: Mapping[str, Column], n: int) -> Mapping[str, Any]:
-    """Name -> cell of the sample at hand; a dictionary if it is that of all samples."""
-    found = {}
-    for name, column in columns.items():
-        if not isinstance(column, list):
-            found[name] = column.all
-        elif n == 1:
-            found[name] = column[0]
-        else:
-            return _Row(columns)
-    return found
-
-
 class _Row(Mapping[str, Any]):
-    """One row of columns, which moves: `place` is its number."""
+    """The row of columns whose value is computed next: as many values were `found`."""
 
-    __slots__ = ("_columns", "place")
+    __slots__ = ("_columns", "_found")
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, Column], found: Sequence[float]) -> None:
         self._columns = columns
-        self.place = 0
+        self._found = found
 
     def __getitem__(self, name: str) -> Any:
         column = self._columns[name]
-        return column[self.place] if isinstance(column, list) else column.all
+        return column[len(self._found)] if isinstance(column, list) else column.all
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns

@@ -6,9 +6,10 @@ Figures are in SI units. A ratio is the value of the odd one over the usual valu
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import overload
 
 from seatrial.model.benchmark import Better
@@ -52,12 +53,16 @@ class RepeatsOfItems(Sequence[Sequence[float]]):
     __slots__ = ("_starts", "_values")
 
     def __init__(self, values: Sequence[float], starts: Sequence[int]) -> None:
-        are_floats = all(type(value) is float for value in values)
-        self._values = array("d", values) if are_floats else list(values)
+        self._values = array("d", values) if set(map(type, values)) <= {float} else list(values)
         self._starts = array("q", starts)
 
     def __len__(self) -> int:
         return len(self._starts) - 1
+
+    def __iter__(self) -> Iterator[Sequence[float]]:
+        values = list(self._values)
+        for start, end in pairwise(self._starts):
+            yield values[start:end]
 
     @overload
     def __getitem__(self, index: int) -> Sequence[float]: ...

@@ -23,10 +23,8 @@ from seatrial.model.json_check import checks_of
 from seatrial.model.outcome import Stage, State
 from seatrial.model.record import RepeatRecord, crc_tail, decode
 from seatrial.model.record_shape import SeenJson
-from seatrial.model.sample import Sample
-from seatrial.model.sample_columns import SampleColumns
 from seatrial.model.strict_json import LARGEST, parse_json
-from seatrial.store.sample_groups import KEY, checked_groups
+from seatrial.store.sample_groups import KEY, SampleGroup, checked_groups, has_spaces
 from seatrial.store.shared_outcomes import SharedOutcomes
 from seatrial.store.stored_samples import RecordFile, StoredSamples
 
@@ -34,6 +32,8 @@ _MOST_SHARED = 20_000
 """Values kept for sharing. Values that differ in every repeat would otherwise fill the table."""
 _LONGEST_SHARED_B = 1 << 16
 _TAIL = len(crc_tail(b""))
+_SAMPLES, _CHECKS = b',"samples":', b',"checks":'
+"""Before the samples of a line, and after them."""
 
 _Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -54,7 +54,7 @@ class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     stage: Stage | None
     check: str
     seen: msgspec.Raw
-    samples: msgspec.Raw
+    samples: list[SampleGroup]
     checks: dict[str, _Number | None]
     crc: str
 
@@ -119,31 +119,28 @@ class LineDecoder:
 
     def decode_with_columns(
         self, line: bytes, file: RecordFile, offset: int
-    ) -> tuple[RepeatRecord, Sequence[Sample | SampleColumns]]:
-        """The record in the line at this offset of a file, and its samples, by column if the line is as usual. Raises
-        ProtocolError as `decode` does."""
+    ) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
+        """The record in the line at this offset of a file, and its samples by column; None if the line is not as
+        usual. Raises ProtocolError as `decode` does."""
         if line[-_TAIL:] != crc_tail(memoryview(line)[:-_TAIL]):
             raise ProtocolError("the checksum of a record is wrong")
         try:
             return self._record(self._line.decode(line), line, file, offset)
         except (msgspec.MsgspecError, ValueError, RecursionError):  # not of the usual form
-            record = decode(line)
-            return record, record.samples
+            return decode(line), None
 
     def _record(
         self, found: _Line, line: bytes, file: RecordFile, offset: int
-    ) -> tuple[RepeatRecord, Sequence[SampleColumns]]:
+    ) -> tuple[RepeatRecord, Sequence[SampleGroup]]:
         """Raises ValueError if the line is not of the usual form."""
-        seen, packed = bytes(found.seen), bytes(found.samples)
-        start = line.index(b',"samples":') + len(b',"samples":')
-        if not line.startswith(packed, start):  # that name is in `seen`, too
-            start = line.rindex(packed)
-        around = line[:start] + line[start + len(packed) :]
-        if around.count(KEY) != _NKEYS + len(found.checks) + seen.count(KEY):
-            raise ValueError("a key is there twice")
-        if b'" ' in around or b'" ' in packed or b"\t" in line or b"\r" in line:
-            raise ValueError("there are spaces")  # they hide keys from being counted
-        groups, n = checked_groups(packed)
+        seen = bytes(found.seen)
+        start, end = line.index(_SAMPLES) + len(_SAMPLES), line.rindex(_CHECKS)
+        if not line.startswith(seen, start - len(_SAMPLES) - len(seen)):  # that name is in `seen`, too
+            raise ValueError("samples are not where they usually are")
+        packed, around = line[start:end], line[:start] + line[end:]  # other keys between these would be counted
+        if around.count(KEY) != _NKEYS + len(found.checks) + seen.count(KEY) or has_spaces(around):
+            raise ValueError("a key may be there twice")
+        groups, n = checked_groups(found.samples, packed)
         record = RepeatRecord(
             self._word(found.experiment),
             found.repeat,

@@ -384,11 +384,19 @@ def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(c
     command += ("--site", str(tmp_path / "site.yaml"), "--results", str(results))
     partitions = {"left": "n3", "right": "n4"}
     for name, node in partitions.items():
-        assert cluster.on("scontrol", "create", f"PartitionName={name}", f"Nodes={node}").returncode == 0
+        assert cluster.on("scontrol", "create", f"PartitionName={name}", f"Nodes={node}", "State=DOWN").returncode == 0
     try:
         detached = cluster.on(*command, "--detach", "--format", "json")
         assert detached.returncode == 0, detached.stderr
         assert json.loads(detached.stdout)["system"] == "here:left, here:right"
+        cancelled = cluster.on(*command, "--cancel", "--format", "json")
+        assert cancelled.returncode == 0, cancelled.stderr
+        assert len(json.loads(cancelled.stdout)["jobs"]) == 2
+        assert not cluster.on("squeue", "--noheader").stdout
+        for name in partitions:
+            assert cluster.on("scontrol", "update", f"PartitionName={name}", "State=UP").returncode == 0
+        again = cluster.on(*command, "--detach", "--format", "json")
+        assert again.returncode == 0, again.stderr
         done = cluster.on(*command, "--format", "json")
     finally:
         for name in partitions:
@@ -396,7 +404,7 @@ def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(c
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     check(document, "results-1")
-    assert len(list(results.glob("jobs/2*"))) == 2, "the second command waits for the jobs of the first"
+    assert len(list(results.glob("jobs/2*"))) == 4, "the last command waits for the jobs of the one before it"
     assert len(document["study"]["comparisons"]) == 1
     sides = [(one["baseline"], one["candidate"]) for one in document["study"]["differences"] if one["intended"]]
     assert ("here:right", "here:left") in sides

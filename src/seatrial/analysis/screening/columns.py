@@ -20,7 +20,7 @@ from seatrial.model.experiment import Experiment
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Value
 from seatrial.model.protocol import UNREADABLE
-from seatrial.model.reading import figure_values
+from seatrial.model.reading import PlacesOfPoints, SamplesOfPoint, figure_values, places_of_points
 from seatrial.model.record import RepeatRecord
 from seatrial.model.role import Role
 from seatrial.model.sample import Sample
@@ -28,11 +28,14 @@ from seatrial.model.sample_columns import SampleColumns
 from seatrial.store.contents import kept_experiment
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
 from seatrial.store.record_lines import LineDecoder
+from seatrial.store.sample_groups import SampleGroup, layout_text
 from seatrial.store.spans import Span, parts_of, spans_of
 from seatrial.store.stored_samples import PartReader, RecordFile
 
 TASK_B = 16 << 20
 """Bytes of records that are read at a time."""
+
+_MOST_LAYOUTS = 10_000
 
 NodePair = tuple[str, str]
 
@@ -128,6 +131,7 @@ class ColumnReader:
         self._decoder = LineDecoder()
         self._experiments: dict[str, Experiment | None] = {}
         self._figures: dict[str, tuple[Figure, ...]] = {}
+        self._layouts: dict[tuple[str, bytes], Layout] = {}
 
     def read(self, spans: Sequence[Span]) -> ScreenColumns:
         """The records in these spans."""
@@ -147,13 +151,11 @@ class ColumnReader:
         """A file of records."""
         return RecordFile(name, self._parts)
 
-    def decoded(
-        self, line: bytes, file: RecordFile, offset: int
-    ) -> tuple[RepeatRecord, Sequence[Sample | SampleColumns]]:
-        """The record in a line, and its samples. Raises ProtocolError."""
+    def decoded(self, line: bytes, file: RecordFile, offset: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
+        """The record in a line, and its samples by column if the line is as usual. Raises ProtocolError."""
         return self._decoder.decode_with_columns(line, file, offset)
 
-    def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[Sample | SampleColumns]]:
+    def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
         """The record in the line there. Raises ProtocolError, StoreError."""
         file = self.file(name)
         return self.decoded(self._parts.part(file, offset, length), file, offset)
@@ -168,8 +170,8 @@ class ColumnReader:
         return self._experiments[key]
 
     def values(
-        self, benchmark: str, record: RepeatRecord, samples: Sequence[Sample | SampleColumns]
-    ) -> Iterator[tuple[Key, Any]]:
+        self, benchmark: str, record: RepeatRecord, groups: Sequence[SampleGroup] | None
+    ) -> tuple[Layout, list[float]]:
         """The figures of a repeat, as `seatrial.model.reading` defines them, without their limits, which would need
         the machine of each node. Raises `UNREADABLE`."""
         figures = self._figures.get(benchmark)
@@ -177,10 +179,30 @@ class ColumnReader:
             declared = registry().get(benchmark)
             figures = () if declared is None else tuple(replace(one, limit=None) for one in declared.figures)
             self._figures[benchmark] = figures
-        clock_step_s = record.seen.get("clock_step_s", 0.0)
-        for figure, own, values, _ in figure_values(figures, samples, clock_step_s):
-            point = tuple(own.point.items())
-            yield Key(figure.name, point, tuple([type(value) for _, value in point])), median(values)
+        samples: Sequence[Sample | SampleColumns] = record.samples if groups is None else groups
+        same = None if groups is None else (benchmark, layout_text(groups))
+        layout = None if same is None else self._layouts.get(same)
+        places = places_of_points(samples) if layout is None else layout.places
+        found = list(figure_values(figures, samples, record.seen.get("clock_step_s", 0.0), places))
+        if layout is None:
+            layout = Layout(places, [_key(figure, own) for figure, own, _, _ in found])
+            if same is not None and len(self._layouts) < _MOST_LAYOUTS:
+                self._layouts[same] = layout
+        return layout, [median(values) for _, _, values, _ in found]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What all repeats of a benchmark whose samples have the same series and points share."""
+
+    places: PlacesOfPoints
+    keys: Sequence[Key]
+    """Of their figures, in order."""
+
+
+def _key(figure: Figure, own: SamplesOfPoint) -> Key:
+    point = tuple(own.point.items())
+    return Key(figure.name, point, tuple([type(value) for _, value in point]))
 
 
 class _Filler:
@@ -189,6 +211,8 @@ class _Filler:
     def __init__(self, reader: ColumnReader) -> None:
         self._reader = reader
         self._numbers: dict[str, dict[Any, int]] = {"experiments": {}, "outcomes": {}, "hosts": {}, "keys": {}}
+        self._keys: dict[Layout, Sequence[int]] = {}
+        """The numbers of the keys of each."""
         self.columns = ScreenColumns()
 
     def add(self, span: Span) -> None:
@@ -200,12 +224,12 @@ class _Filler:
                 try:
                     if line is None:
                         raise ProtocolError(f"longer than {MOST_LINE_B >> 20} MiB")
-                    record, samples = self._reader.decoded(line, file, offset)
+                    record, groups = self._reader.decoded(line, file, offset)
                 except ProtocolError as error:
                     columns.damaged.append((place, line_number, error.message))
                     continue
                 number, hosts = len(columns.records["repeat"]), hosts_of(record)
-                is_unreadable = self._add_values(number, record, samples, hosts, (offset, len(line)))
+                is_unreadable = self._add_values(number, record, groups, hosts, (offset, len(line)))
                 row = (
                     self._number("experiments", record.experiment),
                     record.repeat,
@@ -229,7 +253,7 @@ class _Filler:
         self,
         number: int,
         record: RepeatRecord,
-        samples: Sequence[Sample | SampleColumns],
+        groups: Sequence[SampleGroup] | None,
         hosts: Hosts,
         place: tuple[int, int],
     ) -> bool:
@@ -241,10 +265,13 @@ class _Filler:
             self.columns.declared[number] = place
             return False
         try:
-            found = list(self._reader.values(experiment.benchmark, record, samples))
+            layout, values = self._reader.values(experiment.benchmark, record, groups)
         except UNREADABLE:
             return True
-        add_values(self.columns, number, [(self._number("keys", key), value) for key, value in found])
+        keys = self._keys.get(layout)
+        if keys is None:
+            keys = self._keys[layout] = [self._number("keys", key) for key in layout.keys]
+        add_values(self.columns, number, keys, values)
         if experiment.benchmark == benchmark_of(Role.RANK_PAIRS) and hosts.are_several:
             benchmark, each = registry()[experiment.benchmark], tuple(record.samples)
             if any(pair_of(sample.point) for sample in each):
@@ -261,15 +288,15 @@ class _Filler:
         return found
 
 
-def add_values(columns: ScreenColumns, number: int, found: Sequence[tuple[int, Any]]) -> None:
-    """Add (key, value) of a record to the rows of values."""
-    values = columns.values
-    for key, value in found:
+def add_values(columns: ScreenColumns, number: int, keys: Sequence[int], values: Sequence[Any]) -> None:
+    """Add the values of a record to the rows of values."""
+    kept = columns.values
+    for row, value in enumerate(values, start=len(kept["value"])):
         if type(value) is not float:
-            columns.not_floats[len(values["value"])] = value
-        values["record"].append(number)
-        values["key"].append(key)
-        values["value"].append(value)
+            columns.not_floats[row] = value
+    kept["record"].extend([number] * len(values))
+    kept["key"].extend(keys)
+    kept["value"].extend(values)
 
 
 def hosts_of(record: RepeatRecord) -> Hosts:

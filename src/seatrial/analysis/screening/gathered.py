@@ -236,12 +236,12 @@ class _Gathered:
             if own is None:
                 continue
             try:
-                values = list(reader.values(own.benchmark, *reader.again(*place)))
+                layout, values = reader.values(own.benchmark, *reader.again(*place))
             except (ProtocolError, *UNREADABLE):
                 unreadable[record] = True
                 continue
             numbers = self._numbers["keys"]
-            add_values(found, record, [(numbers.setdefault(key, len(numbers)), value) for key, value in values])
+            add_values(found, record, [numbers.setdefault(key, len(numbers)) for key in layout.keys], values)
         if not self._declared:
             return
         for name, column in _arrays(found.values).items():

@@ -94,6 +94,22 @@ class _Collection:
     """Folder, rows, the number of the item of each row, and whether it is of when the node was measured again."""
 
 
+class _ItemsOfFolder:
+    """The items that values of a folder may belong to. `nodes` has the node of each of its hosts, `devices` the device
+    of each of its figures, `numbers` the number of each item (-1: none yet) by node and device."""
+
+    def __init__(self, folder: ScreenFolder, devices: Sequence[str]) -> None:
+        import numpy as np
+
+        nodes: dict[str, int] = {}
+        of_hosts = [nodes.setdefault(own.of_ranks[0] if own.of_ranks else "", len(nodes)) for own in folder.hosts]
+        names: dict[str, int] = {}
+        of_figures = [names.setdefault(name, len(names)) for name in devices]
+        self.nodes, self.node_names = np.asarray(of_hosts, np.int64), list(nodes)
+        self.devices, self.device_names = np.asarray(of_figures, np.int64), list(names)
+        self.numbers = np.full(len(nodes) * len(names), -1, np.int64)
+
+
 class _Collected:
     def __init__(self, confirmed_s: Mapping[str, Sequence[tuple[float, float]]]) -> None:
         self._confirmed_s = confirmed_s
@@ -121,11 +137,12 @@ class _Collected:
         order = np.argsort(of_wanted, kind="stable")
         is_later = self._is_later(folder)
         ends = np.searchsorted(of_wanted[order], np.arange(len(numbers) + 1))
+        items = _ItemsOfFolder(folder, devices)
         for key, number in numbers.items():
             rows = wanted[order[ends[number] : ends[number + 1]]]
             if len(rows):
-                items = self._items_of(folder, hosts[rows], figures.of_rows[rows], devices)
-                self._of[key].rows.append((folder, rows, items, is_later[folder.value_records[rows]]))
+                own_items = self._items_of(items, hosts[rows], figures.of_rows[rows])
+                self._of[key].rows.append((folder, rows, own_items, is_later[folder.value_records[rows]]))
 
     def _is_later(self, folder: ScreenFolder) -> Numbers:
         """Of each record, whether its node was measured again because it was odd."""
@@ -149,15 +166,17 @@ class _Collected:
             self._known[same] = (key, "" if device is None else f"GPU {device}")
         return self._known[same]
 
-    def _items_of(self, folder: ScreenFolder, hosts: Numbers, figures: Numbers, devices: Sequence[str]) -> Numbers:
+    def _items_of(self, items: _ItemsOfFolder, hosts: Numbers, figures: Numbers) -> Numbers:
         """The number of the item of each row."""
         import numpy as np
 
-        codes, inverse = np.unique(hosts.astype(np.int64) * len(devices) + figures, return_inverse=True)
-        pairs = [divmod(code, len(devices)) for code in codes.tolist()]
-        items = [Item(folder.hosts[host].of_ranks[0], devices[figure]) for host, figure in pairs]
-        numbers = [self._items.setdefault(item, len(self._items)) for item in items]
-        return np.asarray(numbers, np.int64)[inverse]
+        codes = items.nodes[hosts] * len(items.device_names) + items.devices[figures]
+        for code in np.unique(codes[items.numbers[codes] < 0]).tolist():
+            node, device = divmod(code, len(items.device_names))
+            item = Item(items.node_names[node], items.device_names[device])
+            items.numbers[code] = self._items.setdefault(item, len(self._items))
+        found: Numbers = items.numbers[codes]
+        return found
 
     def made(self) -> Iterator[ItemFigure]:
         """The figures. Of one device per node the node is the item."""

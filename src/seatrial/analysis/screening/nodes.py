@@ -42,7 +42,8 @@ def screen_figure(
 
     Of two classes each is screened for itself, so that neither looks odd, and odd ones of both are found.
     """
-    logs = [math.log(value) for value in (median(own) for own in figure.values)]
+    values = list(figure.values)
+    logs = list(map(math.log, map(median, values)))
     minority = two_classes(logs, share.margin)
     parts: list[list[int]] = [list(range(len(figure.items)))]
     classes: list[NodeClasses] = []
@@ -54,7 +55,7 @@ def screen_figure(
     odd: list[Odd] = []
     why = ""
     for part in parts:
-        far, why = far_values([figure.values[k] for k in part], share.rate / len(parts), share.margin)
+        far, why = far_values([values[k] for k in part], share.rate / len(parts), share.margin)
         odd += [_odd(figure, part, one, share, namer, len(parts)) for one in far]
     return odd, classes, "" if minority else why
 
@@ -159,7 +160,8 @@ def separating_facts(
 
 def over_nodes(kind: OddKind, figure: ItemFigure) -> FigureOverNodes:
     """The distribution of a figure over its items."""
-    medians = [median([*own, *figure.later.get(place, ())]) for place, own in enumerate(figure.values)]
+    later = figure.later
+    medians = [median([*own, *later[place]] if place in later else own) for place, own in enumerate(figure.values)]
     ordered, centre = sorted(medians), median(medians)
     low, high = (ordered[round(share * (len(ordered) - 1))] / centre for share in (0.05, 0.95))
     return FigureOverNodes(

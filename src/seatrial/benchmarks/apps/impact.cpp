@@ -15,6 +15,8 @@
 #include "impact/crash.hpp"
 #include "impact/material.hpp"
 #include "impact/mesh.hpp"
+#include "impact/time_step.hpp"
+#include "mpi/memory.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/program.hpp"
 
@@ -32,6 +34,7 @@ struct Settings {
   std::size_t elements;
   std::size_t steps; // 0: until the end of the case
   std::size_t threads;
+  impact::Reduction reduction;
   std::size_t write_every;
 };
 
@@ -43,6 +46,10 @@ Settings prepare(Arguments& arguments) {
           .elements = arguments.number<std::size_t>("--elements", 20000, 64, 1U << 28),
           .steps = arguments.number<std::size_t>("--steps", 100, 0, most),
           .threads = arguments.number<std::size_t>("--threads", 1, 1, 1U << 16),
+          .reduction = arguments.choice("--reduction", "overlapped", {"overlapped", "blocking"}) ==
+                               "overlapped"
+                           ? impact::Reduction::overlapped
+                           : impact::Reduction::blocking,
           .write_every = arguments.number<std::size_t>("--write-every", 0, 0, most)};
 }
 
@@ -88,13 +95,18 @@ double finite(double value) {
 template <class Real>
 void run(mpi::Program& program, const Settings& settings) {
   program.at("the mesh");
+  // Of the mesh, about 200 B per element on each rank; of its own part, about 1 kB while it is
+  // made.
+  mpi::require_memory(settings.elements * 200 +
+                      settings.elements * 1000 / static_cast<std::size_t>(program.ranks));
   auto crash = settings.which == "beam" ? bumper(settings.elements) : taylor(settings.elements);
   const std::size_t elements = crash.mesh.elements.size();
   const std::size_t nodes = crash.mesh.points.size();
   const auto flop = impact::flop_of_an_element(crash.material);
-  // Two passes: elements read nodes (x, v), add forces, and read and write their state; nodes are
-  // then moved. Each array crosses the memory bus once a pass.
-  constexpr std::size_t reals_of_a_node = 4 * (2 + 2) + 4 * (2 + 2 + 2);
+  // One pass: elements read their nodes (x, v), add forces, and read and write their state; nodes
+  // whose elements are complete are moved while they are in a cache. Each array crosses the memory
+  // bus once there and once back.
+  constexpr std::size_t reals_of_a_node = 4 * (2 + 2 + 2);
   const double bytes_of_an_element =
       2.0 * 7 * sizeof(Real) + impact::corners * sizeof(std::uint32_t) +
       static_cast<double>(reals_of_a_node * sizeof(Real) * nodes) / static_cast<double>(elements);
@@ -102,7 +114,8 @@ void run(mpi::Program& program, const Settings& settings) {
   if (static_cast<double>(elements) < parts)
     throw Skip(std::to_string(elements) + " elements cannot be divided among so many threads");
 
-  impact::Crash<Real> simulation(crash, program.rank, program.ranks, settings.threads);
+  impact::Crash<Real> simulation(crash, program.rank, program.ranks, settings.threads,
+                                 settings.reduction);
   crash.mesh = {};
   const auto at_first = simulation.motion();
   MPI_Barrier(MPI_COMM_WORLD);
@@ -123,7 +136,10 @@ void run(mpi::Program& program, const Settings& settings) {
       steps = std::min(steps, settings.write_every - done % settings.write_every);
     if (is_last)
       before_last = simulation.motion();
-    const double elapsed_s = timed([&] { simulation.advance(steps); }).elapsed_s();
+    const double elapsed_s = timed([&] {
+                               simulation.advance(steps);
+                               MPI_Barrier(MPI_COMM_WORLD); // ranks may be a step apart
+                             }).elapsed_s();
     done += steps;
     if (settings.steps == 0 && simulation.time() >= end_of_case_s)
       last = std::min(last, done + 1);
@@ -173,6 +189,7 @@ void run(mpi::Program& program, const Settings& settings) {
   program.check("energy_error", finite((found - taken) / std::max(std::abs(taken), 1e-12)));
   program.check("hourglass_share", finite(energy.hourglass / std::max(found, 1e-12)));
   program.check("momentum_error", finite(momentum_error / momentum));
+  program.check("step_over_bound", finite(simulation.over_bound()));
   program.check("copies_differ_m", finite(simulation.copies_differ()));
   program.note("flop_of_an_element", flop);
   program.note("nodes", nodes);

@@ -25,6 +25,7 @@ from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, 
 from seatrial.model.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import WorkRate
 from seatrial.model.role import Intensity, Role
 from seatrial.model.sample import Sample
 
@@ -104,8 +105,7 @@ def _estimate_s(params: Params) -> float:
     return 0.2 + _PRODUCTS_BEFORE * product_s + max(_SLICE_S, _LEAST_SAMPLES * product_s)
 
 
-def _rate(sample: Sample) -> float:
-    return sample.work["flops"] / sample.elapsed_s
+_rate = WorkRate("flops")
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:

@@ -19,6 +19,7 @@ from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Device, Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import TimePerWork
 from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
@@ -159,8 +160,7 @@ def _estimate_s(params: Params) -> float:
     return 0.1 + a_round + max(_SLICE_S + a_round, _LEAST_ROUNDS * a_round)
 
 
-def _time_of_one_trip(sample: Sample) -> float:
-    return sample.elapsed_s / sample.work["ops"]
+_time_of_one_trip = TimePerWork("ops")
 
 
 def _pairs_measured(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:

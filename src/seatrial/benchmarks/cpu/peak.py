@@ -19,6 +19,7 @@ from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, FmaUnit, Limit, fma_rate
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
+from seatrial.model.quotients import WorkRate
 from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
@@ -36,8 +37,7 @@ def _arguments(params: Params) -> list[str]:
     return ["--precision", str(params["precision"]), "--slice", str(_SLICE_S)]
 
 
-def _rate(sample: Sample) -> float:
-    return sample.work["flops"] / sample.elapsed_s
+_rate = WorkRate("flops")
 
 
 def _units(machine: Machine, params: Params) -> list[FmaUnit | None]:

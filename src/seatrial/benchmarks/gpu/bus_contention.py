@@ -26,6 +26,7 @@ from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import TimePerWork
 from seatrial.model.sample import Sample
 from seatrial.model.spelling import show_percent
 
@@ -72,8 +73,7 @@ def _arguments(params: Params) -> list[str]:
     ]
 
 
-def _one_way(sample: Sample) -> float:
-    return sample.elapsed_s / sample.work["ops"]
+_one_way = TimePerWork("ops")
 
 
 def _kept(sample: Sample) -> float:

@@ -10,6 +10,7 @@ from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, Value
+from seatrial.model.quotients import WorkRate
 from seatrial.model.role import HostCopies, Role
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
@@ -108,7 +109,7 @@ def rate(
         series=series,
         unit=unit,
         better=Better.HIGHER,
-        value=lambda sample: sample.work[counted] / sample.elapsed_s,
+        value=WorkRate(counted),
         work=work,
         limit=limit,
         attainable=lambda params: attainable,

@@ -22,6 +22,7 @@ from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark import Better, Check, Figure, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import TimePerWork
 from seatrial.model.role import Role
 
 _AUTO_B = 64 << 20
@@ -104,7 +105,7 @@ BENCHMARK = device_benchmark(
             series="latency",
             unit="s",
             better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work["ops"],
+            value=TimePerWork("ops"),
             work="one copy of latency_B bytes in a series of copies",
             role=Role.PEER_LATENCY,
         ),

@@ -7,6 +7,7 @@ from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, of_several
 from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among
 from seatrial.model.benchmark import Better, Check, Figure
+from seatrial.model.quotients import TimePerWork
 
 
 def _time(name: str, counted: str, work: str) -> Figure:
@@ -15,7 +16,7 @@ def _time(name: str, counted: str, work: str) -> Figure:
         series=name,
         unit="s",
         better=Better.LOWER,
-        value=lambda sample: sample.elapsed_s / sample.work[counted],
+        value=TimePerWork(counted),
         work=work,
     )
 

@@ -8,6 +8,7 @@ from seatrial.model.benchmark import Benchmark, Better, Figure, ImportedOnly
 from seatrial.model.limit import Limit
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params
+from seatrial.model.quotients import WorkRate
 from seatrial.model.sample import Sample
 from seatrial.model.units import Unit
 
@@ -132,8 +133,7 @@ def _limit(machine: Machine, params: Params, unit: Unit, given: str, own: str, r
     return machine.named_limit(own) or Limit.unknown(unit, f"{own} is unknown")
 
 
-def _rate(sample: Sample) -> float:
-    return sample.work["amount"] / sample.elapsed_s
+_rate = WorkRate("amount")
 
 
 def _time(sample: Sample) -> float:

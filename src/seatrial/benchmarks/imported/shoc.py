@@ -21,6 +21,7 @@ from seatrial.model.benchmark import Better, Figure
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params
+from seatrial.model.quotients import WorkRate
 from seatrial.model.sample import Sample
 
 _PROCESSOR = ("pthread", "cpu", "basic")
@@ -55,7 +56,7 @@ BENCHMARK = imported(
             "parity",
             "1",
             Better.LOWER,
-            lambda sample: sample.work["amount"] / sample.elapsed_s,
+            WorkRate("amount"),
             "time of the transfer to the device over that of the computation on it",
         ),
     ),

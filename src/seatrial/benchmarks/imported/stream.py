@@ -13,6 +13,7 @@ from seatrial.benchmarks.imported.declarations import (
     size_parameter,
 )
 from seatrial.model.benchmark import Better, Figure
+from seatrial.model.quotients import WorkRate
 
 _ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
 
@@ -23,7 +24,7 @@ def _figure(name: str) -> Figure:
         name,
         "B/s",
         Better.HIGHER,
-        lambda sample: sample.work["bytes"] / sample.elapsed_s,
+        WorkRate("bytes"),
         f"{_ARRAYS[name]} elements read or written per array element, as STREAM counts; best pass",
         memory_limit(ranks="ranks"),
     )

@@ -26,6 +26,7 @@ from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params
 from seatrial.model.protocol import UNREADABLE, ProgramRecord
+from seatrial.model.quotients import WorkRate
 from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
@@ -187,8 +188,7 @@ def _estimate_s(params: Params) -> float:
     return 0.1 + (2 * len(surface(params)) + 1) * _JOB_S + 2 * _file_B(params) / _SLOW_DISK_BPS
 
 
-def _rate(sample: Sample) -> float:
-    return sample.work["bytes"] / sample.elapsed_s
+_rate = WorkRate("bytes")
 
 
 def _unbound(machine: Machine, params: Params) -> tuple[int, ...]:

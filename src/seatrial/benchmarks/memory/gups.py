@@ -19,6 +19,7 @@ from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.memory_size import sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import WorkRate
 from seatrial.model.sample import Sample
 
 _WORD_B = 8
@@ -69,8 +70,7 @@ def _arguments(params: Params) -> list[str]:
     ]
 
 
-def _rate(sample: Sample) -> float:
-    return sample.work["ops"] / sample.elapsed_s
+_rate = WorkRate("ops")
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:

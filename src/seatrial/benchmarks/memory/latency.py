@@ -34,6 +34,7 @@ from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.memory_size import sizing_memory_B
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import TimePerWork
 from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
@@ -135,8 +136,7 @@ def _estimate_s(params: Params) -> float:
     return 0.1 + max(_SLICE_S, len(sizes) * _SAMPLES * _SAMPLE_S) + prepared_s
 
 
-def _time_of_one_load(sample: Sample) -> float:
-    return sample.elapsed_s / sample.work["ops"]
+_time_of_one_load = TimePerWork("ops")
 
 
 def cycles(sample: Sample) -> float:

@@ -35,6 +35,7 @@ from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import WorkRate
 from seatrial.model.role import Intensity, Role
 from seatrial.model.sample import Sample
 from seatrial.model.spelling import show_percent
@@ -79,8 +80,7 @@ def _arguments(params: Params) -> list[str]:
     ]
 
 
-def _rate(sample: Sample) -> float:
-    return sample.work["bytes"] / sample.elapsed_s
+_rate = WorkRate("bytes")
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:

@@ -18,7 +18,7 @@ from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.sample import Sample
+from seatrial.model.quotients import TimePerWork
 
 _SLICE_S = 0.25
 _LEAST_ROUNDS = 5
@@ -43,8 +43,7 @@ def _estimate_s(params: Params) -> float:
     return 1.5 + whole(params["window"]) * whole(params["background_B"]) * 1e-7
 
 
-def _one_way(sample: Sample) -> float:
-    return sample.elapsed_s / sample.work["ops"]
+_one_way = TimePerWork("ops")
 
 
 def _time(series: str, work: str) -> Figure:

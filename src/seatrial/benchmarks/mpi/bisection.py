@@ -25,6 +25,7 @@ from seatrial.model.host_list import expand_hosts
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import WorkRate
 from seatrial.model.sample import Sample
 
 _SLICE_S = 0.25
@@ -75,8 +76,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     return links_of_node(machine, params, nodes, f", of {nodes} nodes")
 
 
-def _bandwidth(sample: Sample) -> float:
-    return sample.work["bytes"] / sample.elapsed_s
+_bandwidth = WorkRate("bytes")
 
 
 def _figure(name: str, work: str) -> Figure:

@@ -107,7 +107,7 @@ def resolved_call(machine: Machine, params: Params) -> Params:
     return {**params, "start": start}
 
 
-def why_no_samples(params: Params, notes: Mapping[str, object]) -> str:
+def why_samples_missing(params: Params, notes: Mapping[str, object]) -> str:
     """By what the program counted of the agreed starts (bursts), of which those that a rank missed are repeated."""
     missed, bursts = notes.get("missed_bursts"), notes.get("bursts")
     if params.get("start") != "clock" or not isinstance(missed, int) or missed <= 0:
@@ -258,6 +258,7 @@ def checks(sizes: Sizes) -> tuple[Check, ...]:
             "sizes and figures without samples, or with samples but not requested",
             bound=zero,
             derive=missing,
+            counts_missing_samples=True,
         ),
     )
 

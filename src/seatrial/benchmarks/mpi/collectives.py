@@ -27,7 +27,7 @@ from seatrial.benchmarks.mpi.collective_family import (
     resolved_call,
     resolved_largest,
     size_parameter,
-    why_no_samples,
+    why_samples_missing,
 )
 from seatrial.benchmarks.mpi.links import links_of_node
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, OVERSUBSCRIBE, RANKS, rank_cpus
@@ -277,7 +277,7 @@ def _benchmark(operation: _Operation) -> Benchmark:
         placement=rank_cpus,
         prepare=partial(_prepare, operation),
         ranks="mpi",
-        why_no_samples=why_no_samples,
+        why_samples_missing=why_samples_missing,
         trial=({},) if operation.trial or operation.name == "barrier" else (),
         estimate_s=partial(_estimate_s, operation),
         between_nodes=None if operation.moved is None else exchanged_together(operation.moved),

@@ -27,6 +27,7 @@ from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import WorkRate
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
@@ -91,7 +92,7 @@ BENCHMARK = Benchmark(
             series="bandwidth",
             unit="op/s",
             better=Better.HIGHER,
-            value=lambda sample: sample.work["ops"] / sample.elapsed_s,
+            value=WorkRate("ops"),
             work="messages of size_B of all pairs, over the mean time of a pair",
         ),
         Figure(

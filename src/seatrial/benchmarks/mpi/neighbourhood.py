@@ -23,7 +23,7 @@ from seatrial.benchmarks.mpi.collective_family import (
     resolved_call,
     resolved_largest,
     size_parameter,
-    why_no_samples,
+    why_samples_missing,
 )
 from seatrial.benchmarks.mpi.ranks import BUFFERS, OVERSUBSCRIBE, RANKS, rank_cpus
 from seatrial.benchmarks.mpi.sizes import sizes_of
@@ -92,7 +92,7 @@ def _benchmark(operation: str, question: str) -> Benchmark:
         placement=rank_cpus,
         prepare=_prepare,
         ranks="mpi",
-        why_no_samples=why_no_samples,
+        why_samples_missing=why_samples_missing,
         estimate_s=_estimate_s,
     )
 

@@ -22,6 +22,7 @@ from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import TimePerWork
 
 _SLICE_S = 0.3
 _BUFFERS = 4
@@ -91,7 +92,7 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
                 series="time",
                 unit="s",
                 better=Better.LOWER,
-                value=lambda sample: sample.elapsed_s / sample.work["ops"],
+                value=TimePerWork("ops"),
                 work=f"one {work} of size_B, completed before the next",
             ),
             bandwidth(f"bytes of a window of {work}s of size_B, completed together"),

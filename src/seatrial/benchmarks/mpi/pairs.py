@@ -27,6 +27,7 @@ from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, S
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.quotients import TimePerWork
 from seatrial.model.role import Role
 from seatrial.model.sample import Sample
 
@@ -168,7 +169,7 @@ BENCHMARK = Benchmark(
             series="latency",
             unit="s",
             better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work["ops"],
+            value=TimePerWork("ops"),
             work="half the round trip of a ping-pong of latency_B",
             role=Role.RANK_PAIRS,
         ),

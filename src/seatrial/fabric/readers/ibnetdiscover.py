@@ -85,6 +85,8 @@ class _Reader:
     messages: Messages = field(default_factory=Messages)
     _fields: dict[str, str] = field(default_factory=dict)
     _open: DevicePart | None = None
+    _begin: Source | None = None
+    """Where the dump says when it was made."""
     _with_rate: set[PartKind] = field(default_factory=set)
     _without_rate: dict[PartKind, Source] = field(default_factory=dict)
     """The first line of a port without a rate, of each kind of device."""
@@ -108,6 +110,10 @@ class _Reader:
         elif match := _FIELD.match(text):
             self._fields[match["key"]] = match["value"]
         elif begin := _BEGIN.match(text):
+            if self._begin is not None and self._begin.file != source.file:
+                other = f"{self._begin.file} on line {self._begin.line}"
+                raise source.error(f"a dump begins here, and one in {other}: give the parts of one")
+            self._begin = source
             self.facts["made"] = begin["when"].removeprefix("on ")
         elif not self.messages.take(text, source) and self._open is not None and not is_comment:
             raise source.error(f"not a port of {self._open.id}, whose record this is in")

@@ -20,6 +20,7 @@ TOOL = "topology.conf"
 
 _PAIR = re.compile(r"(?P<key>[A-Za-z]+)\s*=\s*(?:\"(?P<quoted>[^\"]*)\"|(?P<value>[^\s=\"]*))(?=\s|\Z)", re.ASCII)
 _FIRST = re.compile(r"(?P<key>SwitchName|BlockName|BlockSizes|BlockLevels|AggregatedBlock|RingName)\s*=", re.IGNORECASE)
+_SIZES = re.compile(r"\d{1,9}(?:,\d{1,9})*", re.ASCII)
 _INCLUDE = re.compile(r"Include\s+(?P<file>\S+)\s*\Z", re.IGNORECASE)
 _ALLOWED = {
     "switchname": {"switchname", "switches", "nodes", "linkspeed", "level"},
@@ -76,6 +77,8 @@ class _Reader:
         if unknown:
             raise source.error(f"{unknown[0]} is not a key of {first['key']}")
         if form in ("blocksizes", "blocklevels"):
+            if _SIZES.fullmatch(pairs[form]) is None:
+                raise source.error(f"{first['key']} is a list of numbers of nodes, such as 18,36")
             self.tree.facts["block_sizes"] = pairs[form]
         elif form != "aggregatedblock":  # whose blocks have lines of their own
             if self._form not in ("", form):

@@ -64,6 +64,8 @@ def read_lines(data: bytes, tool: str) -> tuple[Line, ...]:
     """
     if len(data) > MAX_BYTES:
         raise ParseError(tool, None, "", f"larger than {MAX_BYTES >> 20} MiB")
+    if data[:2] == b"\x1f\x8b":
+        raise ParseError(tool, None, "", "the file is compressed with gzip: give what `zcat` prints of it")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # written by Windows shells
         text = data.decode("utf-16", "replace")
     else:

@@ -1,4 +1,6 @@
-// The time integration: central differences with the largest stable step of each moment.
+// The time integration: central differences. In a step, a thread computes the elements at its
+// borders, sends their forces, computes all others and moves their nodes meanwhile, and moves the
+// nodes of its borders last.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +15,8 @@
 #include "impact/bisection.hpp"
 #include "impact/domain.hpp"
 #include "impact/exchange.hpp"
+#include "impact/sharing.hpp"
+#include "impact/time_step.hpp"
 #include "mpi/mpi.hpp"
 #include "mpi/own_cpus.hpp"
 #include "team.hpp"
@@ -41,8 +45,8 @@ template <class Real>
 class Crash {
 public:
   // Collective, with the same case on all ranks.
-  Crash(const Case& crash, int rank, int ranks, std::size_t threads)
-      : rank_(rank), sound_(static_cast<Real>(crash.material.sound_speed())), domains_(threads),
+  Crash(const Case& crash, int rank, int ranks, std::size_t threads, Reduction reduction)
+      : rank_(rank), steps_(crash.mesh, crash.material.sound_speed(), reduction), domains_(threads),
         smallest_(threads) {
     const auto part_of =
         bisected(crash.mesh, static_cast<std::uint32_t>(static_cast<std::size_t>(ranks) * threads));
@@ -72,7 +76,10 @@ public:
     for (std::size_t t = 0; t < domains_.size(); ++t)
       for (const auto& border : domains_[t]->borders())
         coordinates(t, border, exchange_->out(part(t), border.part, step));
-    (void)exchange_->transfer(Real(0), step);
+    exchange_->start(step);
+    exchange_->finish(step);
+    exchange_->settle();
+    steps_.settle();
     double worst = 0;
     for (std::size_t t = 0; t < domains_.size(); ++t)
       for (const auto& border : domains_[t]->borders()) {
@@ -139,11 +146,10 @@ public:
   [[nodiscard]] std::array<double, 2> extent() const {
     std::array<double, 2> most{};
     for (const auto& domain : domains_) {
-      const auto& x = domain->positions();
       for (std::size_t node = 0; node < domain->nodes().size(); ++node) {
-        most[0] = std::max(most[0], static_cast<double>(x[4 * node]));
-        most[1] = std::max(most[1], std::hypot(static_cast<double>(x[4 * node + 1]),
-                                               static_cast<double>(x[4 * node + 2])));
+        most[0] = std::max(most[0], static_cast<double>(domain->position(node, 0)));
+        most[1] = std::max(most[1], std::hypot(static_cast<double>(domain->position(node, 1)),
+                                               static_cast<double>(domain->position(node, 2))));
       }
     }
     const auto all = mpi::gather({most[0], most[1]});
@@ -152,13 +158,12 @@ public:
     return most;
   }
 
-  [[nodiscard]] double time() const noexcept { return time_; }
+  [[nodiscard]] double time() const noexcept { return steps_.time(); }
+  // See TimeStep.
+  [[nodiscard]] double over_bound() const noexcept { return steps_.over_bound(); }
   [[nodiscard]] const Exchange<Real>& exchange() const noexcept { return *exchange_; }
 
 private:
-  // Of the stable step of undamped elements; hourglass and bulk viscosity lower it.
-  static constexpr Real safety = Real(0.9);
-
   [[nodiscard]] std::uint32_t part(std::size_t t) const noexcept {
     return static_cast<std::uint32_t>(static_cast<std::size_t>(rank_) * domains_.size() + t);
   }
@@ -177,34 +182,36 @@ private:
   }
 
   void coordinates(std::size_t t, const Border& border, Real* out) const {
-    const auto& x = domains_[t]->positions();
     for (const auto node : border.nodes)
       for (std::size_t i = 0; i < 3; ++i)
-        *out++ = x[4 * std::size_t{node} + i];
+        *out++ = domains_[t]->position(node, i);
   }
 
   void step(std::size_t t, std::size_t number) {
     auto& domain = *domains_[t];
-    smallest_[t].value = domain.forces(dt_);
+    const Real last = steps_.length(number);
+    domain.forces_at_borders(last);
     for (const auto& border : domain.borders())
       domain.pack(border, exchange_->out(part(t), border.part, number));
     wait();
     if (t == 0) {
+      exchange_->start(number);
       Real edge2 = smallest_[0].value;
       for (const auto& each : smallest_)
         edge2 = std::min(edge2, each.value);
-      edge2 = exchange_->transfer(edge2, number);
-      // The edge of a cube over sqrt(3) is the length that a wave crosses in the stable step.
-      const Real next = safety * std::sqrt(edge2 / 3) / sound_;
-      dv_ = (dt_ + next) / 2;
-      dt_ = next;
-      time_ += static_cast<double>(next);
+      steps_.choose(number, edge2);
     }
+    wait();
+    const Real next = steps_.length(number + 1);
+    const Real between = (last + next) / 2;
+    smallest_[t].value = domain.forces_and_moves(last, between, next);
+    if (t == 0)
+      exchange_->finish(number);
     wait();
     domain.clear_borders();
     for (const auto& border : domain.borders())
       domain.add(border, exchange_->in(border.part, part(t), number));
-    domain.move(dv_, dt_);
+    domain.move_borders(between, next);
   }
 
   struct alignas(128) Own {
@@ -212,15 +219,12 @@ private:
   };
 
   int rank_;
-  Real sound_;
+  TimeStep<Real> steps_;
   std::vector<std::unique_ptr<Domain<Real>>> domains_;
   std::vector<Own> smallest_;
   std::unique_ptr<Exchange<Real>> exchange_;
   std::optional<Team> team_;
   std::size_t done_ = 0;
-  Real dt_ = 0; // of the last step
-  Real dv_ = 0;
-  double time_ = 0; // simulated, s
 };
 
 } // namespace seatrial::impact

@@ -2,7 +2,7 @@
 //
 // Each part adds the forces of all parts in the same order, so that all copies of a node stay equal
 // to the last bit. Parts of one rank read each other's buffers; two ranks exchange one message per
-// step, which holds the borders of all their parts.
+// step, which holds the borders of all their parts, while they compute what is not at a border.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "impact/array.hpp"
 #include "impact/domain.hpp"
 #include "mpi/mpi.hpp"
 
@@ -61,7 +62,6 @@ public:
       else
         largest_B_ = std::max(largest_B_, total * sizeof(Real));
     }
-    requests_.resize(2 * peers_.size());
     rank_ = rank;
   }
 
@@ -72,29 +72,38 @@ public:
     return peers_[peer].out[step % 2].data() + offset;
   }
 
-  // The numbers of the part `from` for `to`, after transfer().
+  // The numbers of the part `from` for `to`, after finish().
   [[nodiscard]] const Real* in(std::uint32_t from, std::uint32_t to, std::size_t step) const {
     const auto [peer, offset] = in_.at({from, to});
     const auto& found = peers_[peer];
     return (peer == own_ ? found.out[step % 2].data() : found.in.data()) + offset;
   }
 
-  // One message to and from each neighbour; meanwhile the smallest `value` of all ranks.
-  [[nodiscard]] Real transfer(Real value, std::size_t step) {
+  // Sends this step's message to each neighbour, and is ready for theirs.
+  void start(std::size_t step) {
     const auto type = mpi_type();
-    int pending = 0;
+    receives_.clear();
     for (auto& peer : peers_)
       if (peer.rank != rank_)
         MPI_Irecv(peer.in.data(), static_cast<int>(peer.in.size()), type, peer.rank, tag,
-                  MPI_COMM_WORLD, &requests_[static_cast<std::size_t>(pending++)]);
+                  MPI_COMM_WORLD, &receives_.emplace_back());
     for (auto& peer : peers_)
       if (peer.rank != rank_)
         MPI_Isend(peer.out[step % 2].data(), static_cast<int>(peer.out[step % 2].size()), type,
-                  peer.rank, tag, MPI_COMM_WORLD, &requests_[static_cast<std::size_t>(pending++)]);
-    Real smallest = value;
-    MPI_Allreduce(&value, &smallest, 1, type, MPI_MIN, MPI_COMM_WORLD);
-    MPI_Waitall(pending, requests_.data(), MPI_STATUSES_IGNORE);
-    return smallest;
+                  peer.rank, tag, MPI_COMM_WORLD, &sends_[step % 2].emplace_back());
+  }
+
+  // Returns when the messages of this step are there. Those that were sent one step before are
+  // then gone; a neighbour that is late may fetch this step's meanwhile.
+  void finish(std::size_t step) {
+    wait_for(receives_);
+    wait_for(sends_[(step + 1) % 2]);
+  }
+
+  // All messages that were sent are gone.
+  void settle() {
+    for (auto& sends : sends_)
+      wait_for(sends);
   }
 
   [[nodiscard]] std::size_t largest_B() const noexcept { return largest_B_; }
@@ -116,6 +125,11 @@ private:
   };
   using Places = std::map<std::tuple<std::uint32_t, std::uint32_t>, Place>;
 
+  static void wait_for(std::vector<MPI_Request>& requests) {
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    requests.clear();
+  }
+
   static MPI_Datatype mpi_type() { return sizeof(Real) == 8 ? MPI_DOUBLE : MPI_FLOAT; }
 
   std::vector<Peer> peers_;
@@ -124,7 +138,8 @@ private:
   std::size_t own_ = static_cast<std::size_t>(-1);
   std::size_t largest_B_ = 0;
   int rank_ = 0;
-  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Request> receives_;
+  std::vector<MPI_Request> sends_[2]; // by step
 };
 
 } // namespace seatrial::impact

@@ -94,6 +94,16 @@ template <class V>
   return j[0][0] * cof[0][0] + j[0][1] * cof[0][1] + j[0][2] * cof[0][2];
 }
 
+// The square of the edge of the cube with the same largest frequency, from an element's volume and
+// the cofactors of its Jacobian matrix.
+template <class V, class Real>
+[[gnu::always_inline]] inline V edge2_of(const V& volume, const V (&cof)[3][3]) noexcept {
+  V squares = cof[0][0] * cof[0][0];
+  for (std::size_t at = 1; at < 9; ++at)
+    squares = squares + cof[at / 3][at % 3] * cof[at / 3][at % 3];
+  return volume * volume * Real(3.0 / 16) / squares;
+}
+
 } // namespace detail
 
 // `x` are the positions at the end of a step of length `dt`, `v` the velocities in its middle, by
@@ -153,11 +163,8 @@ element_step(V (&x)[3][corners], V (&v)[3][corners], Stress<V>& stress,
     for (std::size_t j = 0; j < 3; ++j)
       jacobian[i][j] = x[i][gradients[j]] * Real(0.125);
   const V volume = detail::cofactors(jacobian, cof) * Real(8);
-  V squares = cof[0][0] * cof[0][0];
-  for (std::size_t at = 1; at < 9; ++at)
-    squares = squares + cof[at / 3][at % 3] * cof[at / 3][at % 3];
   ElementResult<V> result;
-  result.edge2 = volume * volume * Real(3.0 / 16) / squares;
+  result.edge2 = detail::edge2_of<V, Real>(volume, cof);
 
   const V trace = Math::negative(rate[0][0] + rate[1][1] + rate[2][2]);
   const V edge = Math::root(result.edge2);

@@ -169,21 +169,22 @@ template <class Real>
 
 #endif
 
-template <class Real>
+// `apart`: the numbers from one node to the next.
+template <class Real, std::size_t apart>
 [[gnu::always_inline]] inline Four<Real> node_at(const Real* values, std::uint32_t node) noexcept {
   Four<Real> found;
-  std::memcpy(&found, values + std::size_t{node} * 4, sizeof found);
+  std::memcpy(&found, values + std::size_t{node} * apart, sizeof found);
   return found;
 }
 
-template <class Real>
+template <class Real, std::size_t apart>
 [[gnu::always_inline]] inline void put_node(Real* values, std::uint32_t node,
                                             Four<Real> value) noexcept {
-  std::memcpy(values + std::size_t{node} * 4, &value, sizeof value);
+  std::memcpy(values + std::size_t{node} * apart, &value, sizeof value);
 }
 
 // The three components of one node of each element.
-template <class Real>
+template <class Real, std::size_t apart>
 [[gnu::always_inline]] inline void gather(const Real* values, const std::uint32_t* nodes,
                                           Vector<Real> (&out)[3]) noexcept {
 #if defined(SEATRIAL_SHUFFLES)
@@ -191,17 +192,18 @@ template <class Real>
     Vector<Real> rows[4];
     for (std::size_t row = 0; row < 4; ++row) {
       if constexpr (lanes<Real> == 4) {
-        rows[row] = node_at(values, nodes[row]);
+        rows[row] = node_at<Real, apart>(values, nodes[row]);
       } else if constexpr (lanes<Real> == 8) {
-        rows[row] = detail::joined(node_at(values, nodes[row]), node_at(values, nodes[row + 4]),
+        rows[row] = detail::joined(node_at<Real, apart>(values, nodes[row]),
+                                   node_at<Real, apart>(values, nodes[row + 4]),
                                    std::make_index_sequence<8>());
       } else {
-        const auto low =
-            detail::joined(node_at(values, nodes[row]), node_at(values, nodes[row + 4]),
-                           std::make_index_sequence<8>());
-        const auto high =
-            detail::joined(node_at(values, nodes[row + 8]), node_at(values, nodes[row + 12]),
-                           std::make_index_sequence<8>());
+        const auto low = detail::joined(node_at<Real, apart>(values, nodes[row]),
+                                        node_at<Real, apart>(values, nodes[row + 4]),
+                                        std::make_index_sequence<8>());
+        const auto high = detail::joined(node_at<Real, apart>(values, nodes[row + 8]),
+                                         node_at<Real, apart>(values, nodes[row + 12]),
+                                         std::make_index_sequence<8>());
         rows[row] = detail::joined(low, high, std::make_index_sequence<16>());
       }
     }
@@ -214,13 +216,13 @@ template <class Real>
   for (std::size_t i = 0; i < 3; ++i) {
     Vector<Real> one{};
     for (std::size_t lane = 0; lane < lanes<Real>; ++lane)
-      one[lane] = values[std::size_t{nodes[lane]} * 4 + i];
+      one[lane] = values[std::size_t{nodes[lane]} * apart + i];
     out[i] = one;
   }
 }
 
 // Adds to one node of each element, lane after lane: elements of a vector may share nodes.
-template <class Real>
+template <class Real, std::size_t apart>
 [[gnu::always_inline]] inline void scatter_add(Real* values, const std::uint32_t* nodes,
                                                const Vector<Real> (&in)[3]) noexcept {
 #if defined(SEATRIAL_SHUFFLES)
@@ -235,7 +237,7 @@ template <class Real>
           mine = rows[row];
         else
           mine = detail::part<4 * group>(rows[row], std::make_index_sequence<4>());
-        put_node<Real>(values, node, node_at(values, node) + mine);
+        put_node<Real, apart>(values, node, node_at<Real, apart>(values, node) + mine);
       }
     };
     [&]<std::size_t... group>(std::index_sequence<group...>) {
@@ -247,7 +249,7 @@ template <class Real>
 #endif
   for (std::size_t lane = 0; lane < lanes<Real>; ++lane)
     for (std::size_t i = 0; i < 3; ++i)
-      values[std::size_t{nodes[lane]} * 4 + i] += in[i][lane];
+      values[std::size_t{nodes[lane]} * apart + i] += in[i][lane];
 }
 
 } // namespace seatrial::impact

@@ -62,13 +62,22 @@ void add_rings(Section& section, const std::vector<std::uint32_t>& innermost, st
   }
 }
 
+// The Jacobian matrix at the centre of an element: d position i / d axis j of its reference cube.
+inline void jacobian_of(const Mesh& mesh, const std::array<std::uint32_t, 8>& nodes,
+                        double (&jacobian)[3][3]) {
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      jacobian[i][axis] = 0;
+      for (std::size_t corner = 0; corner < 8; ++corner)
+        jacobian[i][axis] +=
+            ((corner >> axis & 1) != 0 ? 0.125 : -0.125) * mesh.points[nodes[corner]][i];
+    }
+}
+
 // Eight times the Jacobian determinant at the centre of an element: its volume, m^3.
 [[nodiscard]] inline double volume_of(const Mesh& mesh, const std::array<std::uint32_t, 8>& nodes) {
-  double j[3][3] = {};
-  for (std::size_t corner = 0; corner < 8; ++corner)
-    for (std::size_t i = 0; i < 3; ++i)
-      for (std::size_t axis = 0; axis < 3; ++axis)
-        j[i][axis] += ((corner >> axis & 1) != 0 ? 0.125 : -0.125) * mesh.points[nodes[corner]][i];
+  double j[3][3];
+  jacobian_of(mesh, nodes, j);
   return 8 * (j[0][0] * (j[1][1] * j[2][2] - j[1][2] * j[2][1]) -
               j[0][1] * (j[1][0] * j[2][2] - j[1][2] * j[2][0]) +
               j[0][2] * (j[1][0] * j[2][1] - j[1][1] * j[2][0]));

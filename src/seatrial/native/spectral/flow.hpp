@@ -54,6 +54,13 @@ public:
     for (int k = 0; k <= modes_.box.largest(); ++k)
       decay_.push_back(static_cast<Real>(
           std::exp(-physics.viscosity * static_cast<double>(k) * k * physics.step_s)));
+    along_x_ = AlongX(2 * modes_.nx);
+    for (std::size_t i = 0; i < 2 * modes_.nx; ++i) {
+      const auto k = modes_.first_x + i / 2;
+      along_x_.k[i] = static_cast<Real>(k);
+      along_x_.square[i] = static_cast<Real>(k * k);
+      along_x_.decay[i] = decay_[k];
+    }
     steps_ = 0;
   }
 
@@ -151,7 +158,9 @@ private:
             shift_plane(thread, y);
           fill(thread, y, field, plane);
         },
-        [&](std::size_t y, const Number* planes) { advance<is_first>(y, planes, factor); });
+        [&](std::size_t y, Number* planes, std::size_t apart) {
+          advance<is_first>(y, planes, apart, factor);
+        });
   }
 
   // What the force is, as a multiple of the velocity.
@@ -224,70 +233,96 @@ private:
     }
   }
 
+  // Turns the product back to the grid that is not shifted, and drops what dealiasing does.
+  void shift_back(std::size_t y, Number* planes, std::size_t apart) const {
+    for (std::size_t z = 0; z < modes_.nz; ++z) {
+      const Wave first = modes_.wave(0, y, z);
+      const Number outer = phase(1, -first.y) * phase(2, -first.z);
+      Number* const term = planes + modes_.box.place(z) * product.lead();
+      for (std::size_t x = 0; x < modes_.nx; ++x) {
+        const int kx = first.x + static_cast<int>(x);
+        const Number back =
+            modes_.box.keeps(kx, first.y, first.z) ? outer * phase(0, -kx) : Number{};
+        for (std::size_t axis = 0; axis < 3; ++axis)
+          term[axis * apart + x] = term[axis * apart + x] * back;
+      }
+    }
+  }
+
+  // Adds the force to the product. It is free of divergence, as the velocity is.
+  void add_force(std::size_t y, Number* planes, std::size_t apart, Real factor) const {
+    for (std::size_t z = 0; z < modes_.nz; ++z) {
+      const Wave first = modes_.wave(0, y, z);
+      Number* const term = planes + modes_.box.place(z) * product.lead();
+      for (std::size_t x = 0; x < modes_.nx && modes_.first_x + x <= forced; ++x) {
+        if (!is_forced({first.x + static_cast<int>(x), first.y, first.z}))
+          continue;
+        for (std::size_t axis = 0; axis < 3; ++axis) {
+          const Number u = velocity(axis)[modes_.line(y, z) + x];
+          Number& sum = term[axis * apart + x];
+          sum = {sum.re + factor * u.re, sum.im + factor * u.im};
+        }
+      }
+    }
+  }
+
   // The first stage predicts u at the end of the step, and keeps the mean that the second
   // completes.
   template <bool is_first>
-  void advance(std::size_t y, const Number* planes, double factor) {
+  void advance(std::size_t y, Number* planes, std::size_t apart, double force) {
     const auto n = static_cast<double>(modes_.box.n);
-    const auto scale = static_cast<Real>(0.5 / (n * n * n));
-    const auto step = static_cast<Real>(physics_.step_s);
+    const double scale = 0.5 / (n * n * n);
+    if (modes_.box.shifts)
+      shift_back(y, planes, apart);
+    if (std::abs(modes_.wave(0, y, 0).y) <= forced)
+      add_force(y, planes, apart, static_cast<Real>(force / scale));
+    const auto step = static_cast<Real>(scale * physics_.step_s);
     const Real half = step / 2;
     for (std::size_t z = 0; z < modes_.nz; ++z) {
       const Wave first = modes_.wave(0, y, z);
-      const std::size_t line = modes_.line(y, z);
       const std::size_t row = modes_.box.place(z) * product.lead();
       const auto ky = static_cast<Real>(first.y), kz = static_cast<Real>(first.z);
       const Real square_yz = ky * ky + kz * kz;
       const Real decay_yz = decay_[static_cast<std::size_t>(std::abs(first.y))] *
                             decay_[static_cast<std::size_t>(std::abs(first.z))];
-      const Number outer =
-          modes_.box.shifts ? phase(1, -first.y) * phase(2, -first.z) : Number{1, 0};
-      const bool may_be_forced = std::abs(first.y) <= forced && std::abs(first.z) <= forced;
-      Number* u[3];
-      Number* kept[3];
-      const Number* term[3];
+      Real* u[3];
+      Real* kept[3];
+      const Real* term[3];
       for (std::size_t axis = 0; axis < 3; ++axis) {
-        u[axis] = velocity(axis) + line;
-        kept[axis] = reinterpret_cast<Number*>(next_.data()) + axis * modes_.count() + line;
-        term[axis] = planes + axis * product.plane_size() + row;
+        const std::size_t line = axis * modes_.count() + modes_.line(y, z);
+        u[axis] = &reinterpret_cast<Number*>(now_.data())[line].re;
+        kept[axis] = &reinterpret_cast<Number*>(next_.data())[line].re;
+        term[axis] = &planes[axis * apart + row].re;
       }
+      const Real* const kx = along_x_.k.data();
+      const Real* const square_x = along_x_.square.data();
+      const Real* const decay_x = along_x_.decay.data();
       SEATRIAL_INDEPENDENT
-      for (std::size_t x = 0; x < modes_.nx; ++x) {
-        const int whole_kx = first.x + static_cast<int>(x);
-        const auto kx = static_cast<Real>(whole_kx);
-        const Real square = kx * kx + square_yz;
-        Number r[3] = {term[0][x], term[1][x], term[2][x]};
-        Real size = scale;
-        if (modes_.box.shifts) {
-          const Number back = outer * phase(0, -whole_kx);
-          for (auto& each : r)
-            each = each * back;
-          if (!modes_.box.keeps(whole_kx, first.y, first.z))
-            size = 0;
-        }
-        const Real inverse = square > 0 ? 1 / square : 0;
-        const Real re = (kx * r[0].re + ky * r[1].re + kz * r[2].re) * inverse;
-        const Real im = (kx * r[0].im + ky * r[1].im + kz * r[2].im) * inverse;
-        const Real k[3] = {kx, ky, kz};
-        const Real force = may_be_forced && is_forced({whole_kx, first.y, first.z})
-                               ? static_cast<Real>(factor)
-                               : Real{0};
-        const Real decay = decay_yz * decay_[static_cast<std::size_t>(whole_kx)];
+      for (std::size_t i = 0; i < 2 * modes_.nx; ++i) { // real and imaginary parts alike
+        const Real square = square_x[i] + square_yz;
+        const Real r[3] = {term[0][i], term[1][i], term[2][i]};
+        const Real k[3] = {kx[i], ky, kz};
+        // For k = 0 all k are.
+        const Real along = (k[0] * r[0] + k[1] * r[1] + k[2] * r[2]) / (square < 1 ? 1 : square);
+        const Real decay = decay_yz * decay_x[i];
         for (std::size_t axis = 0; axis < 3; ++axis) {
-          const Number old = u[axis][x];
-          const Real rate_re = (r[axis].re - k[axis] * re) * size + force * old.re;
-          const Real rate_im = (r[axis].im - k[axis] * im) * size + force * old.im;
+          const Real old = u[axis][i];
+          const Real rate = r[axis] - k[axis] * along;
           if constexpr (is_first) {
-            kept[axis][x] = {decay * (old.re + half * rate_re), decay * (old.im + half * rate_im)};
-            u[axis][x] = {decay * (old.re + step * rate_re), decay * (old.im + step * rate_im)};
-          } else {
-            const Number before = kept[axis][x];
-            u[axis][x] = {before.re + half * rate_re, before.im + half * rate_im};
-          }
+            kept[axis][i] = decay * (old + half * rate);
+            u[axis][i] = decay * (old + step * rate);
+          } else
+            u[axis][i] = kept[axis][i] + half * rate;
         }
       }
     }
   }
+
+  // By kx, each twice: for real and imaginary parts.
+  struct AlongX {
+    explicit AlongX(std::size_t count = 0) : k(count), square(count), decay(count) {}
+    std::vector<Real> k, square, decay;
+  };
 
   const Modes& modes_;
   Pages now_;
@@ -295,6 +330,7 @@ private:
   Pages shifted_; // the velocity of one ky, for each thread
   Physics physics_{};
   std::vector<Real> decay_; // exp(-nu k^2 dt), by k
+  AlongX along_x_;
   std::array<std::vector<Number>, 3> phase_;
   std::array<double, 3> shift_{};
   std::uint64_t steps_ = 0;

@@ -88,15 +88,14 @@ public:
   }
 
   // `fill(thread, y, field, plane)` writes the field of the local ky to the rows of `plane`: row
-  // `box.place(z)` for each kept kz, `lead()` apart. `use(y, planes)` gets the three products,
-  // times 2 n^3, in planes of the same form, `plane_size()` apart. Both are called by all threads,
-  // each for its own y.
+  // `box.place(z)` for each kept kz, `lead()` apart. `use(y, planes, apart)` gets the three
+  // products, times 2 n^3, in planes of the same form, `apart` numbers apart. Both are called by
+  // all threads, each for its own y.
   template <class Fill, class Use>
   void apply(Fill fill, Use use) {
     shared(modes.ny, [&](Worker& worker, std::size_t y) {
       for (std::size_t field = 0; field < inputs; ++field) {
-        Number* const where =
-            along_z_.is_needed() ? plane(worker, 0) : waves() + sent_line(0, field, y, 0);
+        Number* const where = column_plane(worker, 0, field, y);
         clear_dropped(where, lead_);
         fill(worker.thread, y, field, where);
         transform(worker, *worker.columns[0], where);
@@ -123,12 +122,48 @@ public:
         along_z_.back(layers(), waves(), outputs);
     });
     shared(modes.ny, [&](Worker& worker, std::size_t y) {
+      Number* const first = column_plane(worker, 0, 0, y);
+      const auto apart = static_cast<std::size_t>(column_plane(worker, 1, 1, y) - first);
       for (std::size_t field = 0; field < outputs; ++field) {
-        gather_z(worker, y, field);
-        transform(worker, *worker.columns[1], plane(worker, field));
+        if (along_z_.is_needed())
+          gather_z(worker, y, field);
+        transform(worker, *worker.columns[1], first + field * apart);
       }
-      use(y, plane(worker, 0));
+      use(y, first, apart);
     });
+  }
+
+  // Only the transforms of one application, each where it is then; of zeros after clear().
+  void transforms_only() {
+    shared(modes.ny, [&](Worker& worker, std::size_t y) {
+      for (std::size_t field = 0; field < inputs; ++field)
+        transform(worker, *worker.columns[0], column_plane(worker, 0, field, y));
+    });
+    shared(nz_, [&](Worker& worker, std::size_t) {
+      for (std::size_t field = 0; field < inputs; ++field)
+        transform(worker, *worker.columns[0], plane(worker, field));
+      for (std::size_t begin = 0; begin < (ny_ + 1) / 2; begin += block_lines) {
+        for (std::size_t field = 0; field < inputs; ++field)
+          transform(worker, *worker.rows[0], block(worker, field));
+        for (std::size_t field = 0; field < outputs; ++field)
+          transform(worker, *worker.rows[1], block(worker, field));
+      }
+      for (std::size_t field = 0; field < outputs; ++field)
+        transform(worker, *worker.columns[1], plane(worker, field));
+    });
+    shared(modes.ny, [&](Worker& worker, std::size_t y) {
+      for (std::size_t field = 0; field < outputs; ++field)
+        transform(worker, *worker.columns[1], column_plane(worker, field, field, y));
+    });
+  }
+
+  // Zeros in all that is transformed in place.
+  void clear() {
+    std::fill_n(waves(), along_z_.sent_elements(), Number{});
+    for (const auto& worker : workers_) {
+      std::fill_n(plane(*worker, 0), inputs * plane_size(), Number{});
+      std::fill_n(block(*worker, 0), inputs * n_ * block_lines, Number{});
+    }
   }
 
   // Only the exchanges of one application, with whatever the buffers contain.
@@ -250,6 +285,11 @@ private:
   }
   [[nodiscard]] Number* plane(const Worker& worker, std::size_t field) const {
     return numbers(worker.planes) + field * plane_size();
+  }
+  // Where the transform along z of a ky is: in the buffer of the exchange, if there is none.
+  [[nodiscard]] Number* column_plane(const Worker& worker, std::size_t own, std::size_t field,
+                                     std::size_t y) const {
+    return along_z_.is_needed() ? plane(worker, own) : waves() + sent_line(0, field, y, 0);
   }
   [[nodiscard]] Number* block(const Worker& worker, std::size_t field) const {
     return numbers(worker.block) + field * n_ * block_lines;
@@ -411,32 +451,29 @@ private:
   // Lines of a block in whole cache lines, so that each is written once.
   static constexpr std::size_t together = 4;
 
-  // The lines of a block and their partners; without one, a line of zeros.
+  // Lines of a block and their partners; without one, `other`.
   struct Pairs {
     Number* first[together];
     Number* second[together];
   };
-  [[nodiscard]] Pairs pairs(Number* plane, std::size_t lead, std::size_t begin,
-                            std::size_t half) const {
+  [[nodiscard]] Pairs pairs(Number* plane, std::size_t lead, std::size_t begin, std::size_t half,
+                            Number* other) const {
     Pairs pairs{};
     for (std::size_t j = 0; j < together; ++j) {
       const std::size_t y = begin + j;
-      pairs.first[j] = y < half ? plane + y * lead : nullptr;
-      pairs.second[j] = y < half && y + half < ny_ ? plane + (y + half) * lead : nullptr;
+      pairs.first[j] = y < half ? plane + y * lead : other;
+      pairs.second[j] = y < half && y + half < ny_ ? plane + (y + half) * lead : other;
     }
     return pairs;
   }
 
+  // first + i second for kx, and the same of their conjugates for -kx.
   void pack(Number* plane, std::size_t lead, std::size_t begin, std::size_t half,
             Number* block) const {
     const std::size_t kept = modes.box.kept_x();
     std::fill_n(block + kept * block_lines, (n_ - modes.box.kept()) * block_lines, Number{});
     for (std::size_t i = 0; i < block_lines; i += together) {
-      auto from = pairs(plane, lead, begin + i, half);
-      for (std::size_t j = 0; j < together; ++j) {
-        from.first[j] = from.first[j] != nullptr ? from.first[j] : numbers(zeros_);
-        from.second[j] = from.second[j] != nullptr ? from.second[j] : numbers(zeros_);
-      }
+      const auto from = pairs(plane, lead, begin + i, half, numbers(zeros_));
       Number* up = block + i;
       Number* down = block + n_ * block_lines + i;
       for (std::size_t j = 0; j < together; ++j)
@@ -453,16 +490,12 @@ private:
     }
   }
 
-  // Without the factor 1/2.
+  // The inverse, without the factor 1/2.
   void unpack(const Worker& worker, const Number* block, Number* plane, std::size_t lead,
               std::size_t begin, std::size_t half) const {
     const std::size_t kept = modes.box.kept_x();
     for (std::size_t i = 0; i < block_lines; i += together) {
-      auto to = pairs(plane, lead, begin + i, half);
-      for (std::size_t j = 0; j < together; ++j) {
-        to.first[j] = to.first[j] != nullptr ? to.first[j] : numbers(worker.unused);
-        to.second[j] = to.second[j] != nullptr ? to.second[j] : numbers(worker.unused);
-      }
+      const auto to = pairs(plane, lead, begin + i, half, numbers(worker.unused));
       const Number* up = block + i;
       const Number* down = block + n_ * block_lines + i;
       for (std::size_t j = 0; j < together; ++j) {

@@ -65,12 +65,13 @@ def _sections(found: Screen, jobs: Sequence[JobRow]) -> Iterator[Section]:
         yield Section("odd", "What is odd", "cluster_odd", context)
     if found.figures:
         drawn = [
-            distribution(figure, _odd_in(found, figure), f"{_IDENT}-d{n}")
-            for n, figure in enumerate(found.figures[:_MOST_DRAWN])
+            distribution(figure, odd, f"{_IDENT}-d{n}")
+            for n, (figure, odd) in enumerate(_most_telling_first(found)[:_MOST_DRAWN])
         ]
         context = {
             "shown": drawn[:_MOST_UNFOLDED],
             "folded": drawn[_MOST_UNFOLDED:],
+            "not_drawn": len(found.figures) - len(drawn),
             "not_screened": found.not_screened,
         }
         yield Section("figures", "Figures over nodes", "cluster_figures", context)
@@ -127,6 +128,16 @@ def _odd_in(found: Screen, figure: FigureOverNodes) -> list[Odd]:
         and one.parameters == figure.parameters
         and len(one.nodes) == 1
     ]
+
+
+def _most_telling_first(found: Screen) -> list[tuple[FigureOverNodes, list[Odd]]]:
+    """All figures with their odd ones: of each name one point, then the others; first those with odd ones. A sweep of
+    many points does not fill the page."""
+    each = sorted(((figure, _odd_in(found, figure)) for figure in found.figures), key=lambda one: not one[1])
+    first: dict[tuple[str, str], FigureOverNodes] = {}
+    for figure, _ in each:
+        first.setdefault((figure.benchmark, figure.figure), figure)
+    return sorted(each, key=lambda one: one[0] is not first[one[0].benchmark, one[0].figure])
 
 
 def _odd_table(odd: Sequence[Odd]) -> Table:
