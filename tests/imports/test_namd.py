@@ -126,3 +126,15 @@ def test_logs_of_other_programs_are_refused() -> None:
 def test_damaged_logs() -> None:
     # The lines fall by 1.4 % through a run, and without the last one the one before it counts.
     check_mutants("namd", NAMES, near=0.02, unguarded=("wall",))
+
+
+def test_steps_that_another_run_made_are_refused() -> None:
+    """0.00864 s a step are stated, and 1.728 s have passed for each since the line before."""
+    before = (
+        "TIMING: 19900  CPU: 0.1, 0.0085/step  Wall: 0.1, 0.00864/step, 20 ns/days, 0 hours remaining, 0 MB in use.\n"
+    )
+    text = NAMD3.replace("TIMING: 20000", f"{before}TIMING: 20000")
+    with pytest.raises(ParseError, match=r"0.00864 s per step, but 1.727 s have passed for each .*: two runs"):
+        reader_of("namd").read(text.encode())
+    within = text.replace("Wall: 0.1,", "Wall: 171.9,")
+    assert figures("namd", within.encode())["step"] == [0.00864]

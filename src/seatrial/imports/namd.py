@@ -8,6 +8,7 @@ start; it is another figure. A copy of the line that a script printed below the 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from seatrial.imports.application_log import (
     Found,
@@ -46,6 +47,8 @@ _END = re.compile(r"(?:\[Partition [0-9]{1,9}\]\[Node [0-9]{1,9}\] )?End of prog
 _FATAL = re.compile(
     r"(?:\[[^]]{1,80}\] ?)*(?:FATAL ERROR:|Charm\+\+ fatal error:|------------- Processor [0-9]).{0,400}"
 )
+_FARTHEST = 1.5
+"""In whole logs the elapsed time of an interval is within 0.0001 of what its line states per step."""
 _EXPLODED = re.compile(r"ERROR: (?:Atoms? (?:[0-9]{1,15} velocity|moving too fast)|Constraint failure).{0,300}")
 
 
@@ -56,6 +59,7 @@ def read(data: bytes) -> ImportedFile:
     banner = log.banner(_BANNER, "Info: NAMD 2.14 for Linux-x86_64-multicore")
     log.refuse(_EXPLODED, "atoms move too fast: the simulation has exploded, so its rate means nothing")
     _refuse_hot(log)
+    _refuse_joined(log)
     walls, ends, fatal = log.found(_WALL), log.found(_END), log.found(_FATAL)
     if len(walls) > 1:
         raise walls[1].error("a second WallClock: two runs in one file; put each in its own file")
@@ -129,6 +133,24 @@ def _refuse_short(log: Log, found: Found, wall: Printed) -> None:
     timings = log.found(_TIMING)
     if timings and wall.value + wall.error < 0.999 * timings[-1].number(4, "the elapsed time"):
         raise found.error(f"WallClock is below the {timings[-1].match[4]} s that the steps took")
+
+
+def _refuse_joined(log: Log) -> None:
+    """Raise ParseError where the elapsed time from one line to the next is far from what the second states per step: it
+    is of another run. A line between them may be missing, and then a slower interval counts."""
+    stages = [one.line.number for one in log.found(_STAGE)]
+    timings = log.found(_TIMING)
+    for before, one in pairwise(timings):
+        steps = one.whole(1, "the step", least=0) - before.whole(1, "the step", least=0)
+        if steps <= 0 or any(before.line.number < stage < one.line.number for stage in stages):
+            continue
+        passed = (one.number(4, "the elapsed time") - before.number(4, "the elapsed time")) / steps
+        stated = one.number(5, "the time per step")
+        rounding = SIX_DIGITS * (one.number(4, "the elapsed time") + before.number(4, "the elapsed time")) / steps
+        if not stated / _FARTHEST - rounding <= passed <= stated * _FARTHEST + rounding:
+            raise one.error(
+                f"{one.match[5]} s per step, but {passed:.6g} s have passed for each since the line before: two runs"
+            )
 
 
 def _refuse_hot(log: Log) -> None:
