@@ -212,7 +212,8 @@ def test_hpcc_solves_what_was_asked_and_nothing_else_for_long(
     record = measured(tmp_path, live_machine, n="1200", nb="96", grid=grid, ranks=ranks)
     assert record.outcome.is_ok, record.outcome
     wanted = ["1x2", "2x1"] if grid == "auto" else [grid]
-    assert [dict(s.point) for s in record.samples] == [{"n": 1200, "nb": 96, "grid": one} for one in wanted]
+    solved = [dict(s.point) for s in record.samples if s.point]  # the time of the whole job has none
+    assert solved == [{"n": 1200, "nb": 96, "grid": one} for one in wanted]
     assert 0 < (record.checks["residual"] or 0) < 16
 
 

@@ -10,7 +10,8 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -154,14 +155,14 @@ def test_a_runtime_without_folders_gets_the_archive_itself(tmp_path: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def podman_image(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path], None]:
+def podman_image() -> Iterator[Callable[[str, Path], None]]:
     """Saves an image of podman in a form, as its users do: a small root with two layers more, of which the last one
     replaces a file. All that podman keeps of it is in a folder of its own."""
     if shutil.which("podman") is None:
         pytest.skip("needs podman")
     if os.geteuid() != 0:
         pytest.skip("needs root: podman imports a root for others only with ids of /etc/subuid")
-    top = tmp_path_factory.mktemp("podman")
+    top = Path(tempfile.mkdtemp())  # podman refuses a long path
     podman = ["podman", "--root", top / "root", "--runroot", top / "run", "--storage-driver", "vfs"]
     podman += ["--cgroup-manager", "cgroupfs"]
 
@@ -178,7 +179,8 @@ def podman_image(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Pat
     (top / "Containerfile").write_text("FROM localhost/base:1\nCOPY added /etc/added\nCOPY added /etc/hosts\n")
     run("import", "-q", "root.tar", "base:1")
     run("build", "-q", "--layers", "--isolation", "chroot", "--pull=never", "-f", "Containerfile", "-t", "app:1", ".")
-    return lambda form, path: run("save", "-q", "--format", form, "-o", path, "localhost/app:1")
+    yield lambda form, path: run("save", "-q", "--format", form, "-o", path, "localhost/app:1")
+    shutil.rmtree(top)
 
 
 @pytest.mark.real
