@@ -28,6 +28,11 @@ COMMAND_LINES: list[tuple[str, str, str]] = [
         "--set 'threads' is not of the form PARAMETER=VALUE",
         "write --set threads=VALUE, or several values: VALUE1,VALUE2",
     ),
+    (
+        "run apps.hpl --set nodes=2 ranks=2",
+        "unknown benchmark 'ranks=2'",
+        "each setting needs its own option: --set ranks=2",
+    ),
     ("run memory.stream --set", "--set needs a value", "seatrial COMMAND --help lists the options"),
     ("run memory.stream --set thread=4", "unknown parameter of memory.stream: 'thread'", "did you mean threads?"),
     ("run memory.stream --set threads=al", "threads cannot be 'al'", "did you mean all?"),

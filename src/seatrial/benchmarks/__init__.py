@@ -93,6 +93,8 @@ def benchmark_named(name: str) -> Benchmark:
         if name.startswith(PREFIX) and not any(near.startswith(PREFIX) for near in unknown.nearest):
             todo = f"give its declaration file, or put that in ./{FOLDER} or a folder of the site file"
             raise UsageError(unknown.message, todo)
+        if "=" in name and not unknown.nearest:
+            raise UsageError(unknown.message, f"each setting needs its own option: --set {name}")
         raise unknown
     return benchmarks[name]
 
