@@ -3,7 +3,9 @@ samples at once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from operator import truediv
 
 from seatrial.model.sample import Sample
@@ -22,11 +24,7 @@ class WorkRate:
 
     def of_columns(self, columns: SampleColumns) -> list[float]:
         """The rate in each sample."""
-        counts, times_s = columns.work[self.work], cells(columns.elapsed_s, columns.n)
-        if isinstance(counts, list):
-            return list(map(truediv, counts, times_s))
-        count = counts.all
-        return [count / time_s for time_s in times_s]
+        return list(map(truediv, *_work_and_time(columns, self.work)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +39,11 @@ class TimePerWork:
 
     def of_columns(self, columns: SampleColumns) -> list[float]:
         """The time in each sample."""
-        counts, times_s = columns.work[self.work], cells(columns.elapsed_s, columns.n)
-        if isinstance(counts, list):
-            return list(map(truediv, times_s, counts))
-        count = counts.all
-        return [time_s / count for time_s in times_s]
+        counts, times_s = _work_and_time(columns, self.work)
+        return list(map(truediv, times_s, counts))
+
+
+def _work_and_time(columns: SampleColumns, work: str) -> tuple[Iterable[float], Iterable[float]]:
+    """The counted work and the time of each sample; work that is equal in all may go on without end."""
+    counts = columns.work[work]
+    return (counts if isinstance(counts, list) else repeat(counts.all)), cells(columns.elapsed_s, columns.n)
