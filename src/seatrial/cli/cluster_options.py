@@ -9,7 +9,6 @@ import typer
 from seatrial.cli.options import Format, FormatOption
 
 cluster_app = typer.Typer(
-    help="Nodes, shaped links and a Slurm on this machine.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -10,7 +10,6 @@ import typer
 from seatrial.cli.options import Format, FormatOption, detail_of, quiet_option, verbose_option
 
 container_app = typer.Typer(
-    help="Make a container image from a definition file.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from seatrial.cli.commands import HELP, overview
 from seatrial.cli.signals import ignore_signals, stopped_status, take_signals
-from seatrial.cli.streams import take_streams
+from seatrial.cli.streams import output_error, take_streams
 
 COMPLETE = "--complete"
 """How the scripts of `seatrial completion` ask for the words that may follow."""
@@ -20,6 +21,10 @@ def main() -> None:
 
         print_answers(sys.argv[2:])
         return
+    if len(sys.argv) == 2 and sys.argv[1] in HELP:
+        print(overview())
+        if output_error() is None:
+            return
     try:
         from seatrial.cli.ending import run_main
     except KeyboardInterrupt:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from seatrial.cli.cluster_options import cluster_app
+from seatrial.cli.commands import ABOUT, GROUP_OF, HELP, PURPOSES
 from seatrial.cli.container_options import container_app
 from seatrial.cli.help import Commands
 from seatrial.cli.options import (
@@ -44,13 +47,24 @@ from seatrial.version import __version__
 
 app = typer.Typer(
     name="seatrial",
-    help="Sea trials for HPC machines: measure, compare with limits, explain.",
+    help=ABOUT,
     add_completion=False,
     rich_markup_mode=None,
     cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": list(HELP)},
     pretty_exceptions_enable=False,
 )
+
+
+def _command(name: str, **options: Any) -> Callable[[Callable[..., None]], None]:
+    """Add a command of the overview; the help of the command is its purpose, and then the docstring of the function."""
+
+    def add(function: Callable[..., None]) -> None:
+        more = inspect.cleandoc(function.__doc__ or "")
+        help_text = f"{PURPOSES[name]}\n\n{more}".rstrip()
+        app.command(name, help=help_text, rich_help_panel=GROUP_OF[name], **options)(function)
+
+    return add
 
 
 def _version(wanted: bool) -> None:
@@ -68,8 +82,8 @@ def _all(
     pass
 
 
-@app.command(rich_help_panel="Machine")
-def discover(
+@_command("discover")
+def _discover(
     dumps: FromOption = None,
     live: LiveOption = False,
     results: Annotated[
@@ -83,15 +97,14 @@ def discover(
     quiet: Annotated[bool, quiet_option("the machine or fabric in a few lines")] = False,
     verbose: Annotated[bool, verbose_option("every fact of every device, with its source")] = False,
 ) -> None:
-    """Describe a machine (devices, memory, limits) or fabric."""
     from seatrial.cli.discover import discover_command
     from seatrial.cli.sources import parse_dumps
 
     discover_command(parse_dumps(dumps), live, results, output_format.value, output, detail_of(quiet, verbose))
 
 
-@app.command(rich_help_panel="Machine")
-def check(
+@_command("check")
+def _check(
     dumps: FromOption = None,
     live: LiveOption = False,
     results: Annotated[
@@ -107,7 +120,6 @@ def check(
     verbose: Annotated[bool, verbose_option("all of the evidence")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Diagnose a machine (problems, remedies) or a fabric."""
     from seatrial.cli.check import check_command, check_fabric_command
     from seatrial.cli.sources import parse_dumps, refuse_options
     from seatrial.interface.fabric import discover_fabric, is_fabric
@@ -124,8 +136,8 @@ def check(
     raise typer.Exit(check_command(machine, results, output_format is Format.JSON, severity, ranks, detail))
 
 
-@app.command("list", rich_help_panel="Measure")
-def list_(
+@_command("list")
+def _list(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME|AREA", help="show this benchmark, or those of an area, in full")
     ] = None,
@@ -138,7 +150,6 @@ def list_(
     verbose: Annotated[bool, verbose_option("every benchmark with parameters, figures and checks")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """List what can be measured here, and what the rest needs."""
     from seatrial.cli.list import list_command
 
     list_command(
@@ -151,11 +162,11 @@ def list_(
     )
 
 
-app.command(rich_help_panel="Measure", cls=WithWords)(run)
+_command("run", cls=WithWords)(run)
 
 
-@app.command(rich_help_panel="Measure")
-def plan(
+@_command("plan")
+def _plan(
     study: Annotated[
         Path | None, typer.Argument(metavar="STUDY", help="a study file (default: the standard trial)")
     ] = None,
@@ -169,7 +180,6 @@ def plan(
     verbose: Annotated[bool, verbose_option("every experiment of a study; each job's script")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Show what would run, for how long, and in which jobs."""
     from seatrial.cli.plan import plan_command
 
     plan_command(
@@ -184,8 +194,8 @@ def plan(
     )
 
 
-@app.command("import", rich_help_panel="Results")
-def import_(
+@_command("import")
+def _import(
     files: Annotated[list[str], typer.Argument(metavar="KIND=FILE", help="result files of other tools")],
     dumps: FromOption = None,
     live: Annotated[bool, typer.Option("--live", help="the files were measured on this machine")] = False,
@@ -194,7 +204,6 @@ def import_(
     quiet: Annotated[bool, quiet_option("only results and problems, no progress and hints")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Import results of other tools, to compare them."""
     from seatrial.cli.import_ import import_command
 
     as_json = output_format is Format.JSON
@@ -205,8 +214,8 @@ def import_(
     )
 
 
-@app.command(rich_help_panel="Measure")
-def build(
+@_command("build")
+def _build(
     targets: Annotated[
         list[str] | None,
         typer.Argument(metavar="TARGET", help="a study file or benchmarks (default: all benchmarks)"),
@@ -221,10 +230,7 @@ def build(
     quiet: Annotated[bool, quiet_option("only results and problems, no progress and hints")] = False,
     verbose: Annotated[bool, verbose_option("the command that compiles each program")] = False,
 ) -> None:
-    """Build measuring programs ahead of time.
-
-    Those of a study are built in all of its environments.
-    """
+    """Those of a study are built in all of its environments."""
     from seatrial.cli.build import build_command
 
     detail_of(quiet, verbose)  # refuses both
@@ -234,8 +240,8 @@ def build(
     raise typer.Exit(status)
 
 
-@app.command(rich_help_panel="Results")
-def compare(
+@_command("compare")
+def _compare(
     sides: Annotated[
         list[str], typer.Argument(metavar="A B | DIR", help="baseline and candidate: results folders or reference:ID")
     ],
@@ -258,10 +264,7 @@ def compare(
     verbose: Annotated[bool, verbose_option("every difference between the sides")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Test whether results differ, and list what else changed.
-
-    Measures nothing; `run STUDY` measures side by side.
-    """
+    """Measures nothing; `run STUDY` measures side by side."""
     from seatrial.cli.compare import compare_command
     from seatrial.model.comparison import Verdict
 
@@ -282,8 +285,8 @@ def compare(
     )
 
 
-@app.command(rich_help_panel="Explain")
-def screen(
+@_command("screen")
+def _screen(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
@@ -322,7 +325,6 @@ def screen(
     verbose: Annotated[bool, verbose_option("every figure and every fact that differs")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Find the odd node, device, link or switch of a cluster."""
     from seatrial.cli.screen import screen_command
 
     detail = detail_of(quiet, verbose)
@@ -344,11 +346,11 @@ def screen(
     raise typer.Exit(status)
 
 
-app.command(context_settings={"allow_interspersed_args": False}, rich_help_panel="Explain")(profile)
+_command("profile", context_settings={"allow_interspersed_args": False})(profile)
 
 
-@app.command(rich_help_panel="Results")
-def report(
+@_command("report")
+def _report(
     results: Annotated[
         list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
     ] = None,
@@ -359,14 +361,13 @@ def report(
     quiet: Annotated[bool, quiet_option("nothing, if the page was written")] = False,
     verbose: Annotated[bool, verbose_option("the number of experiments, studies and profiles on the page")] = False,
 ) -> None:
-    """Write a self-contained HTML page for results folders."""
     from seatrial.cli.report import report_command
 
     report_command(results or [RESULTS], output, detail_of(quiet, verbose))
 
 
-@app.command(rich_help_panel="Results")
-def export(
+@_command("export")
+def _export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")] = RESULTS,
     output_format: Annotated[ExportFormat, typer.Option("--format", help="what to write")] = ExportFormat.CSV,
     output: OutputOption = None,
@@ -376,14 +377,13 @@ def export(
     quiet: Annotated[bool, quiet_option("no warnings of damaged records")] = False,
     verbose: Annotated[bool, verbose_option("the number of experiments and figures, on stderr")] = False,
 ) -> None:
-    """Write the figures of a results folder for other tools."""
     from seatrial.cli.export import export_command
 
     export_command(folder, output_format.value, output, anonymous=anonymous, detail=detail_of(quiet, verbose))
 
 
-@app.command(rich_help_panel="Results")
-def query(
+@_command("query")
+def _query(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")],
     sql: Annotated[
         str, typer.Argument(metavar="SELECT", help="SQL over figures, samples, experiments, facts, repeats")
@@ -394,14 +394,13 @@ def query(
     quiet: Annotated[bool, quiet_option("no names of columns (text, csv)")] = False,
     verbose: Annotated[bool, verbose_option("the number of rows, on stderr")] = False,
 ) -> None:
-    """Ask the records of a results folder in SQL (DuckDB)."""
     from seatrial.cli.export import query_command
 
     query_command(folder, sql, output_format.value, detail_of(quiet, verbose))
 
 
-@app.command(rich_help_panel="Results")
-def history(
+@_command("history")
+def _history(
     figure: Annotated[str, typer.Argument(metavar="FIGURE", help="a figure, such as triad or BENCHMARK:triad")],
     folders: Annotated[
         list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
@@ -411,40 +410,35 @@ def history(
     verbose: Annotated[bool, verbose_option("every session, and all that changed")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Show a figure over time, and when it changed."""
     from seatrial.cli.history import history_command
 
     detail = detail_of(quiet, verbose)
     history_command(figure, folders or [RESULTS], output=output, as_json=output_format is Format.JSON, detail=detail)
 
 
-app.add_typer(results_app, name="results", rich_help_panel="Results")
-app.add_typer(cluster_app, name="cluster", rich_help_panel="Machine")
-app.add_typer(vm_app, name="vm", rich_help_panel="Machine")
-app.add_typer(container_app, name="container", rich_help_panel="Set up")
-
-
-@app.command(rich_help_panel="Set up")
-def init(
+@_command("init")
+def _init(
     kind: Annotated[FileKind, typer.Argument(metavar="study|site|benchmark|image", help="the kind of file")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="its name (default: the kind, with .yaml)")
     ] = None,
 ) -> None:
-    """Write a commented study, site, benchmark or image file."""
     from seatrial.cli.init import init_command
 
     init_command(kind.value, file)
 
 
-@app.command(rich_help_panel="Set up")
-def completion(
+@_command("completion")
+def _completion(
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish")],
     install: Annotated[
         bool, typer.Option("--install", help="write it to where the shell looks for it, instead of stdout")
     ] = False,
 ) -> None:
-    """Complete commands, benchmarks and parameters in a shell."""
     from seatrial.cli.completion.scripts import install_script, script
 
     print(install_script(shell.value) if install else script(shell.value), end="")
+
+
+for _name, _group in {"results": results_app, "cluster": cluster_app, "vm": vm_app, "container": container_app}.items():
+    app.add_typer(_group, name=_name, help=PURPOSES[_name], rich_help_panel=GROUP_OF[_name])

@@ -73,10 +73,7 @@ def profile(
     quiet: Annotated[bool, quiet_option("no profile, only problems; it is stored, and in the page or JSON")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Show where an MPI program spends its time.
-
-    The program is not modified or rebuilt; the profile is printed on stderr.
-    """
+    """The program is not modified or rebuilt; the profile is printed on stderr."""
     from seatrial.cli.profile import print_include_folder, profile_command
 
     if is_include:

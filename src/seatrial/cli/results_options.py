@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 results_app = typer.Typer(
-    help="List, label, merge and clean up results folders.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -91,10 +91,7 @@ def run(
     verbose: Annotated[bool, verbose_option("a line for every repeat")] = False,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Measure benchmarks, a study, or the standard trial.
-
-    `run command -- ./app input` measures a program, `run --versus './a x' './b x'` compares programs.
-    """
+    """`run command -- ./app input` measures a program, `run --versus './a x' './b x'` compares programs."""
     from seatrial.cli.jobs import JobOptions
     from seatrial.cli.programs import ProgramOptions
     from seatrial.cli.run import run_command

@@ -10,7 +10,6 @@ import typer
 from seatrial.cli.options import Format, FormatOption
 
 vm_app = typer.Typer(
-    help="A virtual machine with the topology that you choose.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
