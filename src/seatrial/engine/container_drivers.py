@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seatrial.engine.contained import Contained
 from seatrial.engine.rank_helpers import inside_probe
-from seatrial.environments.compiler import ask
+from seatrial.environments.asking import ask
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.containers.error import ContainerError
 from seatrial.model.container_device import NVIDIA, ROCM

@@ -21,10 +21,10 @@ from seatrial.engine.ranks import rank_layout
 from seatrial.engine.shared_folders import folder_of_all_nodes, shared_folder
 from seatrial.engine.starting import started
 from seatrial.engine.unpacked_image import unpacked
+from seatrial.environments.asking import Answer, ask
 from seatrial.environments.brought import Brought, bring_all, bring_mpi
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.cached_files import Start, as_it_is
-from seatrial.environments.compiler import Answer, ask
 from seatrial.environments.private_copy import private_top
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError

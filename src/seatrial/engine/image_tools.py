@@ -8,8 +8,9 @@ from pathlib import Path
 
 from seatrial.engine.contained import Contained
 from seatrial.engine.starting import started
+from seatrial.environments.asking import Answer, ask
 from seatrial.environments.build import NATIVE_HEADERS, Environment
-from seatrial.environments.compiler import Answer, Compiler, ask, examined
+from seatrial.environments.compiler import Compiler, examined
 from seatrial.environments.mpi_identity import of_macros
 from seatrial.environments.mpi_wrapper import WrapperWords, parse_answer
 from seatrial.environments.target import resolve_target

@@ -23,7 +23,6 @@ from seatrial.environments.target import Target
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.launch.containers.tiny_root import holding_program
 from seatrial.launch.place import Helpers
-from seatrial.profiler.capture.run import profiler
 
 RANKS_PROBE = NATIVE_HEADERS / "launch" / "ranks_inside.cpp"
 """The source of the program that finds out whether ranks work together."""
@@ -36,6 +35,8 @@ def make_helpers(*, for_ranks: bool, with_profiler: bool) -> None:
     if for_ranks:
         rank_helpers()
     if with_profiler:
+        from seatrial.profiler.capture.run import profiler
+
         profiler()
 
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from seatrial.environments.blas_kernels import (
     NO_KERNELS,
@@ -30,6 +31,7 @@ from seatrial.environments.blas_kernels import (
 )
 from seatrial.environments.elf import SharedObject, read_shared_object
 from seatrial.environments.library_files import library_files
+from seatrial.environments.remembered import remembered
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
 
 AUTO = "auto"
@@ -251,10 +253,16 @@ def _wheels() -> Iterator[Blas]:
 
 def _examine(path: Path) -> Blas | None:
     """The BLAS in a file; None if it is not one, or cannot be read."""
-    try:
-        return _recognise(path, read_shared_object(path))
-    except (OSError, ParseError):
-        return None
+
+    def recognised() -> list[Any] | None:
+        try:
+            blas = _recognise(path, read_shared_object(path))
+        except (OSError, ParseError):
+            return None
+        return None if blas is None else [blas.family, blas.prefix, blas.suffix, blas.is_slow]
+
+    found = remembered(["BLAS"], [path, Path(__file__)], recognised, lambda kept: kept is None or len(kept) == 4)
+    return None if found is None else Blas(found[0], found[0], path, *found[1:])
 
 
 def _recognise(path: Path, library: SharedObject) -> Blas | None:

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
-from seatrial.environments.compiler import ask
+from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError, ParseError
 from seatrial.machine.readers.cpuinfo import read_cpuinfo
 
@@ -83,7 +83,7 @@ def _asked(path: Path, prefix: str, suffix: str, changed: int, loader: tuple[tup
     }
     words = [sys.executable, "-I", str(_SCRIPT), str(path), prefix, suffix]
     try:
-        answer = ask(words, variables, _ASK_LIMIT_S)
+        answer = ask_once(words, variables, _ASK_LIMIT_S, (_SCRIPT, path))
         document = json.loads(answer.stdout.rpartition("\n{")[2] if "\n{" in answer.stdout else answer.stdout)
         return Kernels(_printable(document["version"]), _printable(document["core"]))
     except (BuildError, ValueError, KeyError, TypeError):

@@ -9,15 +9,18 @@ import platform
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.cache import cache_folder, caches
 from seatrial.environments.cached_files import BUILD_FILE, KeptFile, Start, as_it_is, kept_file, make_file, needed_file
-from seatrial.environments.compiler import Compiler, Started, ask, side_by_side
+from seatrial.environments.compiler import Compiler
 from seatrial.environments.native_sources import Unit, units_of
+from seatrial.environments.precompiled import standard_headers, with_headers
 from seatrial.environments.private_copy import private_copy, private_top
 from seatrial.environments.target import Target
 from seatrial.errors import BuildError, ProtocolError
@@ -176,7 +179,8 @@ def build(
     if kept is None:
         announce()
         began_s = time.perf_counter()
-        side_by_side(partial(item.make, start) for item in objects)
+        headers = _headers(environment, objects) if start is as_it_is else None
+        side_by_side(partial(item.make, headers, start) for item in objects)
         inputs = [needed_file(item.path) for item in objects]
         made = _linking(environment, inputs)
         make_file(made, program, _document_of_build(environment), inputs=inputs, start=start)
@@ -211,10 +215,35 @@ class _Object:
         home = cache_folder() / "objects" / (key or _key(own, unit))
         return cls(home / f"{unit.source.stem}.o", command, own)
 
-    def make(self, start: Start, started: Started) -> None:
+    @property
+    def is_made(self) -> bool:
+        """Whether it is in the cache."""
+        return kept_file(self.path) is not None
+
+    def make(self, headers: KeptFile | None, start: Start, started: Started) -> None:
         """Compile it, unless it is in the cache."""
-        if kept_file(self.path) is None:
-            make_file(self.command, self.path, _document_of_build(self.environment), started, start=start)
+        if self.is_made:
+            return
+        document = _document_of_build(self.environment)
+        if headers is not None:
+            command = with_headers(self.command, headers, len(self.environment.compiler.command))
+            with suppress(BuildError):
+                make_file(command, self.path, document, started, (headers,), start)
+                return
+        make_file(self.command, self.path, document, started, start=start)
+
+
+def _headers(environment: Environment, objects: Sequence[_Object]) -> KeptFile | None:
+    """Those of the standard library, if GCC compiles as many of the objects as make them pay off; None without a
+    writable cache, too."""
+    if environment.compiler.family != "gcc":
+        return None
+    own = _for_builds(replace(environment, mpi=None))
+    missing = sum(not item.is_made for item in objects)
+    try:
+        return standard_headers(NATIVE_HEADERS / "standard.hpp", _compiler_words(own), own.document(), missing)
+    except (BuildError, OSError):
+        return None
 
 
 def _compiler_words(environment: Environment, unit: Unit | None = None) -> tuple[str, ...]:

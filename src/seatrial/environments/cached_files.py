@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seatrial.environments.asking import Started, ask
 from seatrial.environments.cache import cache_folder, caches, check_folder, keep_others_from_writing, make_folder
-from seatrial.environments.compiler import Started, ask
 from seatrial.environments.private_copy import private_copy, private_top
 from seatrial.errors import BuildError
 
@@ -106,7 +106,8 @@ def _make_in(
     began_s = time.perf_counter()
     copies = {str(item.path): private_copy(item.data, item.path) for item in inputs}
     folders = dict.fromkeys([private, *map(private_top, copies.values())])
-    words, variables = start([*(str(copies.get(word, word)) for word in command), "-o", str(made)], list(folders))
+    given = (str(copies.get(word, word)).removesuffix(".gch") for word in command)  # GCC adds it to what is included
+    words, variables = start([*given, "-o", str(made)], list(folders))
     answer = ask(words, variables, _COMPILE_LIMIT_S, started)
     kept = {
         "environment": environment,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
 from seatrial.model.mpi import Mpi
 
@@ -49,7 +49,8 @@ def control_variables(mpi: Mpi) -> ControlVariables:
 def _read(library: Path, variables: tuple[tuple[str, str], ...]) -> ControlVariables:
     # The user's settings must not interfere: some of them end the process.
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_MCA_", "MPIR_CVAR_"))}
-    answer = ask([sys.executable, "-I", str(_SCRIPT), str(library)], {**clean, **dict(variables)})
+    words = [sys.executable, "-I", str(_SCRIPT), str(library)]
+    answer = ask_once(words, {**clean, **dict(variables)}, files=(_SCRIPT, library))
     try:
         document = json.loads(answer.stdout.rpartition("\n{")[2] if "\n{" in answer.stdout else answer.stdout)
         return ControlVariables(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.asking import ask
 from seatrial.errors import BuildError, ParseError
 from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.model.host_links import pci_address

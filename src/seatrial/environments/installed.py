@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from seatrial.environments.compiler import Answer, ask
+from seatrial.environments.asking import Answer
 from seatrial.environments.load_modules import Changes, load_modules
 from seatrial.environments.module_files import module_with
+from seatrial.environments.remembered import ask_once, remembered
 from seatrial.environments.site import site_in_force
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError
@@ -123,9 +124,9 @@ def find_command(
     path = Path(found)
     version = ""
     if ask_version:
-        version = version_in(ask([found, *ask_version], variables))
+        version = version_in(ask_once([found, *ask_version], variables))
     try:
-        digest = hashlib.sha256(path.resolve().read_bytes()).hexdigest()
+        digest = str(remembered(["sha256"], [path], lambda: hashlib.sha256(path.resolve().read_bytes()).hexdigest()))
     except OSError as error:
         raise BuildError(f"{found} cannot be read: {error.strerror or error}") from error
     return Installed(path, version or Path(name).name, digest)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 import platform
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
 
 _BELOW_ROOT = ("lib", "lib64", "lib/intel64")
@@ -30,9 +31,10 @@ def library_files(
     for root in filter(variables.get, roots):
         for below in _BELOW_ROOT:
             yield from ((path, root) for path in _in_folder(Path(variables[root]) / below, names))
-    cached = list(_in_loader_cache())
+    cached = _in_loader_cache()
     for name in names:
-        yield from ((path, "the loader's cache") for path in cached if path.match(name))
+        matches = re.compile(f".*/{fnmatch.translate(name)}").match
+        yield from ((Path(path), "the loader's cache") for path in cached if matches(path))
     for usual in _usual_folders():
         yield from ((path, str(usual)) for path in _in_folder(usual, names))
         for alternative in alternatives:
@@ -50,13 +52,12 @@ def _in_folder(folder: Path, names: Sequence[str]) -> Iterator[Path]:
         yield from sorted(folder.absolute().glob(name))
 
 
-def _in_loader_cache() -> Iterator[Path]:
+def _in_loader_cache() -> list[str]:
     """The files that `ldconfig -p` lists (ldconfig(8)); none without such a cache."""
     ldconfig = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
     if ldconfig is None:
-        return
+        return []
     try:
-        listed = ask([ldconfig, "-p"]).stdout
+        return _CACHED.findall(ask_once([ldconfig, "-p"]).stdout)
     except BuildError:
-        return
-    yield from (Path(path) for path in _CACHED.findall(listed))
+        return []

@@ -10,7 +10,7 @@ import ast
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.asking import ask
 from seatrial.errors import BuildError
 
 _COMMANDS = ("LMOD_CMD", "MODULES_CMD")

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.asking import ask
 from seatrial.errors import BuildError
 
 _INTERPRETER = 3  # PT_INTERP

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
 from seatrial.model.mpi import MpiFamily
 
@@ -113,7 +113,8 @@ def of_text(text: str) -> Identity | None:
 def _of_library(library: Path, variables: Mapping[str, str]) -> Identity | None:
     """By loading the library in a separate process, without initialising MPI."""
     try:
-        answer = ask([sys.executable, "-I", "-S", "-c", _ASK_LIBRARY, str(library)], environment=variables, limit_s=10)
+        words = [sys.executable, "-I", "-S", "-c", _ASK_LIBRARY, str(library)]
+        answer = ask_once(words, variables, limit_s=10, files=(library,))
     except BuildError:
         return None
     return of_text(answer.stdout)

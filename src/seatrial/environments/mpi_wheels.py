@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from seatrial.environments.asking import ask
 from seatrial.environments.cache import cache_folder, check_folder, keep_others_from_writing, make_folder
-from seatrial.environments.compiler import ask
 from seatrial.environments.mpi import discover_mpis
 from seatrial.errors import BuildError, UnknownNameError, UsageError
 from seatrial.model.mpi import Mpi

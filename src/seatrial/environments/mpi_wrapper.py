@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
 
 _QUESTIONS = (("-show",), ("--showme",))
@@ -47,7 +47,7 @@ def ask_wrapper(wrapper: Path, variables: Mapping[str, str] | None = None) -> Wr
     refusal: BuildError | None = None
     for question in (_CRAY_QUESTION,) if is_cray else _QUESTIONS:
         try:
-            words = parse_answer(ask([str(wrapper), *question], environment=variables, limit_s=10).stdout)
+            words = parse_answer(ask_once([str(wrapper), *question], variables, limit_s=10).stdout)
         except BuildError as error:
             refusal = refusal or error
             continue

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from seatrial.environments.compiler import ask
+from seatrial.environments.asking import ask
 from seatrial.environments.installed import Installed, NotInstalledError, find_command
+from seatrial.environments.remembered import related, remembered, state_of
 from seatrial.errors import BuildError
 
 _NAMES = ("python3", "python")
@@ -19,6 +21,7 @@ _ASKED = (("openmm", "openmm"), ("neuron", "neuron"))
 """Modules and their packages: an interpreter is asked once for all of them."""
 _QUESTION = """
 import importlib.metadata, importlib.util, json, platform, sys
+sys.path[:] = filter(None, sys.path)
 found = {"": platform.python_version()}
 for pair in sys.argv[1:]:
     module, package = pair.split("=")
@@ -27,7 +30,7 @@ for pair in sys.argv[1:]:
             found[module] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             found[module] = ""
-print(json.dumps(found))
+print(json.dumps({"modules": found, "folders": sys.path}))
 """
 
 
@@ -63,9 +66,29 @@ def _on_path(path: str) -> Iterator[str]:
 @cache
 def _modules_of(interpreter: str) -> Mapping[str, str]:
     """Module -> version, of those that are asked for; "" -> that of the interpreter. Empty if it does not answer."""
-    with suppress(BuildError, ValueError):
-        pairs = (f"{module}={package}" for module, package in _ASKED)
-        answer = json.loads(ask([interpreter, "-c", _QUESTION, *pairs]).stdout)
-        if isinstance(answer, dict):
-            return {str(name): str(version) for name, version in answer.items()}
+    words = [interpreter, "-c", _QUESTION, *(f"{module}={package}" for module, package in _ASKED)]
+
+    def asked() -> dict[str, Any]:
+        answer = json.loads(ask(words).stdout)
+        return {**answer, "states": _states(answer["folders"])}
+
+    with suppress(BuildError, OSError, ValueError, KeyError, TypeError):
+        found = remembered(
+            [*words, *related(os.environ), *_where_it_matters(interpreter)],
+            [Path(interpreter)],
+            asked,
+            still_true=lambda value: value["states"] == _states(value["folders"]),
+        )
+        return {str(name): str(version) for name, version in found["modules"].items()}
     return {}
+
+
+def _states(folders: Iterable[str]) -> list[list[str | int]]:
+    """What changes when a package is installed in one of these folders."""
+    return [state_of(Path(folder)) for folder in folders]
+
+
+def _where_it_matters(interpreter: str) -> list[str]:
+    """The current folder for a script, which may choose the interpreter by it, as pyenv does."""
+    with Path(interpreter).open("rb") as file:
+        return [str(Path.cwd())] if file.read(2) == b"#!" else []

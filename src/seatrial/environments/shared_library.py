@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from seatrial.environments.asking import ask, side_by_side
 from seatrial.environments.cache import cache_folder, caches, keep_others_from_writing
 from seatrial.environments.cached_files import private_folder
-from seatrial.environments.compiler import Compiler, ask, side_by_side
+from seatrial.environments.compiler import Compiler
 from seatrial.environments.private_copy import private_copy
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.model.experiment import content_key

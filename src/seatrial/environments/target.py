@@ -14,7 +14,9 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from seatrial.environments.compiler import Answer, Compiler, ask
+from seatrial.environments.asking import Answer
+from seatrial.environments.compiler import Compiler
+from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
 
 _MACROS = {
@@ -51,7 +53,7 @@ class Target:
 
 
 def resolve_target(
-    compiler: Compiler, cpu_isa: Iterable[str], answer: Callable[[Sequence[str]], Answer] = ask
+    compiler: Compiler, cpu_isa: Iterable[str], answer: Callable[[Sequence[str]], Answer] = ask_once
 ) -> Target:
     """The flags for a CPU with the features `cpu_isa` (names as in /proc/cpuinfo), which is the CPU of this machine.
     `answer` is what a command prints, where the compiler is.

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.build import BASE_FLAGS, NATIVE_HEADERS
-from seatrial.environments.compiler import Compiler, Started, ask, side_by_side
+from seatrial.environments.compiler import Compiler
 from seatrial.environments.images.from_folder import entry_of
 from seatrial.environments.images.inside import inside, inside_environment
 from seatrial.environments.images.tree import Kind, Tree, folder

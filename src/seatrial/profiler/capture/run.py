@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.environments.compiler import Compiler, ask, first_compiler
+from seatrial.environments.asking import ask
+from seatrial.environments.compiler import Compiler, first_compiler
 from seatrial.environments.preload import programs_among, why_not_preloaded
 from seatrial.errors import BuildError, NoCompilerError, UsageError
 from seatrial.launch.attached import Ended, run_attached
