@@ -2,6 +2,7 @@
 # make test   every test that this machine supports
 # make fast   the quick tests to run while editing
 # make exhaustive   the same as make test, with full products of parameters
+# make portability   the native sources by every compiler, for every architecture and GPU generation; needed after a change
 # make lint   formatting, types, import contract
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -15,7 +16,7 @@ write_schemas = @mkdir -p examples/schemas && $(BIN)/python -m seatrial.plan.stu
 # tests/conftest.py decides which tests may run at the same time.
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --durations 10
 
-.PHONY: run test fast exhaustive lint clean
+.PHONY: run test fast exhaustive portability lint clean
 
 run: .venv/run-ready
 	@$(BIN)/seatrial run --results $(RESULTS) || [ $$? -eq 3 ]  # 3: something failed; the page shows what
@@ -29,6 +30,10 @@ fast: .venv/test-ready
 
 exhaustive: lint
 	$(PYTEST) --exhaustive
+
+portability: .venv/test-ready
+	$(PYTEST) -m portability
+	$(BIN)/python tests/native_stamp.py  # make test leaves these tests out until a native source changes
 
 lint: .venv/test-ready
 	$(BIN)/ruff check src tests bench docs hatch_build.py
@@ -46,6 +51,7 @@ lint: .venv/test-ready
 .venv/run-ready: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	$(write_schemas)
+	@$(BIN)/python -m compileall -q src/seatrial  # where Python may not write bytecode, each command would compile it
 	@touch $@
 
 .venv/test-ready: pyproject.toml | .venv/bin/python

@@ -16,13 +16,17 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from native_stamp import is_compiled_everywhere
 from xdist.scheduler import LoadScopeScheduling
 
 from seatrial.model.machine import Machine
 from seatrial.processes import start
 
 # Other tests, and other users, run at the same time: a slow example is no failure.
-settings.register_profile("shared machines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "shared machines", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50
+)
+settings.register_profile("exhaustive", settings.get_profile("shared machines"), max_examples=200)
 settings.load_profile("shared machines")
 
 gc.set_threshold(200_000, 50, 100)
@@ -50,6 +54,8 @@ _IN_TURN = ("parallel", "devices", "lab")
 def pytest_configure(config: pytest.Config) -> None:
     """Programs are built once for all tests and workers, and never found in the user's cache: nor are wheels of MPI
     that lie there, over which tests would be collected."""
+    if config.getoption("--exhaustive"):
+        settings.load_profile("exhaustive")
     for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "CXX"):
         os.environ.pop(name, None)
     if hasattr(config, "workerinput"):  # each is a host of its own: else they would wait for each other's measurements
@@ -77,8 +83,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Fast tests first, those that need a quiet machine last."""
     if not config.getoption("--exhaustive"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        left_out = ["exhaustive"]
+        if is_compiled_everywhere() and "portability" not in config.option.markexpr:
+            left_out.append("portability")
+        kept, dropped = [], []
+        for item in items:
+            (dropped if any(map(item.get_closest_marker, left_out)) else kept).append(item)
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
     items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("quiet", "real")])
     in_turn = {
         item.nodeid: name

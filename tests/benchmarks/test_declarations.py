@@ -5,24 +5,36 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
 from seatrial.model.benchmark import Benchmark, External, ImportedOnly, Native
+from seatrial.model.machine import Machine
 from seatrial.model.units import UNITS
 from seatrial.plan.points import plan_points
 
 BENCHMARKS = list(registry().values())
 
 
-@pytest.fixture(params=BENCHMARKS, ids=lambda benchmark: benchmark.name)
-def benchmark(request: pytest.FixtureRequest) -> Benchmark:
-    return request.param
+def every_benchmark(test: Callable[[Benchmark], None]) -> Callable[[], None]:
+    """Run the test for each benchmark, and name those that it fails for."""
+
+    def run() -> None:
+        failed: list[str] = []
+        for benchmark in BENCHMARKS:
+            try:
+                test(benchmark)
+            except AssertionError as error:
+                failed.append(f"{benchmark.name}: {error}")
+        assert not failed, "\n".join(failed)
+
+    return run
 
 
+@every_benchmark
 def test_its_name_is_its_place(benchmark: Benchmark) -> None:
     """Its module is named as it is, or holds a family that it is of; the program stands beside it."""
     area, _, stem = benchmark.name.partition(".")
@@ -44,10 +56,12 @@ def test_its_name_is_its_place(benchmark: Benchmark) -> None:
         assert benchmark.program.why
 
 
+@every_benchmark
 def test_its_question_is_one(benchmark: Benchmark) -> None:
     assert benchmark.question.endswith("?")
 
 
+@every_benchmark
 def test_names_are_unique_and_units_known(benchmark: Benchmark) -> None:
     for named in (benchmark.parameters, benchmark.figures, benchmark.checks):
         names = [entry.name for entry in named]
@@ -55,6 +69,7 @@ def test_names_are_unique_and_units_known(benchmark: Benchmark) -> None:
     assert all(figure.unit in UNITS and figure.work for figure in benchmark.figures)
 
 
+@every_benchmark
 def test_its_defaults_are_values_that_it_takes(benchmark: Benchmark) -> None:
     for parameter in benchmark.parameters:
         assert parameter.value_of(parameter.default) == parameter.default
@@ -64,6 +79,7 @@ def test_its_defaults_are_values_that_it_takes(benchmark: Benchmark) -> None:
 IN_THE_TRIAL = ("cpu.", "memory.", "io.", "mpi.latency", "mpi.bandwidth", "mpi.allreduce", "mpi.init")
 
 
+@every_benchmark
 def test_it_has_checks_and_a_place_in_the_trial(benchmark: Benchmark) -> None:
     if isinstance(benchmark.program, ImportedOnly):
         assert not benchmark.trial
@@ -74,17 +90,21 @@ def test_it_has_checks_and_a_place_in_the_trial(benchmark: Benchmark) -> None:
         assert benchmark.trial or not benchmark.name.startswith(IN_THE_TRIAL)
 
 
-@pytest.mark.parametrize(
-    "machine",
-    [
-        made_up_machine(cores=2),
-        made_up_machine(cores=1),
-        made_up_machine(packages=2, cores=64, threads=2),
-        made_up_machine(cores=4, l3_bytes=None),
-    ],
-    ids=["two cores", "one core", "a big server", "no caches told"],
-)
-def test_it_plans_on_any_machine(benchmark: Benchmark, machine) -> None:
+MACHINES = [
+    made_up_machine(cores=2),
+    made_up_machine(cores=1),
+    made_up_machine(packages=2, cores=64, threads=2),
+    made_up_machine(cores=4, l3_bytes=None),
+]
+
+
+@every_benchmark
+def test_it_plans_on_any_machine(benchmark: Benchmark) -> None:
+    for machine in MACHINES:
+        plans_on(machine, benchmark)
+
+
+def plans_on(machine: Machine, benchmark: Benchmark) -> None:
     for point in plan_points([benchmark.name], {}, machine):
         if isinstance(benchmark.program, ImportedOnly):
             assert point.cpus == ()

@@ -15,7 +15,7 @@ from seatrial.engine.environments import native_environment
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.model.machine import Machine
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.portability]
 
 HERE = Path(__file__).parent
 KERNELS = benchmark_named("gpu.scan").program.source.parent

@@ -184,6 +184,7 @@ def cases_without_optimisation(benchmark: Benchmark) -> list[Case]:
 UNOPTIMISED = [case.as_parameter() for b in WITH_KERNELS for case in cases_without_optimisation(b)]
 
 
+@pytest.mark.portability
 @pytest.mark.parametrize("case", UNOPTIMISED, ids=str)
 def test_it_is_right_without_optimisation(case: Case, live_machine: Machine, folder: ResultsFolder) -> None:
     settings = dict(case.settings)
@@ -192,6 +193,7 @@ def test_it_is_right_without_optimisation(case: Case, live_machine: Machine, fol
     assert record.outcome.is_ok, record.outcome
 
 
+@pytest.mark.portability
 @pytest.mark.parametrize("case", UNOPTIMISED, ids=str)
 def test_it_is_right_as_on_a_gpu(case: Case, live_machine: Machine, folder: ResultsFolder) -> None:
     ready = make_ready(as_gpu(case.benchmark), live_machine, folder, backend="opencl", **dict(case.settings))
@@ -255,6 +257,7 @@ def nvrtc() -> Path | None:
     return None
 
 
+@pytest.mark.portability
 @pytest.mark.parametrize("benchmark", WITH_KERNELS, ids=lambda b: b.name)
 def test_it_compiles_for_every_generation(benchmark: Benchmark, live_machine: Machine) -> None:
     compiler = nvrtc()

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -36,17 +34,6 @@ axes:
   environment.flags: [-std=c++98, ""]
 compare: environment.flags
 """
-
-
-def seatrial(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "seatrial", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env={**os.environ, **variables},
-    )
 
 
 @pytest.mark.parametrize(
@@ -90,16 +77,16 @@ def test_a_study_is_built_in_all_its_environments_and_runs_without_compilers(
         pytest.skip(f"needs {' and '.join(sorted(missing))}")
     (tmp_path / "s.yaml").write_text(STUDY)
     cache = cache_of_parts(tmp_path / "cache", program_cache, "s.yaml", cwd=tmp_path)
-    built = seatrial("build", "s.yaml", cwd=tmp_path, SEATRIAL_CACHE=cache)
+    built = seatrial_here("build", "s.yaml", cwd=tmp_path, SEATRIAL_CACHE=cache)
     assert built.returncode == 0, built.stderr
     programs = [line for line in built.stdout.splitlines() if line.startswith("mpi.latency: ")]
     assert len(set(programs)) == 2 and all(line.endswith("s)") and "built in" in line for line in programs)
-    again = seatrial("build", "s.yaml", cwd=tmp_path, SEATRIAL_CACHE=cache)
+    again = seatrial_here("build", "s.yaml", cwd=tmp_path, SEATRIAL_CACHE=cache)
     assert again.returncode == 0 and again.stdout.count("(from the cache)") == 2
     path = without_compilers(tmp_path / "bin")
-    bare = seatrial("build", "cpu.linebounce", cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "none"), PATH=path)
+    bare = seatrial_here("build", "cpu.linebounce", cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "none"), PATH=path)
     assert bare.returncode == 3 and "no C++20 compiler" in bare.stdout
-    ran = seatrial("run", "s.yaml", "--format", "json", cwd=tmp_path, SEATRIAL_CACHE=cache, PATH=path)
+    ran = seatrial_here("run", "s.yaml", "--format", "json", cwd=tmp_path, SEATRIAL_CACHE=cache, PATH=path)
     assert ran.returncode == 0, ran.stderr + ran.stdout
     results = json.loads(ran.stdout)
     assert {results["environments"][e["environment"]]["mpi"]["name"] for e in results["experiments"]} == {
@@ -113,7 +100,7 @@ def test_a_study_is_built_in_all_its_environments_and_runs_without_compilers(
 def test_build_failures_are_reported_after_the_rest(tmp_path: Path, program_cache: Path) -> None:
     cache = cache_of_parts(tmp_path / "cache", program_cache, "cpu.linebounce", cwd=tmp_path)
     (tmp_path / "s.yaml").write_text(TWO_STANDARDS)
-    done = seatrial("build", "s.yaml", cwd=tmp_path, SEATRIAL_CACHE=cache)
+    done = seatrial_here("build", "s.yaml", cwd=tmp_path, SEATRIAL_CACHE=cache)
     first, second = (line for line in done.stdout.splitlines() if line.startswith("cpu.linebounce: "))
     assert done.returncode == 3 and "not built" in first and "built in" in second
     assert "error" in done.stdout  # the compiler's own words

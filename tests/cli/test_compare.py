@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
+from cli.in_process import seatrial_here
 from engine.host_root import make_host_root
 from published_schemas import check
 
@@ -48,6 +50,16 @@ SMALLER = {
 """What an example's text sets -> what the test sets instead, to end sooner."""
 UNSUPPORTED = {"adapter-near-or-far": "adapter"}
 """The examples that this machine may have no hardware for -> a word of the reason that they must give."""
+RUN = (
+    "adapter-near-or-far",
+    "container-or-bare",
+    "gpu-host-memory",
+    "io-record-size",
+    "jobs-at-once",
+    "mpi-library",
+    "where-time-goes",
+)
+"""The examples that always run: each kind of answer, axis and probe once. All of them are planned."""
 IMAGE = "/images/app"
 """Where the user's image stands in an example."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -238,16 +250,8 @@ def test_a_damaged_study_in_the_folder_is_reported_and_the_rest_is_read(tmp_path
     assert compare(str(tmp_path / "a"), made(tmp_path / "b", seed=2)) == 0
 
 
-def seatrial(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "seatrial", *arguments], capture_output=True, text=True, timeout=300)
-
-
-@pytest.mark.real
-@pytest.mark.lab
-@pytest.mark.parametrize("example", ON_ONE_MACHINE, ids=lambda path: path.stem)
-def test_examples_run_and_make_a_page(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each within a few seconds: with a shorter budget and less work, so verdicts may be open. On a busy machine a
-    side may have no repeat."""
+def with_little_work(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The text of the example, changed to end within seconds; the test is skipped where something is missing."""
     monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
     asked = example.read_text()
     if "gpu." in asked and (lack := lacking_gpu()) is not None:
@@ -255,7 +259,6 @@ def test_examples_run_and_make_a_page(example: Path, tmp_path: Path, monkeypatch
     for word, program in NEEDS.items():
         if word in asked and shutil.which(program) is None:
             pytest.skip(f"needs {program}")
-    assert read_study(example.read_bytes(), example.name).question, "it is also valid as it is"
     for usual, smaller in SMALLER.items():
         asked = asked.replace(usual, smaller)
     if IMAGE in asked:
@@ -263,9 +266,40 @@ def test_examples_run_and_make_a_page(example: Path, tmp_path: Path, monkeypatch
             pytest.skip("needs a container runtime, such as charliecloud")
         make_host_root(tmp_path / "image")
         asked = asked.replace(IMAGE, str(tmp_path / "image"))
-    study_file = tmp_path / example.name
-    study_file.write_text(asked)
-    done = seatrial("run", str(study_file), "--results", str(tmp_path / "r"), "--budget", "2s", "--format", "json")
+    return asked
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("example", ON_ONE_MACHINE, ids=lambda path: path.stem)
+def test_every_example_is_planned(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is valid as it is, and has as many experiments as its axes have points."""
+    assert read_study(example.read_bytes(), example.name).question, "it is also valid as it is"
+    asked = with_little_work(example, tmp_path, monkeypatch)
+    study = read_study(asked.encode(), example.name)
+    (tmp_path / example.name).write_text(asked)
+    done = seatrial_here("plan", example.name, "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    check(document, "plan-1")
+    ids = {entry["id"] for entry in document["experiments"]}
+    points = len(study.benchmarks) * prod(len(axis.values) for axis in study.axes)
+    assert len(ids) == document["count"] >= 1
+    assert len(ids) == points or study.zips or study.exclude or study.include
+
+
+@pytest.mark.real
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, marks=() if path.stem in RUN else pytest.mark.exhaustive) for path in ON_ONE_MACHINE],
+    ids=lambda path: path.stem,
+)
+def test_examples_run_and_make_a_page(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each within a few seconds: with a shorter budget and less work, so verdicts may be open. On a busy machine a
+    side may have no repeat."""
+    asked = with_little_work(example, tmp_path, monkeypatch)
+    (tmp_path / example.name).write_text(asked)
+    done = seatrial_here("run", example.name, "--results", "r", "--budget", "2s", "--format", "json", cwd=tmp_path)
     document = json.loads(done.stdout)
     check(document, "results-1")
     study = document["study"]
@@ -282,7 +316,7 @@ def test_examples_run_and_make_a_page(example: Path, tmp_path: Path, monkeypatch
     lost = {"outcome"} if is_cut_short or why is not None else set()
     started_otherwise = {"command line", "note arguments"} if IMAGE in example.read_text() else set()
     assert {difference["what"] for difference in unlike} <= CHANGING | lost | started_otherwise, unlike
-    page = seatrial("report", str(tmp_path / "r"), "-o", str(tmp_path / "p.html"))
+    page = seatrial_here("report", "r", "-o", "p.html", cwd=tmp_path)
     html = (tmp_path / "p.html").read_text()
     assert page.returncode == 0 and study["question"] in html
     published = [line.strip("- \n") for line in asked.partition("\nreferences:")[2].splitlines()[1:]]
@@ -326,7 +360,7 @@ def test_an_interrupted_study_keeps_finished_repeats_and_resumes(tmp_path: Path)
     ],
 )
 def test_a_study_must_be_the_only_target(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
-    done = seatrial("run", *arguments, "--results", str(tmp_path / "r"))
+    done = seatrial_here("run", *arguments, "--results", "r", cwd=tmp_path)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "r").exists()
 

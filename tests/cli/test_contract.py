@@ -74,7 +74,7 @@ def test_a_process_prints_the_same_as_the_command_in_process(tmp_path: Path) -> 
 @pytest.mark.real
 @pytest.mark.lab
 def test_a_folder_that_cannot_be_created_is_rejected(tmp_path: Path) -> None:
-    done = seatrial("run", "memory.stream", "--results", "/proc/nowhere", cwd=tmp_path)
+    done = seatrial_here("run", "memory.stream", "--results", "/proc/nowhere", cwd=tmp_path)
     assert done.returncode == 2 and "--results" in done.stderr and done.stdout == "", done.stderr
     assert "Traceback" not in done.stderr and list(tmp_path.iterdir()) == []
 
@@ -105,7 +105,7 @@ def test_the_version(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.lab
 def test_list(tmp_path: Path) -> None:
-    done = seatrial("list", "--format", "json", cwd=tmp_path)
+    done = seatrial_here("list", "--format", "json", cwd=tmp_path)
     document = answer(done, "list-1")
     assert done.returncode == 0
     states = {benchmark["name"]: benchmark["state"] for benchmark in document["benchmarks"]}
@@ -123,18 +123,18 @@ def test_without_a_compiler_everything_states_what_to_install_and_so_does_the_pa
     tmp_path: Path, own_cache: str
 ) -> None:
     bare = {"PATH": "/nowhere", "SEATRIAL_CACHE": own_cache}
-    listed = seatrial("list", "--format", "json", cwd=tmp_path, **bare)
+    listed = seatrial_here("list", "--format", "json", cwd=tmp_path, **bare)
     assert {b["state"] for b in answer(listed, "list-1")["benchmarks"]} == {"unsupported"}
-    named = seatrial("run", "cpu.peak", "--format", "json", cwd=tmp_path, **bare)
+    named = seatrial_here("run", "cpu.peak", "--format", "json", cwd=tmp_path, **bare)
     (experiment,) = answer(named, "results-1")["experiments"]
     assert named.returncode == 3
     assert experiment["outcome"] == "unsupported" and "compiler" in experiment["reason"]
-    unnamed = seatrial("run", "--format", "json", cwd=tmp_path, **bare)
+    unnamed = seatrial_here("run", "--format", "json", cwd=tmp_path, **bare)
     assert unnamed.returncode == 3, "nothing was measured"
-    page = seatrial("report", "-o", "page.html", cwd=tmp_path, **bare)
+    page = seatrial_here("report", "-o", "page.html", cwd=tmp_path, **bare)
     assert page.returncode == 0 and "apt install g++" in (tmp_path / "page.html").read_text()
     # With a compiler the same command measures, and the page forgets what could not be done before.
-    mended = seatrial(*QUICK, cwd=tmp_path)
+    mended = seatrial_here(*QUICK, cwd=tmp_path)
     assert mended.returncode == 0, mended.stderr
 
 
@@ -142,9 +142,9 @@ def test_without_a_compiler_everything_states_what_to_install_and_so_does_the_pa
 @pytest.mark.lab
 def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, program_cache: Path) -> None:
     own_cache = cache_of_parts(tmp_path / "cache", program_cache, "cpu.peak", cwd=tmp_path)
-    built = seatrial("build", "cpu.peak", cwd=tmp_path, SEATRIAL_CACHE=own_cache)
+    built = seatrial_here("build", "cpu.peak", cwd=tmp_path, SEATRIAL_CACHE=own_cache)
     assert built.returncode == 0 and "built in" in built.stdout
-    done = seatrial(
+    done = seatrial_here(
         *QUICK,
         cwd=tmp_path,
         SEATRIAL_CACHE=own_cache,
@@ -157,10 +157,10 @@ def test_what_was_built_ahead_runs_without_a_compiler(tmp_path: Path, program_ca
 @pytest.mark.lab
 def test_how_a_compiler_is_found_does_not_change_the_experiment(tmp_path: Path) -> None:
     arguments = (*QUICK, "--format", "json")
-    first = answer(seatrial(*arguments, cwd=tmp_path), "results-1")
+    first = answer(seatrial_here(*arguments, cwd=tmp_path), "results-1")
     compiler = shutil.which("g++") or shutil.which("clang++") or ""
     roundabout = str(Path(compiler).parent / ".." / Path(compiler).parent.name / Path(compiler).name)
-    second = answer(seatrial(*arguments, cwd=tmp_path, CXX=roundabout), "results-1")
+    second = answer(seatrial_here(*arguments, cwd=tmp_path, CXX=roundabout), "results-1")
     assert [e["id"] for e in second["experiments"]] == [e["id"] for e in first["experiments"]]
     assert second["experiments"][0]["reused"]
 
@@ -206,7 +206,7 @@ def test_streams_that_cannot_be_written_end_without_a_traceback(tmp_path: Path) 
 @pytest.mark.lab
 def test_a_link_is_followed_and_a_device_stays_a_device(tmp_path: Path) -> None:
     (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
-    assert seatrial("discover", "-o", "link.txt", cwd=tmp_path).returncode == 0
+    assert seatrial_here("discover", "-o", "link.txt", cwd=tmp_path).returncode == 0
     assert (tmp_path / "link.txt").is_symlink() and (tmp_path / "real.txt").read_text().strip()
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -218,10 +218,10 @@ def test_a_link_is_followed_and_a_device_stays_a_device(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.lab
 def test_discover(tmp_path: Path) -> None:
-    done = seatrial("discover", "--format", "json", cwd=tmp_path)
+    done = seatrial_here("discover", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0
     answer(done, "machine-1")
-    text = seatrial("discover", "-o", "machine.txt", cwd=tmp_path)
+    text = seatrial_here("discover", "-o", "machine.txt", cwd=tmp_path)
     assert text.returncode == 0 and text.stdout == "" and (tmp_path / "machine.txt").read_text().strip()
 
 
@@ -229,7 +229,7 @@ def test_discover(tmp_path: Path) -> None:
 @pytest.mark.quiet
 def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
     arguments = ("run", "cpu.peak", "--set", "cores=one", "--set", "precision=fp64,fp32", "--budget", "4s")
-    first = seatrial(*arguments, "--format", "json", cwd=tmp_path)
+    first = seatrial_here(*arguments, "--format", "json", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     document = answer(first, "results-1")
     assert [e["parameters"]["precision"] for e in document["experiments"]] == ["fp64", "fp32"]
@@ -242,13 +242,13 @@ def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
         assert figure["min"] <= figure["median"] <= figure["max"] and figure["n_samples"] > figure["n_repeats"]
 
     started = time.monotonic()
-    again = seatrial(*arguments, "--format", "json", cwd=tmp_path)
+    again = seatrial_here(*arguments, "--format", "json", cwd=tmp_path)
     assert time.monotonic() - started < 4
     reused = answer(again, "results-1")
     assert all(experiment["reused"] for experiment in reused["experiments"])
     assert [e["figures"] for e in reused["experiments"]] == [e["figures"] for e in document["experiments"]]
 
-    more = answer(seatrial(*arguments, "--again", "--format", "json", cwd=tmp_path), "results-1")
+    more = answer(seatrial_here(*arguments, "--again", "--format", "json", cwd=tmp_path), "results-1")
     for before, after in zip(document["experiments"], more["experiments"], strict=True):
         assert after["figures"][0]["n_repeats"] >= before["figures"][0]["n_repeats"] + 6 and not after["reused"]
 
@@ -262,7 +262,7 @@ def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
     assert len(keys) == len(set(keys)) == sum(e["figures"][0]["n_repeats"] for e in more["experiments"])
     assert not any((tmp_path / "seatrial-results/artefacts").glob("*/[0-9]*"))
 
-    page = seatrial("report", "-o", "page.html", cwd=tmp_path)
+    page = seatrial_here("report", "-o", "page.html", cwd=tmp_path)
     assert page.returncode == 0 and page.stdout.strip() == str((tmp_path / "page.html").resolve())
     assert "cpu.peak" in (tmp_path / "page.html").read_text()
 
@@ -270,7 +270,7 @@ def test_run_measures_stores_and_comes_back(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.lab
 def test_secrets_in_the_environment_are_not_recorded(tmp_path: Path) -> None:
-    done = seatrial(
+    done = seatrial_here(
         *QUICK,
         cwd=tmp_path,
         SOME_TOKEN="s3cr3t-t0k3n",
@@ -288,7 +288,7 @@ def test_a_folder_that_cannot_be_written_is_rejected_before_anything_runs(tmp_pa
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
     (tmp_path / "r").mkdir(mode=0o500)
-    assert seatrial("run", "cpu.peak", "--results", "r", cwd=tmp_path).returncode == 2
+    assert seatrial_here("run", "cpu.peak", "--results", "r", cwd=tmp_path).returncode == 2
 
 
 @pytest.mark.real
@@ -301,7 +301,7 @@ def test_a_full_disk_is_reported_once_and_loses_nothing(tmp_path: Path) -> None:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)], capture_output=True).returncode:
         pytest.skip("mount is not allowed here")
     try:
-        done = seatrial(
+        done = seatrial_here(
             "run", "cpu.peak", "--set", "cores=one", "--results", "disk/r", "--format", "json", cwd=tmp_path
         )
         assert done.returncode == 3 and "Traceback" not in done.stderr
@@ -315,7 +315,7 @@ def test_a_full_disk_is_reported_once_and_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_a_trial_of_which_nothing_fits_into_its_budget_says_so_and_measures_nothing(tmp_path: Path) -> None:
-    done = seatrial("run", "--budget", "1s", "--format", "json", cwd=tmp_path)
+    done = seatrial_here("run", "--budget", "1s", "--format", "json", cwd=tmp_path)
     assert done.returncode == 3 and "Traceback" not in done.stderr
     said = done.stderr.splitlines()
     assert said[0] == "fits into 1 s: nothing" and said[1].startswith("does not fit: ") and "--budget " in said[1]

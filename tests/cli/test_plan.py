@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,22 +41,16 @@ repeat: {budget: 1s, max: 6}
 SHORT = ["cpu.peak", "memory.gups"]
 
 
-def seatrial(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "seatrial", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300
-    )
-
-
 @pytest.mark.real
 @pytest.mark.lab
 def test_a_plan_has_the_ids_of_the_run_and_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(QUICK)
-    done = seatrial("plan", "s.yaml", "--format", "json", cwd=tmp_path)
+    done = seatrial_here("plan", "s.yaml", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
     check(plan, "plan-1")
     assert plan["count"] == 4 and [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
-    ran = seatrial("run", "s.yaml", "--format", "json", cwd=tmp_path)
+    ran = seatrial_here("run", "s.yaml", "--format", "json", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     results = json.loads(ran.stdout)
     measured, planned = results["experiments"], plan["experiments"]
@@ -70,7 +62,7 @@ def test_a_plan_has_the_ids_of_the_run_and_leaves_nothing_behind(tmp_path: Path)
 @pytest.mark.real
 def test_a_plan_as_text(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(STUDY)
-    done = seatrial("plan", "s.yaml", cwd=tmp_path)
+    done = seatrial_here("plan", "s.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "4 experiments" in done.stdout and "true against false along nontemporal" in done.stdout
 

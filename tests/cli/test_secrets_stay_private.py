@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from cli.in_process import seatrial_here
 
 SECRETS = ("hunter2verysecret", "s3cretword9", "urlsecret77", "qtok8888")
 WORDS = ["--password=hunter2verysecret", "-p", "s3cretword9", "https://u:urlsecret77@h/?token=qtok8888"]
@@ -19,11 +18,6 @@ benchmarks:
   command: {argv: %s, expected_s: 1}
 repeat: {max: 6, budget: 20s}
 """
-
-
-def seatrial(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "seatrial", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
 def study(folder: Path, *commands: list[str]) -> None:
@@ -37,12 +31,12 @@ def test_no_file_and_no_message_of_ours_has_a_secret(tmp_path: Path) -> None:
     says = ["sh", "-c", "exit 0", "x", *WORDS]
     fails = ["sh", "-c", 'echo "wrong: $@" >&2; exit 3', "x", *WORDS]
     study(tmp_path, says, fails)
-    shown = [seatrial("plan", "study.yaml", *how, folder=tmp_path) for how in ((), ("--format", "json"))]
-    shown += [seatrial("run", "study.yaml", *how, folder=tmp_path) for how in ((), ("--format", "json"))]
-    shown.append(seatrial("report", "seatrial-results", "-o", "page.html", folder=tmp_path))
+    shown = [seatrial_here("plan", "study.yaml", *how, cwd=tmp_path) for how in ((), ("--format", "json"))]
+    shown += [seatrial_here("run", "study.yaml", *how, cwd=tmp_path) for how in ((), ("--format", "json"))]
+    shown.append(seatrial_here("report", "seatrial-results", "-o", "page.html", cwd=tmp_path))
     (tmp_path / "study.yaml").unlink()
     assert [one.returncode for one in shown] == [0, 0, 3, 3, 0], [one.stderr for one in shown]
-    texts = {one.args[3]: one.stdout + one.stderr for one in shown}
+    texts = {one.args[1]: one.stdout + one.stderr for one in shown}
     outputs = {path for path in tmp_path.rglob("*") if path.name in ("stdout", "stderr")}
     texts |= {str(p): p.read_text() for p in tmp_path.rglob("*") if p.is_file() and p not in outputs}
     for place, text in texts.items():
@@ -60,7 +54,7 @@ def test_another_secret_is_the_same_experiment(tmp_path: Path) -> None:
     experiments = []
     for secret in ("first", "second"):
         study(tmp_path, ["true", f"--password={secret}"])
-        planned = json.loads(seatrial("plan", "study.yaml", "--format", "json", folder=tmp_path).stdout)
+        planned = json.loads(seatrial_here("plan", "study.yaml", "--format", "json", cwd=tmp_path).stdout)
         experiments.append([one["id"] for one in planned["experiments"]])
     assert experiments[0] == experiments[1]
 
@@ -68,6 +62,6 @@ def test_another_secret_is_the_same_experiment(tmp_path: Path) -> None:
 def test_points_that_only_a_secret_distinguishes_are_refused(tmp_path: Path) -> None:
     study(tmp_path, ["true", "-p", "fast"], ["true", "-p", "slow"])
     for command in ("plan", "run"):
-        refused = seatrial(command, "study.yaml", folder=tmp_path)
+        refused = seatrial_here(command, "study.yaml", cwd=tmp_path)
         assert refused.returncode == 2 and "differ only in an argument that is masked" in refused.stderr, refused.stderr
     assert not (tmp_path / "seatrial-results" / "records").exists()

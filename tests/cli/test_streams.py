@@ -6,9 +6,11 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from imports.result_texts import stream
+from usual import usually
 
 pytestmark = pytest.mark.real
 
@@ -44,23 +46,34 @@ def answer(folder: Path, command: str, redirections: str) -> subprocess.Complete
     return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_output_that_cannot_be_written_is_one_error(command: str, folder: Path) -> None:
-    status = COMMANDS[command]
-    for redirection, why in ((">&-", "Bad file descriptor"), (">/dev/full", "No space left")):
-        done = answer(folder, command, redirection)
-        assert "Traceback" not in done.stderr and "Exception" not in done.stderr
-        if status == 0:
-            assert done.returncode == 3 and done.stderr.count("cannot be written") == 1 and why in done.stderr
-        else:
-            assert done.returncode == status and "cannot be written" not in done.stderr
+def in_turns(*redirections: Any) -> Any:
+    """Each command with one of them in turn: how it ends is decided in one place (cli/ending.py)."""
+    cases = usually(
+        ((command, one) for command in sorted(COMMANDS) for one in redirections),
+        lambda case: sorted(COMMANDS).index(case[0]) % len(redirections) == redirections.index(case[1]),
+    )
+    return pytest.mark.parametrize(("command", "redirection"), cases)
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_a_reader_that_stops_and_missing_streams_keep_the_exit_status(command: str, folder: Path) -> None:
+@in_turns((">&-", "Bad file descriptor"), (">/dev/full", "No space left"))
+def test_output_that_cannot_be_written_is_one_error(command: str, redirection: tuple[str, str], folder: Path) -> None:
     status = COMMANDS[command]
-    piped = answer(folder, command, "| true")
-    assert piped.returncode == status and "Traceback" not in piped.stderr and "Error" not in piped.stderr
-    for redirection, expected in (("2>/dev/full", status), ("<&- 2>&- >&-", status or 3)):
-        done = answer(folder, command, redirection)
-        assert done.returncode == expected and done.stderr == ""
+    words, why = redirection
+    done = answer(folder, command, words)
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+    if status == 0:
+        assert done.returncode == 3 and done.stderr.count("cannot be written") == 1 and why in done.stderr
+    else:
+        assert done.returncode == status and "cannot be written" not in done.stderr
+
+
+@in_turns("| true", "2>/dev/full", "<&- 2>&- >&-")
+def test_a_reader_that_stops_and_missing_streams_keep_the_exit_status(
+    command: str, redirection: str, folder: Path
+) -> None:
+    status = COMMANDS[command]
+    done = answer(folder, command, redirection)
+    if redirection == "| true":
+        assert done.returncode == status and "Traceback" not in done.stderr and "Error" not in done.stderr
+    else:
+        assert done.returncode == (status if redirection == "2>/dev/full" else status or 3) and done.stderr == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +14,11 @@ from seatrial.engine.events import Silent
 from seatrial.engine.ready import Ready
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment
-from seatrial.environments.cache import cache_folder
-from seatrial.environments.cached_files import private_folder
 from seatrial.environments.native_sources import Unit
 from seatrial.errors import BuildError
 from seatrial.interface.point import keep_point, measure_point, prepare_point
 from seatrial.interface.settings import Setting
 from seatrial.model.benchmark import Benchmark, Native
-from seatrial.model.experiment import content_key
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
 from seatrial.stats.stopping import StoppingRule
@@ -30,11 +26,6 @@ from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 FEW_SAMPLES_S = 0.01
-STANDARD_HEADERS = (
-    *("algorithm", "array", "atomic", "charconv", "chrono", "cmath", "cstdint", "cstdio", "cstdlib", "cstring"),
-    *("exception", "functional", "limits", "memory", "mutex", "optional", "random", "ranges", "span", "sstream"),
-    *("string", "string_view", "system_error", "thread", "utility", "vector"),
-)
 
 
 def tampered(
@@ -77,37 +68,17 @@ def tampered_program(
 
 
 def compile_quickly(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile this source with -O1, and with GCC the standard library's headers read already: tests of faults do not
-    ask how fast it is, nor which header it names. The parts that it shares with other programs keep their flags, since
-    most of them are built already."""
+    """Compile this source with -O1: tests of faults do not ask how fast it is. The parts that it shares with other
+    programs keep their flags, since most of them are built already."""
     as_usual = builds._Object.of
 
     def of(environment: Environment, unit: Unit, added: Sequence[str] = (), key: str | None = None) -> builds._Object:
         made = as_usual(environment, unit, added, key)
         if unit.source != source:
             return made
-        words = tuple("-O1" if word == "-O3" else word for word in made.command)
-        if environment.compiler.family == "gcc":
-            flags = words[len(environment.compiler.command) : words.index("-I")]
-            header = _precompiled(environment.compiler.command, [flag for flag in flags if not flag.startswith("-D")])
-            words = (*words, "-include", str(header))
-        return replace(made, command=words)
+        return replace(made, command=tuple("-O1" if word == "-O3" else word for word in made.command))
 
     monkeypatch.setattr(builds._Object, "of", of)
-
-
-def _precompiled(compiler: Sequence[str], flags: Sequence[str]) -> Path:
-    """A header of the standard library's, as GCC reads it with these flags: made once for all tests."""
-    home = cache_folder() / "headers" / content_key([*compiler, *flags])
-    header = home / "standard.hpp"
-    if not home.exists():
-        with private_folder(home) as private:
-            if not home.exists():
-                text = private / header.name
-                text.write_text("".join(f"#include <{name}>\n" for name in STANDARD_HEADERS))
-                subprocess.run([*compiler, *flags, "-x", "c++-header", text, "-o", f"{text}.gch"], check=True)
-                private.rename(home)
-    return header
 
 
 def make_ready(

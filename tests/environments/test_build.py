@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -16,8 +17,9 @@ from seatrial.engine.environments import native_environment
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build, program_key
 from seatrial.environments.cache import cache_folder
-from seatrial.environments.cached_files import make_file
+from seatrial.environments.cached_files import KeptFile, make_file
 from seatrial.environments.native_sources import units_of
+from seatrial.environments.precompiled import standard_headers, with_headers
 from seatrial.errors import BuildError
 from seatrial.model.machine import Machine
 
@@ -84,7 +86,11 @@ def test_a_program_is_built_once_and_describes_itself(
     kept = json.loads((first.kept.parent / "build.json").read_text())
     assert kept["command"][0] == environment.compiler.command[0]  # links what was made of each source
     made = json.loads((program_cache / "objects" / first.key / "build.json").read_text())
-    assert made["command"] == list(first.command) and str(tmp_path / "tiny.cpp") in made["command"]
+    assert str(tmp_path / "tiny.cpp") in made["command"]
+    headers = [
+        word for word in made["command"] if word.endswith("/standard.hpp.gch")
+    ]  # read already, if GCC built much
+    assert [word for word in made["command"] if word not in ("-include", *headers)] == list(first.command)
     assert str(program_cache / "objects" / first.key / "tiny.o") in kept["command"]
 
 
@@ -292,7 +298,7 @@ def test_a_part_that_does_not_compile_gives_the_compilers_message(
 
 _INTERRUPTED = """
 import signal, sys
-from seatrial.environments.compiler import ask, side_by_side
+from seatrial.environments.asking import ask, side_by_side
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
 side_by_side(lambda started: ask(["sleep", "47.25"], started=started) for _ in range(3))
 """
@@ -311,3 +317,45 @@ def test_an_interruption_kills_parallel_tools() -> None:
         process.terminate()
         assert process.wait(timeout=20) == 9
     assert not any(Path(f"/proc/{pid}").exists() for pid in running)
+
+
+def test_headers_that_were_read_change_no_instruction(environment: Environment, tmp_path: Path) -> None:
+    """The code is the same as without them."""
+    if environment.compiler.family != "gcc":
+        pytest.skip("needs g++")
+    text = "#include <string>\n#include <vector>\nstd::string joined(const std::vector<std::string>& words) {\n"
+    text += "  std::string all;\n  for (const auto& word : words)\n    all += word;\n  return all;\n}\n"
+    unit = units_of(source(tmp_path, text), builds.NATIVE_HEADERS)[0]
+    item = builds._Object.of(environment, unit)
+    words = environment.compiler.command
+    read = standard_headers(
+        builds.NATIVE_HEADERS / "standard.hpp", builds._compiler_words(environment), environment.document(), 9
+    )
+    assert read is not None
+    codes = []
+    for command in (item.command, with_headers(item.command, read, len(words))):
+        given = [word.removesuffix(".gch") for word in command if word != "-c"]
+        codes.append(subprocess.run([*given, "-S", "-o", "-"], check=True, capture_output=True, text=True).stdout)
+    first, second = (re.sub(r"\.L[A-Z]*\d+", ".L", code) for code in codes)  # labels are numbered as they are read
+    assert first == second and "joined" in first
+
+
+def test_few_compilations_do_not_wait_for_them(
+    environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEATRIAL_CACHE", str(tmp_path / "cache"))
+    text = builds.NATIVE_HEADERS / "standard.hpp"
+    assert standard_headers(text, environment.compiler.command, environment.document(), 1) is None
+    assert not (tmp_path / "cache" / "headers").exists()
+
+
+def test_what_the_compiler_does_not_take_is_compiled_without(
+    environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GCC refuses headers that were read with other macros."""
+    made = tmp_path / "headers" / "standard.hpp.gch"
+    made.parent.mkdir()
+    made.write_bytes(b"gpch")
+    monkeypatch.setattr(builds, "standard_headers", lambda *given: KeptFile(made, b"gpch", 0.0))
+    built = build(environment, unlike_others(tmp_path))
+    assert built.hello.build == built.key

@@ -20,7 +20,7 @@ SINGLE = shared_object(("fftwf_plan_many_dft", "fftwf_execute_dft", "fftwf_destr
 def made_up_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No FFTW of this machine: only what a test puts down."""
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(library_files, "_in_loader_cache", lambda: iter(()))
+    monkeypatch.setattr(library_files, "_in_loader_cache", lambda: [])
     monkeypatch.setattr(library_files, "_usual_folders", lambda: iter((tmp_path / "lib",)))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.environments import mpi, mpi_candidates, mpi_wheels
-from seatrial.environments.compiler import Answer
+from seatrial.environments.asking import Answer
 from seatrial.environments.mpi_wheels import MpiWheelError, install_wheel
 from seatrial.environments.site import use_site
 from seatrial.errors import BuildError, UnknownNameError, UsageError

@@ -6,12 +6,14 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pytest
 from environments.mpi_libraries import FOUR, library
 from profiler.made_up_traces import receive, send, trace_file
 from profiler.mpi_programs import Seen, built, run, traffic_program
+from usual import usually
 
 from seatrial.analysis.network_tables import NetworkTables
 from seatrial.profiler.capture.functions import function_names
@@ -75,8 +77,13 @@ def replay(folder: Path) -> tuple[TraceExport, float, Counter[str]]:
     return export, *replayed(export, folder / "ti")
 
 
-@pytest.mark.parametrize("name", FOUR)
-@pytest.mark.parametrize("part", ["ping_pong", "ring", "persistent", "exchange"])
+@pytest.mark.parametrize(
+    ("part", "name"),
+    usually(
+        product(["ping_pong", "ring", "persistent", "exchange"], FOUR),
+        lambda case: case[1] == "openmpi" or case[0] == "exchange",
+    ),
+)
 def test_every_message_is_in_the_trace(name: str, part: str, tmp_path: Path) -> None:
     ranks = 3
     tables = traced(name, tmp_path, part, ranks)
