@@ -1,5 +1,5 @@
-// The standard library's headers that most programs include, for compilers that can keep them as they have read them
-// (environments/precompiled.py). No source includes this file.
+// The standard library's headers that most programs include, for compilers that can keep them as
+// they have read them (environments/precompiled.py). No source includes this file.
 #pragma once
 
 #include <algorithm>
