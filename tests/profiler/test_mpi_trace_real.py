@@ -13,7 +13,7 @@ import pytest
 from environments.mpi_libraries import FOUR, library
 from profiler.made_up_traces import receive, send, trace_file
 from profiler.mpi_programs import Seen, built, run, traffic_program
-from usual import usually
+from usual import usually, usually_first
 
 from seatrial.analysis.network_tables import NetworkTables
 from seatrial.profiler.capture.functions import function_names
@@ -111,7 +111,7 @@ def _by_peer(sent: Counter[tuple[int, int, int]], rank: int) -> Counter[int]:
 
 
 @pytest.mark.quiet
-@pytest.mark.parametrize("name", TWO)
+@pytest.mark.parametrize("name", usually_first(TWO))
 @pytest.mark.parametrize("part", ["ping_pong", "ring", "persistent", "exchange"])
 def test_messages_are_replayed(name: str, part: str, tmp_path: Path) -> None:
     traced(name, tmp_path, part, 3)
@@ -184,6 +184,17 @@ def test_threads_that_wait_while_others_send_are_replayed(tmp_path: Path) -> Non
         trace_file(tmp_path, rank, 2, [waits, send("MPI_Send", 0.2, 0.3, 1 - rank, 1, 8, thread=2)])
     export, time_s, actions = replay(tmp_path)
     assert export.ti.messages == actions["send"] == actions["irecv"] == 2 and time_s > 0
+
+
+def test_a_record_that_comes_too_early_is_replayed_where_its_call_began(tmp_path: Path) -> None:
+    """Its thread had its place, but no CPU, until after the calls of the others."""
+    for rank in (0, 1):
+        early = receive("MPI_Recv", 0.6, 0.8, 1 - rank, 2, 8, thread=3)
+        waits = receive("MPI_Recv", 0.1, 0.4, 1 - rank, 1, 8, thread=1)
+        sends = [send("MPI_Send", at, at + 0.01, 1 - rank, tag, 8, thread=2) for at, tag in ((0.2, 1), (0.7, 2))]
+        trace_file(tmp_path, rank, 2, [waits, early, *sends])
+    export, time_s, actions = replay(tmp_path)
+    assert export.ti.messages == actions["send"] == actions["irecv"] == 4 and time_s > 0
 
 
 def test_without_a_bound_there_is_no_trace(tmp_path: Path) -> None:

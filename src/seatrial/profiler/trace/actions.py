@@ -13,6 +13,7 @@ begun by then, so the replay cannot wait for a later action.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,8 @@ CREATION_B = 4
 """To create a communicator, its ranks agree on a number: an Allreduce of this many bytes."""
 _EAGER_B = 4096
 """A send up to this size that completed at once is replayed as a blocking one: it does not wait for its receiver."""
+_MOST_THREADS = 64
+"""Of a rank, in calls at the same time."""
 
 
 class Compute(NamedTuple):
@@ -310,22 +313,26 @@ COLLECTIVES_OF_ALL = frozenset(
 
 
 def heads_of(records: Iterator[Record]) -> Iterator[tuple[Record, list[Record]]]:
-    """Each call that returned, with its parts, in order. Parts follow their head; records of other threads may come in
-    between, but not those of calls that began after this one had ended."""
-    waiting: list[tuple[Record, list[Record]]] = []
+    """Each call that returned, with its parts, in the order in which they began. Parts follow their head; records of
+    other threads may come in between.
+
+    A thread takes the place of its record before it reads the clock. If it loses its CPU in between, its record comes
+    too early, by any number of records, but each thread has one such record at most.
+    """
+    held: list[tuple[int, int, Record, list[Record]]] = []
+    parts_of: dict[int, list[Record]] = {}
     for record in records:
         if record.is_part:
-            for head, parts in reversed(waiting):
-                if head.thread == record.thread:
-                    parts.append(record)
-                    break
+            if record.thread in parts_of:
+                parts_of[record.thread].append(record)
             continue
-        while waiting and (waiting[0][0].thread == record.thread or 0 < waiting[0][0].end <= record.begin):
-            if waiting[0][0].call:
-                yield waiting[0]
-            waiting.pop(0)
-        waiting.append((record, []))
-    yield from (pair for pair in waiting if pair[0].call)
+        parts_of[record.thread] = []
+        insort(held, (record.begin, record.place, record, parts_of[record.thread]))
+        while len(held) >= _MOST_THREADS and held[-_MOST_THREADS][0] >= held[0][2].end:
+            *_, head, parts = held.pop(0)
+            if head.call:
+                yield head, parts
+    yield from ((head, parts) for *_, head, parts in held if head.call)
 
 
 def _name(record: Record) -> str:
