@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from seatrial.analysis.breakdown import breakdowns
 from seatrial.analysis.compare import compared
 from seatrial.analysis.containers.contrast import container_contrast
 from seatrial.analysis.differences import differences, side_facts
@@ -53,6 +52,8 @@ def compare_folders(
         side_facts(baseline.contents, [a.id for a, _ in pairs] or [result.id for result in first]),
         side_facts(candidate.contents, [b.id for _, b in pairs] or [result.id for result in second]),
     )
+    from seatrial.analysis.breakdown import breakdowns  # it loads what reads profiles
+
     parts = breakdowns(
         (SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents))
         for a, b in pairs

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seatrial.analysis.best_of import best_of, winners_of
-from seatrial.analysis.breakdown import breakdowns
 from seatrial.analysis.compare import compared
 from seatrial.analysis.containers.contrast import container_contrast
 from seatrial.analysis.differences import differences, side_facts
@@ -203,6 +202,8 @@ def _one(
     pairs: Sequence[_Pair],
     contents: Contents,
 ) -> Compared:
+    from seatrial.analysis.breakdown import breakdowns  # it loads what reads profiles
+
     first = side_facts(contents, [pair.baseline.result.id for pair in pairs])
     second = side_facts(contents, [pair.candidate.result.id for pair in pairs])
     parts = breakdowns((pair.baseline, pair.candidate) for pair in pairs if pair.is_comparable)

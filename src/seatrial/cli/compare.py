@@ -14,7 +14,6 @@ from seatrial.model.comparison import Verdict
 from seatrial.model.study_result import Compared
 from seatrial.model.units import parse_share
 from seatrial.report.documents.compare import compare_document
-from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.studies.verdicts import session_verdict
 from seatrial.report.text.compare import compare_text
 from seatrial.report.text.detail import Detail
@@ -37,6 +36,8 @@ def compare_command(
         *sides, along=along, margin=share_of("--margin", margin), equivalence=share_of("--equivalence", equivalence)
     )
     if output is not None:
+        from seatrial.report.studies.compare_page import compare_page
+
         write_file(output, compare_page(found.compared, found.screen))
     if as_json:
         print_json(compare_document(found.compared, found.screen))

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from seatrial.cli.output import print_json, style_of
-from seatrial.cli.references import print_references, with_references
 from seatrial.interface.list import list_benchmarks
 from seatrial.report.documents.list import list_document
 from seatrial.report.text.detail import Detail
@@ -26,11 +25,15 @@ def list_command(
     published values instead (JSON: both). `name` is a benchmark, or an area such as `mpi`: only these, in full. With
     `detail`, all in full, or only the names of those that are ready."""
     if references and not as_json:
+        from seatrial.cli.references import print_references
+
         print_references()
         return
     found = list_benchmarks(name, site=site, system=system)
     document = list_document(found.benchmarks, found.tools, found.missing)
     if references:
+        from seatrial.cli.references import with_references
+
         document = with_references(document)
     if as_json:
         print_json(document)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,6 +66,18 @@ def _command(name: str, **options: Any) -> Callable[[Callable[..., None]], None]
         app.command(name, help=help_text, rich_help_panel=GROUP_OF[name], **options)(function)
 
     return add
+
+
+def called(words: Sequence[str]) -> typer.Typer:
+    """The application with only the command or group that comes first: Typer describes all that it has at each start.
+    With all of them where none is named."""
+    name = words[0] if words else ""
+    if name not in PURPOSES:
+        return app
+    narrow = copy(app)
+    narrow.registered_commands = [command for command in app.registered_commands if command.name == name]
+    narrow.registered_groups = [group for group in app.registered_groups if group.name == name]
+    return narrow
 
 
 def _version(wanted: bool) -> None:

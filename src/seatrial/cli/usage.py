@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from seatrial.cli.main import app
 from seatrial.errors import did_you_mean, nearest_names
 
 _CHOICES = re.compile(r"(?:Value error, )?'(?P<given>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL)
@@ -39,11 +40,8 @@ def _unknown_option(context: Any, name: str, option: str) -> str:
     seen = f"{name} has no option {option}"
     if option == "--version":
         return f"{seen}\n  write `seatrial --version`"
-    others = [
-        command.name
-        for command in getattr(context.find_root().command, "commands", {}).values()
-        if option in _options(command) and command is not context.command
-    ]
+    every = typer.main.get_command(app)
+    others = [command.name for command in getattr(every, "commands", {}).values() if option in _options(command)]
     near = nearest_names(option, (known for known in _options(context.command) if known.startswith("--")))
     if others:
         return f"{seen}\n  {' and '.join(others)} {'has' if len(others) == 1 else 'have'} it"

@@ -20,7 +20,6 @@ from seatrial.engine.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
 from seatrial.engine.ranks import rank_layout
 from seatrial.engine.shared_folders import folder_of_all_nodes, shared_folder
 from seatrial.engine.starting import started
-from seatrial.engine.unpacked_image import unpacked
 from seatrial.environments.asking import Answer, ask
 from seatrial.environments.brought import Brought, bring_all, bring_mpi
 from seatrial.environments.build import Built, Environment, build
@@ -253,6 +252,8 @@ def _found(choice: ContainerChoice) -> Contained:
 def _startable(image: Image, runtime: str | None) -> Image:
     """An image, with an archive as a folder; but not for a runtime that starts no folders."""
     if image.kind is ImageKind.ARCHIVE and (runtime is None or ImageKind.FOLDER in RUNTIMES[runtime].kinds):
+        from seatrial.engine.unpacked_image import unpacked  # few images are archives
+
         return unpacked(image)
     return image
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from seatrial.environments.images.read_facts import facts_of_image
 from seatrial.launch.containers.image import Image, ImageKind
 from seatrial.model.secrets import sounds_like_a_secret
 
@@ -14,6 +13,8 @@ from seatrial.model.secrets import sounds_like_a_secret
 def stated_by(image: Image) -> dict[str, Any]:
     """Its base, content, packages with their versions, and variables; empty if seatrial did not make it. Variables
     whose names suggest secrets are left out: an image may come from someone else."""
+    from seatrial.environments.images.read_facts import facts_of_image  # most runs have no image
+
     facts = None if image.kind in (ImageKind.NAME, ImageKind.SIF) else facts_of_image(image.path)
     if facts is None:
         return {}

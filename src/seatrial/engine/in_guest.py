@@ -10,8 +10,6 @@ from typing import Any
 from seatrial.engine.contained import Contained
 from seatrial.launch.containers.image import Image, ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside
-from seatrial.launch.guest.channel import Channel
-from seatrial.launch.guest.runtime import GuestRuntime
 from seatrial.model.guest import VM, Guest
 
 _BROUGHT = "those of this machine"
@@ -44,6 +42,9 @@ class InGuest(Contained):
 
 def guest_container(guest: Guest, libraries: tuple[Path, ...] = ()) -> InGuest:
     """A guest; with `libraries`, programs use these of this machine, the dynamic loader first."""
+    from seatrial.launch.guest.channel import Channel  # most runs have no guest
+    from seatrial.launch.guest.runtime import GuestRuntime
+
     runtime = GuestRuntime(Channel(*guest.channel), libraries)
     return InGuest(Image(guest.name, ImageKind.GUEST, ""), runtime, _BROUGHT if libraries else "", facts=guest.facts)
 

@@ -21,9 +21,10 @@ from seatrial.interface.declared import with_declared
 from seatrial.interface.site import at_site
 from seatrial.launch.guest.home import guest_home_path
 from seatrial.launch.guest.offered import offered_guests
-from seatrial.machine.live import discover_live
+from seatrial.machine.files import FileTree
+from seatrial.machine.sysfs.cpus import survey_cpus
 from seatrial.model.benchmark import Benchmark, area_of
-from seatrial.model.machine import Machine
+from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.report.documents.list import Tools
 
 
@@ -33,7 +34,6 @@ class Listing:
     found here, with what they need."""
 
     benchmarks: tuple[Benchmark, ...]
-    machine: Machine
     tools: Tools
     missing: Mapping[str, str]
 
@@ -46,13 +46,12 @@ def list_benchmarks(name: str | None = None, *, site: Path | None = None, system
     with at_site(site, system):
         with_declared()
         benchmarks = chosen(name)
-        machine = discover_live()
         try:
-            environment: Environment | BuildError = native_environment(machine)
+            environment: Environment | BuildError = native_environment(_processors())
         except BuildError as error:
             environment = error
         missing = {b.name: need for b in benchmarks if (need := lacking(b, environment)) is not None}
-        return Listing(benchmarks, machine, _tools(), missing)
+        return Listing(benchmarks, _tools(), missing)
 
 
 def chosen(name: str | None) -> tuple[Benchmark, ...]:
@@ -64,6 +63,14 @@ def chosen(name: str | None) -> tuple[Benchmark, ...]:
     if not found:
         raise UnknownNameError("benchmark or area", name, {*can_run, *map(area_of, can_run)})
     return found
+
+
+def _processors() -> Machine:
+    """The packages of this machine with their features: no other part decides what can be built."""
+    packages = [part for part in survey_cpus(FileTree(Path("/"))).parts if part.kind is DeviceKind.PACKAGE]
+    return Machine(
+        "", tuple(Device(f"package:{number}", part.kind, "", facts=part.facts) for number, part in enumerate(packages))
+    )
 
 
 def _tools() -> Tools:

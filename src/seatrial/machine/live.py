@@ -12,7 +12,6 @@ from seatrial.errors import UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.files import FileTree
 from seatrial.machine.network_tools import survey_network_tools
-from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
 from seatrial.machine.survey import FactBook, Survey
 from seatrial.machine.sysfs.firmware import survey_firmware
 from seatrial.machine.sysfs.machine import survey_sysfs
@@ -67,6 +66,8 @@ def _survey_hwloc() -> Survey:
     program = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
     if program is None:
         return Survey("hwloc (absent)", unread=("hwloc: lstopo is not installed; only sysfs was read",))
+    from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
+
     # `--disallowed` also shows what a cpuset hides, as sysfs does; hwloc 1 and 2.0 have no option of that name.
     problem = ""
     for options in (["--disallowed"], ["--whole-system"], []):

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from seatrial.model.comparison import Statistic
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.pooled_ranks import MOST_BLOCKS, PooledRanks
+from seatrial.stats.pooled_ranks import MOST_BLOCKS, PooledRanks, standardised
 from seatrial.stats.ratio import ROUNDING, RatioInterval, interval_of, logarithm, paired_p_outside, paired_ratio
 from seatrial.stats.resolution import widened, widened_margin
 
@@ -77,20 +77,18 @@ class BlockTest:
 def _sensitivity(logs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """How clearly an added difference appears in each statistic, over its standard deviation: sums over the draws."""
     signed = pooled = 0.0
+    ways = [((low, high + _SHIFT), (high, low + _SHIFT)) for low, high in (sorted(pair) for pair in logs)]
     for draw in _DRAWS:
-        drawn = [
-            (max(pair), min(pair) + _SHIFT) if draw >> k & 1 else (min(pair), max(pair) + _SHIFT)
-            for k, pair in enumerate(logs)
-        ]
+        drawn = [way[draw >> k & 1] for k, way in enumerate(ways)]
         signed += _signed_ranks(drawn)
-        pooled += PooledRanks(drawn).standardised(0.0)
+        pooled += standardised(drawn)
     return signed, pooled
 
 
 def _signed_ranks(logs: Sequence[tuple[float, float]]) -> float:
     """The sum of the ranks of the absolute differences, each with the sign of its difference, over its standard
     deviation. The ranks of equal differences are in the order of the blocks: this only serves the choice."""
-    differences = sorted((candidate - baseline for baseline, candidate in logs), key=abs)
-    total = sum(math.copysign(rank, difference) for rank, difference in enumerate(differences, 1) if difference)
+    differences = sorted([candidate - baseline for baseline, candidate in logs], key=abs)
+    total = sum([math.copysign(rank, difference) for rank, difference in enumerate(differences, 1) if difference])
     n = len(differences)
     return total / math.sqrt(n * (n + 1) * (2 * n + 1) / 6.0)

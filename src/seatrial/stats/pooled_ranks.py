@@ -34,6 +34,16 @@ has heavier tails than a sum of bounded scores (tests/stats/test_pooled_ranks.py
 _BITS = 64
 
 
+def standardised(pairs: Sequence[tuple[float, float]]) -> float:
+    """The sum of the scores at no difference, over its standard deviation; 0 if all scores are."""
+    ordered = sorted([value for pair in pairs for value in pair])
+    last = {value: place for place, value in enumerate(ordered)}
+    first = {value: -place for place, value in enumerate(reversed(ordered))}
+    scores = [first[candidate] + last[candidate] - first[baseline] - last[baseline] for baseline, candidate in pairs]
+    squares = sum([score * score for score in scores])
+    return sum(scores) / math.sqrt(squares) if squares else 0.0
+
+
 class PooledRanks:
     """The test of blocks, each (baseline, candidate) as logarithms."""
 
@@ -47,12 +57,6 @@ class PooledRanks:
         """The difference of the logarithms: the median of all differences between the sides."""
         size = len(self._differences)
         return (self._differences[(size - 1) // 2] + self._differences[size // 2]) / 2.0
-
-    def standardised(self, shift: float) -> float:
-        """The sum of the scores at this difference, over its standard deviation; 0 if all scores are."""
-        scores = self._scores(shift)
-        squares = sum(score * score for score in scores)
-        return sum(scores) / math.sqrt(squares) if squares else 0.0
 
     def interval(self, alpha: float) -> tuple[float, float] | None:
         """The interval of the difference, of error `alpha`; None if there are too few blocks."""

@@ -12,7 +12,6 @@ from seatrial.errors import SeatrialError
 from seatrial.launch.guest.initramfs import find_busybox
 from seatrial.launch.guest.kernel import KERNEL, find_kernel
 from seatrial.launch.guest.qemu import find_emulator
-from seatrial.launch.guest.run import running_guest
 from seatrial.model.guest import RUNNING
 from seatrial.model.site import SiteGuest
 
@@ -39,6 +38,8 @@ def offered_guests(of_site: Sequence[SiteGuest], home: Path) -> list[OfferedGues
 def _running(home: Path) -> Iterator[OfferedGuest]:
     if not home.exists():
         return
+    from seatrial.launch.guest.run import running_guest  # few have a guest
+
     try:
         state = running_guest(home)
     except SeatrialError as error:
