@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 RESULTS ?= seatrial-results
-WORKERS ?= 3
+WORKERS ?= 4
 BIN := .venv/bin
 # The schema that the first line of each example names, for editors.
 write_schemas = @mkdir -p examples/schemas && $(BIN)/python -m seatrial.plan.study_schema > examples/schemas/study-1.json

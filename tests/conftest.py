@@ -12,7 +12,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -39,16 +39,17 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 _CACHE = pytest.StashKey[Path]()
+_LOCK = pytest.StashKey[IO[str]]()
 _KEPT = "SEATRIAL_TEST_CACHE"
 """Names a folder in which built programs stay from one run of the tests to the next."""
 _MACHINE_LOCK = "SEATRIAL_TEST_MACHINE_LOCK"
 """The file by which the workers agree who has the machine."""
 _TURNS = "SEATRIAL_TEST_TURNS"
-"""The file in which the workers name the tests that run one after the other: id -> marker."""
+"""The file in which the workers say which tests go to one worker: id -> the name that these tests share."""
 _HOST = "SEATRIAL_HOST"
 """Names the host whose lock a measurement holds."""
-_IN_TURN = ("parallel", "devices", "lab")
-"""Markers: the tests of each run one after the other."""
+_IN_TURN = ("parallel", "devices", "lab", "quiet")
+"""Markers: one worker runs all tests of each, one after the other."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,6 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[_HOST] = f"{os.environ.get(_HOST) or platform.node()}-{config.workerinput['workerid']}"
     else:  # workers inherit what follows
         config.stash[_CACHE] = Path(tempfile.mkdtemp(prefix="seatrial-cache-"))
+        config.stash[_CACHE].chmod(0o755)  # tests that run as another user find the programs there
         os.environ["SEATRIAL_CACHE"] = os.environ.get(_KEPT) or str(config.stash[_CACHE])
         Path(os.environ["SEATRIAL_CACHE"]).mkdir(parents=True, exist_ok=True)
         os.environ[_MACHINE_LOCK] = str(config.stash[_CACHE] / "machine.lock")
@@ -81,7 +83,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Fast tests first, those that need a quiet machine last."""
+    """Fast tests first, those that need a quiet machine last. Workers begin with the tests that one of them runs alone,
+    which take longest."""
     if not config.getoption("--exhaustive"):
         left_out = ["exhaustive"]
         if is_compiled_everywhere() and "portability" not in config.option.markexpr:
@@ -91,45 +94,70 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             (dropped if any(map(item.get_closest_marker, left_out)) else kept).append(item)
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
-    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("quiet", "real")])
-    in_turn = {
-        item.nodeid: name
-        for item in items
-        for name in _IN_TURN
-        if item.get_closest_marker(name) and not item.get_closest_marker("quiet")
-    }
+    in_turn = _IN_TURN if hasattr(config, "workerinput") else ()
+
+    def place_of(item: pytest.Item) -> list[bool]:
+        quiet, real = (item.get_closest_marker(name) is not None for name in ("quiet", "real"))
+        return [quiet, not any(map(item.get_closest_marker, in_turn)), real]
+
+    items.sort(key=place_of)
     place = Path(os.environ[_TURNS])
     private = place.with_name(f"turns-{os.getpid()}")
-    private.write_text(json.dumps(in_turn))
+    private.write_text(json.dumps({item.nodeid: _turn(item) for item in items}))
     private.replace(place)
+
+
+def _turn(item: pytest.Item) -> str:
+    """What the tests of one worker share: a marker; for fast tests their file, which may keep what it has made. Of the
+    parallel tests, those of benchmarks keep the CPUs busy; most others wait for launchers, jobs and containers."""
+    for name in reversed(_IN_TURN):
+        if item.get_closest_marker(name):
+            return f"{name} {item.path.parent.name == 'benchmarks'}" if name == "parallel" else name
+    return item.nodeid if item.get_closest_marker("real") else item.nodeid.split("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Of each marker of `_IN_TURN` the tests go to one worker."""
-    return OneAtATime(config, log) if config.getoption("dist") == "load" else None
+    """Tests that share a name go to one worker."""
+    if config.getoption("dist") != "load":
+        return None
+    config.option.loadscopereorder = False  # their order is that of the collection
+    return OneAtATime(config, log)
 
 
 class OneAtATime(LoadScopeScheduling):
-    """One worker runs all tests that have one of these markers, one after the other; whoever is free runs the rest."""
+    """One worker runs all tests that share a name, one after the other; whoever is free runs the next."""
 
     _in_turn: Mapping[str, str] | None = None
 
     def _split_scope(self, nodeid: str) -> str:
         if self._in_turn is None:  # every worker has collected by now
             self._in_turn = json.loads(Path(os.environ[_TURNS]).read_text())
-        return self._in_turn.get(nodeid, nodeid)
+        return self._in_turn[nodeid]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that needs a quiet machine waits until no other worker is in a test, and has them wait."""
-    place = Path(os.environ[_MACHINE_LOCK])
-    with place.open("a+") as lock:
-        with place.with_name("next.lock").open("a+") as who_is_next:  # else the others starve it
-            fcntl.lockf(who_is_next, fcntl.LOCK_EX)
-            fcntl.lockf(lock, fcntl.LOCK_EX if item.get_closest_marker("quiet") else fcntl.LOCK_SH)
+    """A test runs while no other needs a quiet machine."""
+    with Path(os.environ[_MACHINE_LOCK]).open("a+") as item.stash[_LOCK]:
+        _take(item.stash[_LOCK], fcntl.LOCK_SH)
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """One that needs a quiet machine waits until no other worker is in a test, and has them wait. Its fixtures are
+    made before: what they build needs no quiet machine."""
+    if item.get_closest_marker("quiet"):
+        fcntl.lockf(item.stash[_LOCK], fcntl.LOCK_UN)
+        _take(item.stash[_LOCK], fcntl.LOCK_EX)
+    return (yield)
+
+
+def _take(lock: IO[str], how: int) -> None:
+    with Path(os.environ[_MACHINE_LOCK]).with_name("next.lock").open("a+") as who_is_next:  # else the others starve it
+        fcntl.lockf(who_is_next, fcntl.LOCK_EX)
+        fcntl.lockf(lock, how)
 
 
 @pytest.fixture(autouse=True)

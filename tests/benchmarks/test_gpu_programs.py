@@ -91,6 +91,7 @@ class Case:
             ("mode", modes[:1]),
             ("precision", precisions(self.benchmark)[:1]),
             ("host", words(self.benchmark, "host")[:1]),
+            ("library", words(self.benchmark, "library")[:1]),
         ]
         unusual = sum(dict(self.settings).get(name, first[0]) != first[0] for name, first in usual if first)
         return pytest.param(self, marks=(*marks, pytest.mark.exhaustive) if unusual > 1 else marks)
@@ -109,7 +110,8 @@ def precisions(benchmark: Benchmark) -> tuple[str, ...]:
 def smallest(benchmark: Benchmark) -> tuple[tuple[str, str], ...]:
     """SHOC's smallest class, or what is small enough for a processor."""
     small = {"size": "1", "bodies": "4096", "options": "64", "paths": "16384"}
-    small["largest_B"] = "262144" if benchmark.name == "gpu.triad" else "16384"  # whose blocks have at least 64 KiB
+    largest = {"gpu.triad": "262144", "gpu.transfer": "1024"}  # blocks of the triad have at least 64 KiB
+    small["largest_B"] = largest.get(benchmark.name, "16384")
     return tuple((p.name, small[p.name]) for p in benchmark.parameters if p.name in small)
 
 

@@ -121,7 +121,7 @@ def test_memory_of_a_node_that_is_asked_for(host: str, live_machine: Machine, fo
     node = live_machine.pus()[live_machine.allowed_cpus[0]].numa
     if node is None:
         pytest.skip("needs a kernel that tells of NUMA nodes")
-    record = on_pocl("gpu.transfer", live_machine, folder, host=host, largest_B="16384", numa_node=str(node))
+    record = on_pocl("gpu.transfer", live_machine, folder, host=host, largest_B="4096", numa_node=str(node))
     if record.outcome.state is State.SKIPPED:
         pytest.skip(record.outcome.reason)
     assert record.outcome.is_ok, record.outcome
@@ -300,7 +300,7 @@ def test_peer_access_is_had_where_it_can_be_and_is_wanted(
 @pytest.mark.parametrize("host", ["pinned", "pageable"])
 def test_transfers_of_made_up_gpus(host: str, live_machine: Machine, tmp_path: Path) -> None:
     cpus = ",".join(map(str, live_machine.allowed_cpus[:2]))
-    arguments = ("--cpus", cpus, "--devices", "0,3", "--host", host, "--largest", "4096", "--slice", "0.01")
+    arguments = ("--cpus", cpus, "--devices", "0,3", "--host", host, "--largest", "1024", "--slice", "0.01")
     events, _ = on_made_up_gpus("gpu.transfer", live_machine, tmp_path, *arguments)
     assert [e["value"] for e in events if e["ev"] == "check"] == [0]
     assert {e["point"]["device"] for e in events if e["ev"] == "sample" and "device" in e["point"]} == {0, 3}

@@ -369,6 +369,13 @@ BROKEN: dict[str, tuple[Edits, dict[str, tuple[dict[str, str], str]]]] = {
     ),
 }
 """Fault -> where it is planted; then each benchmark that meets it, and the check that must find it."""
+ALL_MISSED = "starts that are all missed"
+PLANTED: dict[str, Edits] = {name: edits for name, (edits, _) in BROKEN.items()} | {
+    ALL_MISSED: {
+        "mpi/collective_timing.hpp": ("late_[at] > tolerance_;", "(PLANTED || late_[at] > tolerance_);"),
+        "mpi/collective_program.hpp": ("40 * program_.slice_s", "(PLANTED ? 1 : 40) * program_.slice_s"),
+    }
+}
 
 
 @two_cpus
@@ -379,7 +386,7 @@ BROKEN: dict[str, tuple[Edits, dict[str, tuple[dict[str, str], str]]]] = {
 def test_planted_faults_are_found(
     fault: str, folder: ResultsFolder, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = with_fault(ALLREDUCE, fault, {name: edits for name, (edits, _) in BROKEN.items()}, tmp_path, monkeypatch)
+    broken = with_fault(ALLREDUCE, fault, PLANTED, tmp_path, monkeypatch)
     for name, (settings, check) in BROKEN[fault][1].items():
         own = benchmark_named(name)
         assert isinstance(own.program, Native) and isinstance(broken.program, Native)
@@ -396,11 +403,7 @@ def test_planted_faults_are_found(
 def test_starts_that_are_all_missed_are_counted_in_the_outcome(
     folder: ResultsFolder, live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edits: Edits = {
-        "mpi/collective_timing.hpp": ("late_[at] > tolerance_;", "(PLANTED || late_[at] > tolerance_);"),
-        "mpi/collective_program.hpp": ("40 * program_.slice_s", "(PLANTED ? 1 : 40) * program_.slice_s"),
-    }
-    broken = with_fault(ALLREDUCE, "late", {"late": edits}, tmp_path, monkeypatch)
+    broken = with_fault(ALLREDUCE, ALL_MISSED, PLANTED, tmp_path, monkeypatch)
     record = run(broken, folder, live_machine, MPIS[0], size_B="8B")
     notes = record.seen["notes"]
     assert notes["bursts"] == notes["missed_bursts"] > 4

@@ -12,6 +12,7 @@ import pytest
 from engine.harness import make_ready, run_one
 from engine.planted_faults import with_fault
 from made_up import facts, made_up_machine
+from usual import usually_first
 
 from seatrial.analysis.results import all_results
 from seatrial.benchmarks.mpi.links import links_of_node
@@ -159,7 +160,7 @@ def preloaded(ready: Ready, library: Path) -> Ready:
 
 @pytest.mark.real
 @pytest.mark.quiet
-@pytest.mark.parametrize("name", MPIS)
+@pytest.mark.parametrize("name", usually_first(MPIS))
 def test_one_pair_slowed_on_purpose_is_named_and_only_it(name, folder, tmp_path, live_machine, need) -> None:
     """Eight ranks share the CPUs: other work may slow other pairs too, or hide this one, but hardly in each of five
     repeats."""

@@ -8,6 +8,7 @@ import pytest
 from engine.harness import make_ready, run_one
 from engine.planted_faults import Edits, with_fault
 from made_up import made_up_machine
+from usual import usually_first
 
 from seatrial.benchmarks.apps.spectral import BENCHMARK
 from seatrial.environments.fftw import choose_fft
@@ -80,7 +81,7 @@ def measured(folder: ResultsFolder, machine: Machine, mpi: str, **settings: str)
 
 @pytest.mark.real
 @pytest.mark.parallel
-@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("mpi", usually_first(MPIS))
 def test_the_flow_is_the_same_however_it_is_divided(mpi: str, folder: ResultsFolder, live_machine: Machine) -> None:
     """45 points are odd, and neither ranks nor vectors divide their wave numbers."""
     cases = [

@@ -32,9 +32,9 @@ benchmarks:
   cpu.peak: {cores: one}
 axes:
   precision: [fp64, fp32]
-  environment.flags: ["", -fno-unroll-loops]
+  environment.OMP_WAIT_POLICY: [active, passive]
   label: [a]
-compare: environment.flags
+compare: environment.OMP_WAIT_POLICY
 repeat: {budget: 1s, max: 6}
 """
 

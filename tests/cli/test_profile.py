@@ -16,6 +16,7 @@ from cli.in_process import seatrial_here
 from environments.mpi_libraries import library
 from profiler.mpi_programs import ROOT_MAY, traffic_program
 from published_schemas import check
+from usual import usually_first
 
 TWO = ("openmpi", "mpich")
 
@@ -110,7 +111,7 @@ def test_programs_without_mpi_have_a_clear_outcome(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.parallel
-@pytest.mark.parametrize("name", TWO)
+@pytest.mark.parametrize("name", usually_first(TWO))
 def test_killed_ranks_leave_their_tables(name: str, tmp_path: Path) -> None:
     completed = profile(tmp_path, "--format", "json", "--", *ranks(name, "killed"))
     answer = document(completed)
@@ -129,7 +130,7 @@ def test_several_programs_of_one_command(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.parallel
-@pytest.mark.parametrize("name", TWO)
+@pytest.mark.parametrize("name", usually_first(TWO))
 def test_programs_that_run_at_the_same_time_are_not_mixed(name: str, tmp_path: Path) -> None:
     parts = ("collectives", "point_to_point")
     first, second = (" ".join(ranks(name, part)) for part in parts)

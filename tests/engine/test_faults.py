@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, run_one, tampered
+from engine.harness import make_ready, run_once, run_one
 from engine.planted_faults import Edits, faults_of, with_fault
 from made_up import with_facts, with_small_caches
 
@@ -153,8 +153,25 @@ FAULTS: dict[str, tuple[Benchmark, Edits, State, str]] = {
 }
 
 
+CHANCE, HANG = "two values that meet by chance", "a hang"
+OTHERS: dict[str, tuple[Benchmark, Edits]] = {
+    CHANCE: (
+        PEAK,
+        {
+            "peak.cpp": (
+                "final_[member] = state;",
+                "final_[member] = state; if (PLANTED) final_[member].x[0][0] = final_[member].x[0][1];",
+            )
+        },
+    ),
+    HANG: (PEAK, {"program.hpp": ("program.end();", "for (;;) pause();")}),
+}
+"""What other tests than that of the table plant: they share its builds."""
+
+
 def planted_in(benchmark: Benchmark) -> dict[str, Edits]:
-    return faults_of(benchmark, {name: (other, edits) for name, (other, edits, *_) in FAULTS.items()})
+    table = {name: (other, edits) for name, (other, edits, *_) in FAULTS.items()}
+    return faults_of(benchmark, table | OTHERS)
 
 
 def settings_of(benchmark: Benchmark) -> dict[str, str]:
@@ -211,10 +228,7 @@ def test_two_values_that_meet_by_chance_are_no_fault(
     live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of lanes with different addends, which no compiler can compute once."""
-    met = "final_[member].x[0][0] = final_[member].x[0][1];"
-    program = tampered(
-        PEAK, tmp_path, {"peak.cpp": ("final_[member] = state;", f"final_[member] = state; {met}")}, monkeypatch
-    )
+    program = with_fault(PEAK, CHANCE, planted_in(PEAK), tmp_path, monkeypatch)
     folder = ResultsFolder.create(tmp_path / "results")
     record = run_one(make_ready(program, live_machine, folder, cores="one"), live_machine, folder)
     assert record.outcome.is_ok and record.checks["distinct_state"] == 1.0, record.outcome
@@ -270,7 +284,7 @@ def test_a_program_that_hangs_is_killed(live_machine: Machine, tmp_path: Path, m
     monkeypatch.setattr(repeat, "_LEAST_LIMIT_S", 1.0)
     monkeypatch.setattr(repeat, "_LIMIT_TIMES", 0.0)
     folder = ResultsFolder.create(tmp_path / "results")
-    hanging = tampered(PEAK, tmp_path, {"program.hpp": ("program.end();", "for (;;) pause();")}, monkeypatch)
+    hanging = with_fault(PEAK, HANG, planted_in(PEAK), tmp_path, monkeypatch)
     record = run_once(make_ready(hanging, live_machine, folder, cores="one"), live_machine, folder)
     assert record.outcome.state is State.TIMED_OUT and record.samples == ()
 

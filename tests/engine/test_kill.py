@@ -23,7 +23,7 @@ from seatrial.store.folder import ResultsFolder
 
 pytestmark = [pytest.mark.real, pytest.mark.lab]
 
-KILLS = int(os.environ.get("SEATRIAL_KILLS", "5"))
+KILLS = int(os.environ.get("SEATRIAL_KILLS", "4"))
 _RUN = ["run", "cpu.peak", "--set", "cores=one", "--budget", "1s", "--results"]
 
 

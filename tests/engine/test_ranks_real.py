@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from engine.harness import make_ready, run_one
+from usual import usually_first
 
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import ranks, repeat
@@ -138,7 +139,7 @@ def test_a_rank_that_dies_is_reported_with_its_phase(
     assert how in outcome.reason and "rank 0 killed" not in outcome.reason
 
 
-@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("mpi", usually_first(MPIS))
 @pytest.mark.parametrize(
     ("fate", "doing"),
     [

@@ -1,7 +1,7 @@
 """Damaged logs of applications: cut at any line, lines lost, repeated or swapped, characters changed.
 
 A damaged log is refused, or gives numbers of the whole one. SEATRIAL_MUTATIONS=10000 in the environment makes so many
-mutants of a format, in place of 300.
+mutants of a format, in place of 150.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.reading import readings
 
 APPLICATIONS = SHARED_DATA / "applications"
-MUTANTS = int(os.environ.get("SEATRIAL_MUTATIONS", "300"))
+MUTANTS = int(os.environ.get("SEATRIAL_MUTATIONS", "150"))
 needs_logs = pytest.mark.skipif(
     not APPLICATIONS.is_dir(), reason="the logs of real applications (shared/data/applications) are not here"
 )

@@ -20,6 +20,7 @@ from seatrial.model.machine import DeviceKind, Machine
 from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.geometry import Box, Picture
 from seatrial.report.drawing.layout import WIDEST, lay_out
+from seatrial.report.drawing.scene import Scene
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"
 SHOWN = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.SWITCH, DeviceKind.NVME, DeviceKind.BLOCK)
@@ -73,8 +74,13 @@ def machine(name: str) -> Machine:
 
 
 @cache
+def scene(name: str) -> Scene:
+    return build_scene(machine(name))
+
+
+@cache
 def picture(name: str) -> Picture:
-    return lay_out(build_scene(machine(name)))
+    return lay_out(scene(name))
 
 
 def overlap(a: Box, b: Box) -> bool:
@@ -191,7 +197,7 @@ def test_no_rate_is_cut_off(name: str) -> None:
     for box in picture(name).boxes:
         if box.kind != "bank":
             boxes[box.devices] = " ".join(text.text for text in box.texts)
-    for card in build_scene(machine(name)).cards():
+    for card in scene(name).cards():
         for text in filter(None, (card.rate.text, *card.rate.also)):
             assert text in boxes[card.devices], (card.devices, text)
 

@@ -256,8 +256,8 @@ def _verdicts(noise: Noise, seed: int, tries: int, n: int, ratio: float) -> Coun
     )
 
 
-FEW = [(_normal, 1), (_heavy, 1), (_two_levels, 1), (_drift, 1), (_two_levels, 3), (_normal, 10)]
-"""Every noise alone, and families where the statistic changes and where it does not."""
+FEW = [(_normal, 1), (_heavy, 1), (_drift, 1), (_two_levels, 3)]
+"""Every noise once, with a family where the statistic changes."""
 
 
 @pytest.mark.parametrize(("noise", "family"), usually(product(NOISES, [1, 3, 10]), lambda case: case in FEW))
