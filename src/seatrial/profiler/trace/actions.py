@@ -319,7 +319,8 @@ def heads_of(records: Iterator[Record]) -> Iterator[tuple[Record, list[Record]]]
     A thread takes the place of its record before it reads the clock. If it loses its CPU in between, its record comes
     too early, by any number of records, but each thread has one such record at most.
     """
-    held: list[tuple[int, int, Record, list[Record]]] = []
+    held: list[tuple[int, int, Record, list[Record]]] = []  # a heap
+    latest: list[int] = []  # the latest beginnings, of as many records as there may be threads
     parts_of: dict[int, list[Record]] = {}
     for record in records:
         if record.is_part:
@@ -327,12 +328,15 @@ def heads_of(records: Iterator[Record]) -> Iterator[tuple[Record, list[Record]]]
                 parts_of[record.thread].append(record)
             continue
         parts_of[record.thread] = []
-        insort(held, (record.begin, record.place, record, parts_of[record.thread]))
-        while len(held) >= _MOST_THREADS and held[-_MOST_THREADS][0] >= held[0][2].end:
-            *_, head, parts = held.pop(0)
+        heappush(held, (record.begin, record.place, record, parts_of[record.thread]))
+        insort(latest, record.begin)
+        if len(latest) > _MOST_THREADS:
+            latest.pop(0)
+        while held and len(latest) == _MOST_THREADS and latest[0] >= held[0][2].end:
+            *_, head, parts = heappop(held)
             if head.call:
                 yield head, parts
-    yield from ((head, parts) for *_, head, parts in held if head.call)
+    yield from ((head, parts) for *_, head, parts in sorted(held) if head.call)
 
 
 def _name(record: Record) -> str:
