@@ -96,11 +96,11 @@ def with_affinity(machine: Machine) -> Machine:
     }
     devices = tuple(replace(device, numa=node_of[device.id]) for device in machine.devices)
     cpus: dict[int | None, list[int]] = {}
-    for cpu, pu in machine.pus().items():
+    for cpu, pu in machine.pus.items():
         cpus.setdefault(node_of[pu.id], []).append(cpu)
     ends = [device for device in devices if device.kind in (DeviceKind.GPU, DeviceKind.NIC) and device.numa is not None]
     affinity = tuple(Affinity(device.id, tuple(sorted(cpus.get(device.numa, ()))), device.numa) for device in ends)
-    return replace(machine, devices=devices, affinity=affinity, allowed_cpus=tuple(sorted(machine.pus())))
+    return replace(machine, devices=devices, affinity=affinity, allowed_cpus=tuple(sorted(machine.pus)))
 
 
 def styled(page: str, style: str) -> str:

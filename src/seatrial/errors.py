@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 
 
 class SeatrialError(Exception):
@@ -168,3 +169,16 @@ class BusyError(SeatrialError):
 
 class ProtocolError(SeatrialError):
     """A measuring program wrote a record that violates the protocol."""
+
+
+class Exit(IntEnum):
+    """The exit statuses of native programs, as in `native/failure.hpp` (from sysexits.h if one fits)."""
+
+    OK = 0
+    USAGE = 64
+    WRONG_CPU = 65
+    SOFTWARE = 70
+    SYSTEM = 71
+    RECORD = 74
+    PARENT_GONE = 75
+    LAUNCHER = 76

@@ -26,7 +26,7 @@ from seatrial.model.machine import DeviceKind, Machine
 def cores_of(machine: Machine) -> dict[str, set[int]]:
     """Core -> its CPUs that may be used."""
     found: dict[str, set[int]] = {}
-    for cpu, pu in machine.pus().items():
+    for cpu, pu in machine.pus.items():
         if not machine.allowed_cpus or cpu in machine.allowed_cpus:
             found.setdefault(pu.parent or "", set()).add(cpu)
     return found
@@ -39,7 +39,7 @@ def machines(draw: st.DrawFn, *, with_gpus: bool) -> Machine:
     tree = cpu_tree(nodes, cores, draw(st.integers(1, 3)), packages=packages, interleaved=draw(st.booleans()))
     places = draw(st.lists(st.integers(0, nodes - 1), min_size=1, max_size=6)) if with_gpus else []
     machine = Machine("m", (*tree, *(gpu(f"gpu-{k}", place) for k, place in enumerate(places))))
-    numbers = sorted(machine.pus())
+    numbers = sorted(machine.pus)
     allowed = draw(st.one_of(st.just([]), st.lists(st.sampled_from(numbers), min_size=1, unique=True)))
     return replace(machine, allowed_cpus=tuple(sorted(allowed)))
 
@@ -55,7 +55,7 @@ def check_whole(machine: Machine, layout: Layout, n: int) -> None:
         assert not machine.allowed_cpus or cpus <= set(machine.allowed_cpus)
         assert all(core <= cpus or not core & cpus for core in whole.values()), "siblings stay together"
         if place.numa is not None:
-            assert all(machine.pus()[cpu].numa == place.numa for cpu in cpus)
+            assert all(machine.pus[cpu].numa == place.numa for cpu in cpus)
         seen |= cpus
 
 
@@ -64,7 +64,7 @@ def test_without_gpus_every_core_is_used_once(machine: Machine, n: int) -> None:
     assume(n <= len(cores_of(machine)))
     layout = rank_layout(machine, n)
     check_whole(machine, layout, n)
-    assert {cpu for place in layout.places for cpu in place.cpus} == set(machine.allowed_cpus or machine.pus())
+    assert {cpu for place in layout.places for cpu in place.cpus} == set(machine.allowed_cpus or machine.pus)
 
 
 @given(machines(with_gpus=True), st.integers(1, 12))
@@ -87,8 +87,8 @@ def test_with_gpus_every_rank_stands_on_the_node_of_its_gpu(machine: Machine, n:
     nodes = [gpus[name] for name in used if name is not None]
     assert nodes == sorted(nodes, key=lambda number: (number is None, number)), "neighbours stand together"
     given_out = {cpu for place in layout.places for cpu in place.cpus}
-    beside_them = {cpu for cpu, pu in machine.pus().items() if pu.numa in nodes}
-    assert given_out == beside_them & set(machine.allowed_cpus or machine.pus()), "no core is left idle there"
+    beside_them = {cpu for cpu, pu in machine.pus.items() if pu.numa in nodes}
+    assert given_out == beside_them & set(machine.allowed_cpus or machine.pus), "no core is left idle there"
 
 
 @given(machines(with_gpus=False), st.integers(1, 12))
@@ -107,7 +107,7 @@ def test_the_commands_say_what_the_places_say(machine: Machine, n: int) -> None:
         assert words[:3] == ["-n", "1", "numactl"] and words[-1] == "PROGRAM"
         option, _, told = words[3].partition("=")
         if option == "--cpunodebind":
-            assert {cpu for cpu, pu in machine.pus().items() if pu.numa == nodes[int(told)].numa} == own
+            assert {cpu for cpu, pu in machine.pus.items() if pu.numa == nodes[int(told)].numa} == own
         else:
             assert option == "--physcpubind" and numbers(told) == own
 
@@ -116,7 +116,7 @@ def test_the_commands_say_what_the_places_say(machine: Machine, n: int) -> None:
 def test_slots_of_a_rankfile_are_cores_in_the_order_of_the_tree(machine: Machine, n: int) -> None:
     assume(n <= len(cores_of(machine)))
     layout = rank_layout(machine, n)
-    if machine.allowed_cpus and len(machine.allowed_cpus) < len(machine.pus()):
+    if machine.allowed_cpus and len(machine.allowed_cpus) < len(machine.pus):
         assert layout.rankfile is None, "Open MPI counts the cores that are left"
         return
     ids = [core.id for core in machine.of_kind(DeviceKind.CORE)]
@@ -126,7 +126,7 @@ def test_slots_of_a_rankfile_are_cores_in_the_order_of_the_tree(machine: Machine
         match = re.fullmatch(r"rank (\d+)=localhost slot=(\S+)", line)
         assert match and int(match[1]) == place.rank
         cores = {ids[slot] for slot in numbers(match[2])}
-        assert {cpu for cpu, pu in machine.pus().items() if pu.parent in cores} == set(place.cpus)
+        assert {cpu for cpu, pu in machine.pus.items() if pu.parent in cores} == set(place.cpus)
 
 
 def bits(mask: int) -> set[int]:

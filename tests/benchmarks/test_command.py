@@ -133,7 +133,7 @@ def test_its_cpus_are_those_of_the_point(tmp_path: Path, live_machine: Machine) 
     report = f"import os; open({str(tmp_path / 'seen')!r}, 'w').write(repr(sorted(os.sched_getaffinity(0))))"
     record = measured(tmp_path, live_machine, sys.executable, "-c", report, cpus="1")
     assert record.outcome.is_ok, record.outcome
-    assert record.seen["affinity"] == [[live_machine.cpus_one_per_core()[0]]]
+    assert record.seen["affinity"] == [[live_machine.cpus_one_per_core[0]]]
     assert (tmp_path / "seen").read_text() == repr(record.seen["affinity"][0])
 
 

@@ -237,7 +237,7 @@ def test_a_fault_of_the_program_is_found(
 def test_openblas(precision: str, binding: str, own: Blas, live_machine: Machine, folder: ResultsFolder) -> None:
     record = ran(live_machine, folder, own.name, precision=precision, binding=binding, n="768")
     assert record.outcome.is_ok, record.outcome
-    assert record.checks["blas_threads"] == len(live_machine.cpus_one_per_core())
+    assert record.checks["blas_threads"] == len(live_machine.cpus_one_per_core)
     notes = record.seen["notes"]
     assert notes["blas_version"].startswith("OpenBLAS") and notes["blas_core"]
     assert notes["blas_path"] == str(own.path)

@@ -118,7 +118,7 @@ def test_one_device_has_nothing_to_share(live_machine: Machine, folder: ResultsF
 @pytest.mark.devices
 @pytest.mark.parametrize("host", ["pinned", "pageable"])
 def test_memory_of_a_node_that_is_asked_for(host: str, live_machine: Machine, folder: ResultsFolder) -> None:
-    node = live_machine.pus()[live_machine.allowed_cpus[0]].numa
+    node = live_machine.pus[live_machine.allowed_cpus[0]].numa
     if node is None:
         pytest.skip("needs a kernel that tells of NUMA nodes")
     record = on_pocl("gpu.transfer", live_machine, folder, host=host, largest_B="4096", numa_node=str(node))

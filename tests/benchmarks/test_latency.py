@@ -15,9 +15,9 @@ from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.memory.latency import BENCHMARK as LATENCY
 from seatrial.benchmarks.memory.latency import cycles, working_sets
+from seatrial.errors import Exit
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
-from seatrial.model.protocol import Exit
 from seatrial.model.reading import readings
 from seatrial.model.sample import Sample
 from seatrial.plan.points import Point, plan_points
@@ -196,7 +196,7 @@ def test_every_set_has_its_time(huge_pages: str, live_machine: Machine, folder: 
 
 @pytest.mark.real
 def test_memory_of_a_node_that_is_asked_for(live_machine: Machine, folder: ResultsFolder) -> None:
-    node = live_machine.pus()[live_machine.allowed_cpus[0]].numa
+    node = live_machine.pus[live_machine.allowed_cpus[0]].numa
     if node is None:
         pytest.skip("needs a kernel that tells of NUMA nodes")
     ready = make_ready(LATENCY, live_machine, folder, largest_B="4MiB", memory=str(node), node=str(node))

@@ -14,10 +14,10 @@ from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.cpu.linebounce import BENCHMARK as LINEBOUNCE
 from seatrial.benchmarks.cpu.linebounce import chosen_pairs, distance, pairs_by_spread
+from seatrial.errors import Exit
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.outcome import State
 from seatrial.model.parameter import Params
-from seatrial.model.protocol import Exit
 from seatrial.model.reading import readings
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
@@ -130,7 +130,7 @@ def folder(tmp_path: Path) -> ResultsFolder:
 
 @pytest.fixture
 def machine(live_machine: Machine) -> Machine:
-    if len(live_machine.cpus_one_per_core()) < 2:
+    if len(live_machine.cpus_one_per_core) < 2:
         pytest.skip("needs two cores")
     return live_machine
 
@@ -152,7 +152,7 @@ def test_every_chosen_pair_has_its_time(machine: Machine, folder: ResultsFolder)
 @pytest.mark.real
 @pytest.mark.parallel
 def test_a_sample_of_the_pairs(machine: Machine, folder: ResultsFolder) -> None:
-    if len(machine.cpus_one_per_core()) < 3:
+    if len(machine.cpus_one_per_core) < 3:
         pytest.skip("needs three cores, which have more than one pair")
     ready = make_ready(LINEBOUNCE, machine, folder, threads="3", pairs="2")
     record = run_one(ready, machine, folder)

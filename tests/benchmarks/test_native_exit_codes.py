@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from seatrial.environments.build import NATIVE_HEADERS
-from seatrial.model.protocol import Exit
+from seatrial.errors import Exit
 
 _ENUM = re.compile(r"enum class Exit : int \{(?P<body>.*?)\};", re.DOTALL)
 _MEMBER = re.compile(r"^\s*(?P<name>\w+) = (?P<value>\d+),", re.MULTILINE)

@@ -14,9 +14,10 @@ from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.environments.build import NATIVE_HEADERS, build
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.native_sources import units_of
+from seatrial.errors import Exit
 from seatrial.launch.local import Completed, Program, run, run_together
 from seatrial.model.machine import Machine
-from seatrial.model.protocol import Exit, parse_record
+from seatrial.model.protocol import parse_record
 
 pytestmark = [pytest.mark.real, pytest.mark.quiet]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from made_up import facts, made_up_machine
+from msgspec.structs import replace
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK, clocks_Hz
 from seatrial.benchmarks.placement import spread

@@ -158,7 +158,7 @@ def folder(tmp_path: Path) -> ResultsFolder:
 @pytest.mark.parallel
 @pytest.mark.parametrize("threads", ["1", "all"])
 def test_arrays_of_a_node_that_is_asked_for(threads: str, live_machine: Machine, folder: ResultsFolder) -> None:
-    node = live_machine.pus()[live_machine.allowed_cpus[0]].numa
+    node = live_machine.pus[live_machine.allowed_cpus[0]].numa
     if node is None:
         pytest.skip("needs a kernel that tells of NUMA nodes")
     machine = with_small_caches(live_machine)

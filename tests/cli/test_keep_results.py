@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 from analysis.test_index import indexed, put, read
 from cli.test_export import refused, say
+from msgspec.structs import replace
 from published_schemas import check
 
 from seatrial.model.record import decode, encode

@@ -66,7 +66,7 @@ def test_shares_are_disjoint_and_hold_whole_cores_of_one_socket() -> None:
     shares = shares_of(machine, 4)
     taken = [cpu for share in shares for cpu in share.allowed_cpus]
     assert sorted(taken) == list(machine.allowed_cpus)
-    pus = machine.pus()
+    pus = machine.pus
     for share in shares:
         assert len({pus[cpu].parent for cpu in share.allowed_cpus}) == 2
         assert len({str(machine.package_of(cpu)) for cpu in share.allowed_cpus}) == 1
@@ -320,7 +320,7 @@ def test_gpus_that_cannot_be_divided_are_skipped(count: int) -> None:
 
 
 def two_cores(machine: Machine) -> None:
-    if len(machine.cpus_one_per_core()) < 2:
+    if len(machine.cpus_one_per_core) < 2:
         pytest.skip("needs two cores")
 
 
@@ -384,9 +384,9 @@ def test_two_jobs_of_ranks_run_at_once(
     benchmark = made_up_application(has_ranks=True)
     params, record = run_copies(benchmark, live_machine, tmp_path / "results", copies="2", **{"environment.mpi": mpi})
     assert record.outcome.is_ok, record.outcome
-    assert params["ranks"] == len(live_machine.cpus_one_per_core()) // 2
+    assert params["ranks"] == len(live_machine.cpus_one_per_core) // 2
     shares = shares_of(live_machine, 2)
-    wanted = [[cpu] for share in shares for cpu in share.cpus_one_per_core()]
+    wanted = [[cpu] for share in shares for cpu in share.cpus_one_per_core]
     assert record.seen["affinity"] == wanted
     found = {figure.name: figure.median for figure in figures_of(benchmark, live_machine, params, [record])}
     assert found["rate"] == pytest.approx(2 / 0.3)

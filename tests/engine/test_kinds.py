@@ -33,7 +33,6 @@ SOURCES = Path(seatrial.__file__).parent
 NO_COMPILER = NoCompilerError("no C++ compiler was found")
 
 
-@dataclass(frozen=True, slots=True)
 class Script(Program):
     """A shell script that prints how many seconds something took."""
 

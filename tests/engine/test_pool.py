@@ -13,7 +13,7 @@ from seatrial.engine.pool import Pool
 class Watch(Clock):
     """A clock that is set by hand."""
 
-    now_s = 0.0
+    now_s: float = 0.0
 
     def elapsed_s(self) -> float:
         return self.now_s

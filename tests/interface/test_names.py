@@ -68,9 +68,19 @@ def test_functions_take_these_arguments(name: str) -> None:
 @pytest.mark.parametrize("name", [*FIELDS, *sorted(OTHERS)])
 def test_what_they_return_is_frozen(name: str) -> None:
     kind = getattr(seatrial, name)
-    assert dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen
+    assert dataclasses.is_dataclass(kind) and kind.__struct_config__.frozen
     fields = {field.name for field in dataclasses.fields(kind)}
     assert fields == FIELDS.get(name, fields)
+
+
+def test_the_functions_of_dataclasses_work_on_what_they_return() -> None:
+    outcome = seatrial.Outcome(seatrial.State.FAILED, "it ended with 3")
+    assert dataclasses.asdict(outcome) == {
+        field.name: getattr(outcome, field.name) for field in dataclasses.fields(outcome)
+    }
+    assert dataclasses.replace(outcome, reason="it ended with 4").reason == "it ended with 4"
+    with pytest.raises(AttributeError, match="immutable"):
+        outcome.reason = "another"  # type: ignore[misc]
 
 
 def test_type_checkers_see_the_same_names() -> None:

@@ -24,22 +24,22 @@ from seatrial.model.site import Partition, Place, System
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.jobs import JobFolder
 
+SLURM = SYSTEMS["slurm"]
+
 
 def place(scratch: Path) -> Where:
     partition = Partition("compute", has_python=False, is_shared=False, scratch=scratch)
-    return Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SYSTEMS["slurm"], "tera:compute")
+    return Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SLURM, "tera:compute")
 
 
 class Node(Queue):
     """A node whose commands run here, or that answers with this text."""
 
-    def __init__(self, answer: str | None = None) -> None:
-        super().__init__(SYSTEMS["slurm"], os.environ)
-        object.__setattr__(self, "answer", answer)
+    answer: str | None = None
 
     def ask(self, command: Sequence[str]) -> str:
-        if (answer := getattr(self, "answer", None)) is not None:
-            return str(answer)
+        if self.answer is not None:
+            return self.answer
         assert command[0] == "srun" and "--nodelist=n3" in command and "--partition=compute" in command
         done = subprocess.run(command[-3:], capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -71,12 +71,10 @@ def test_a_job_brings_its_files_and_they_come_back(job: JobFolder, tmp_path: Pat
         there, {"job.sh": text, "plan": "EOF\n$HOME `x`\n"}, {"ab/x": b"#!/bin/sh\necho ran\n", "cd/y": big}
     )
     request = JobRequest("j", ("/bin/sh", str(there / "job.sh")), there, Path(os.devnull), 1, 60.0, first=first)
-    done = subprocess.run(
-        ["/bin/bash"], input=SYSTEMS["slurm"].script(request), capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["/bin/bash"], input=SLURM.script(request), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert (there / "programs/cd/y").read_bytes() == big and there.stat().st_mode & 0o777 == 0o700
-    fetching = Fetching(where, Node())
+    fetching = Fetching(where, Node(SLURM, os.environ))
     fetching.fetch(job, ("n3",))
     assert (job.path / "started").read_text() == "ran EOF\n$HOME `x`\n"
     assert (job.path / "repeats/0-0/stdout").read_text() == "1\n" and not (job.path / "programs").exists()
@@ -98,11 +96,10 @@ def test_only_files_of_a_job_are_taken(job: JobFolder) -> None:
         "job.sh",
     )
     hostile = [(name, tarfile.REGTYPE, b"bad") for name in names]
+    started = ("started", tarfile.REGTYPE, b"job=1\n")
     links = [("repeats", tarfile.SYMTYPE, b""), ("ended", tarfile.LNKTYPE, b""), ("output", tarfile.FIFOTYPE, b"")]
     before = (job.path / "request.json").read_text()
-    Fetching(place(Path("/x")), Node(archive(*hostile, *links, ("started", tarfile.REGTYPE, b"job=1\n")))).fetch(
-        job, ["n"]
-    )
+    Fetching(place(Path("/x")), Node(SLURM, os.environ, archive(*hostile, *links, started))).fetch(job, ["n"])
     assert {path.name for path in job.path.rglob("*")} == {"job.sh", "request.json", "started"}
     assert (job.path / "request.json").read_text() == before
 
@@ -110,13 +107,13 @@ def test_only_files_of_a_job_are_taken(job: JobFolder) -> None:
 @pytest.mark.parametrize("answer", ["", "no base64!", "AAAA", archive(("started", tarfile.REGTYPE, b"x" * 9999))[:90]])
 def test_a_damaged_answer_is_refused(answer: str, job: JobFolder) -> None:
     with pytest.raises(StoreError, match="damaged"):
-        Fetching(place(Path("/x")), Node(answer)).fetch(job, ["n"])
+        Fetching(place(Path("/x")), Node(SLURM, os.environ, answer)).fetch(job, ["n"])
     with pytest.raises(StoreError, match="which node"):
-        Fetching(place(Path("/x")), Node(answer)).fetch(job, [])
+        Fetching(place(Path("/x")), Node(SLURM, os.environ, answer)).fetch(job, [])
 
 
 def test_other_batch_systems_ask_by_ssh() -> None:
     options = replace(place(Path("/x")).options, account="a")
     for name in ("pbs", "lsf", "flux"):
         assert SYSTEMS[name].on_node("n3", "cat x", options) == ["ssh", "-o", "BatchMode=yes", "--", "n3", "cat x"]
-    assert "--account=a" in SYSTEMS["slurm"].on_node("n3", "cat x", options)
+    assert "--account=a" in SLURM.on_node("n3", "cat x", options)

@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.engine.rank_helpers import rank_helpers
-from seatrial.errors import BuildError
+from seatrial.errors import BuildError, Exit
 from seatrial.launch.place import Helpers, rank_records
-from seatrial.model.protocol import Exit
 from seatrial.processes.tree import children, descendants, is_alive
 
 pytestmark = pytest.mark.real

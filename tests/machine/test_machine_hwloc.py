@@ -313,7 +313,7 @@ def test_real_machines(file: str, packages: int, nodes: int, cores: int, pus: in
         )
     ]
     assert found == [packages, nodes, cores, pus, gpus, switches]
-    assert all(machine.package_of(cpu) for cpu in machine.pus())
+    assert all(machine.package_of(cpu) for cpu in machine.pus)
 
 
 def _shared(name: str) -> Survey:

@@ -27,7 +27,7 @@ def _has_lstopo() -> bool:
 
 def test_it_has_cpus_memory_and_a_kernel(live_machine: Machine) -> None:
     assert live_machine.allowed_cpus
-    assert set(live_machine.allowed_cpus) <= set(live_machine.pus())
+    assert set(live_machine.allowed_cpus) <= set(live_machine.pus)
     assert live_machine.facts.number("memory_total")
     for name in ("kernel", "privileges", "page_size", "smt_active"):
         assert live_machine.facts.best(name) is not None

@@ -24,10 +24,10 @@ def test_the_tree_of_two_sockets(machine: Machine) -> None:
     counts = {kind: kinds.count(kind) for kind in set(kinds)}
     assert counts[DeviceKind.PACKAGE] == counts[DeviceKind.NUMA] == 2
     assert (counts[DeviceKind.CORE], counts[DeviceKind.PU], counts[DeviceKind.CACHE]) == (4, 8, 2 + 3 * 4)
-    chain = [device.id for device in machine.ancestors(machine.pus()[7])]
+    chain = [device.id for device in machine.ancestors(machine.pus[7])]
     assert chain == ["core-3", "l1i-3", "l1d-3", "l2-3", "l3-1", "numa-1", "package-1"]
-    assert machine.pus()[7].numa == 1
-    assert machine.cpus_one_per_core() == (0, 1, 2, 3)
+    assert machine.pus[7].numa == 1
+    assert machine.cpus_one_per_core == (0, 1, 2, 3)
     assert machine.last_level_cache_bytes([0, 1]) == 107520 << 10
     assert machine.last_level_cache_bytes(range(8)) == 2 * 107520 << 10
     assert machine.allowed_cpus == tuple(range(8))
@@ -62,7 +62,7 @@ def test_package_facts(machine: Machine) -> None:
     asserted = facts.best("fma_pipes")
     assert asserted is not None
     assert asserted.kind is FactKind.ASSERTED
-    pu = machine.pus()[0].facts
+    pu = machine.pus[0].facts
     assert (pu.text("governor"), pu.text("frequency_driver"), pu.number("max_frequency")) == (
         "performance", "intel_pstate", 3.8e9,
     )  # fmt: skip

@@ -10,7 +10,6 @@ although the winner was chosen from the same data.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, PointRatio, point_ratio
@@ -19,6 +18,7 @@ from seatrial.model.benchmark import Better
 from seatrial.model.best_of import BestOfResult, Contender
 from seatrial.model.comparison import Comparison, Design, Side, Stopped
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.spelling import label
 from seatrial.model.study import DEFAULT_MARGIN
@@ -54,8 +54,7 @@ def winners_of(results: Sequence[ExperimentResult], best: Collection[BestOfResul
     return tuple(result for result in results if result.id in won)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
+class _Ranked(Frozen):
     """A contender with its figure."""
 
     point: SweepPoint

@@ -8,9 +8,9 @@ a reduced CPU set, the same number is then another core, so mpirun leaves ranks 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.rules.devices import affinities, node_cpus
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.model.spelling import cpu_list
 
@@ -19,8 +19,7 @@ _MOST_MASK_BITS = 1 << 16
 """A CPU number beyond this is invalid, and its mask would fill the screen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Frozen):
     """The CPUs and NUMA node next to a device, and command prefixes that run a program there.
 
     `cpus` is sorted and contains only CPUs that this process may use, if that is known. None is unknown.

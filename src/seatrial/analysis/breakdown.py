@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.breakdown_causes import change_diagnoses
 from seatrial.analysis.breakdown_rows import repeat_of
 from seatrial.analysis.measured import SideExperiment
 from seatrial.model.breakdown import COMPUTING, OTHER_CALLS, Breakdown, ChangeDiagnosis, Moved, Part
+from seatrial.model.frozen import Frozen
 from seatrial.model.record import RepeatRecord
 from seatrial.stats.max_t import adjusted_p
 
@@ -28,8 +30,7 @@ _Repeat = dict[_Key, tuple[float, float]]
 """The time of one repeat: part -> (seconds, calls) per rank."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Profiles:
+class _Profiles(Frozen):
     """The repeats of a side with complete profiles, with the block of each ("" if none), and the number of others."""
 
     repeats: list[_Repeat]

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from seatrial.analysis.breakdown_rows import Call, Moving, Repeat, Split, is_late, split
 from seatrial.model.breakdown import Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.max_t import adjusted_p
@@ -46,8 +46,7 @@ _LATE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairs:
+class _Pairs(Frozen):
     """The blocks of a comparison: the repeats of both sides, and the mean, p-value and calls of each part."""
 
     sides: tuple[Sequence[Repeat], Sequence[Repeat]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.diagnosis.reference import BETWEEN_HOSTS, ON_ONE_HOST, Reference
 from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, WaitKind, is_start, wait_kind
 from seatrial.profiler.merge.recorded import recorded_profile
@@ -54,8 +54,7 @@ _WAIT_OF = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Frozen):
     """The calls of one function and size: number and seconds per rank, bytes of one call, and the shortest call of any
     rank (None in records of earlier versions)."""
 
@@ -73,8 +72,7 @@ class Row:
 _NO_CALLS = Row(0.0, 0.0, 0.0, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Frozen):
     """One repeat: seconds of a rank, the mean over ranks. `profile` has its ranks and nodes; None in records of earlier
     versions and of very many ranks."""
 
@@ -163,12 +161,11 @@ def repeat_of(summary: Mapping[str, Any]) -> Repeat:
     return Repeat(ranks, summary["wall_s"] / ranks, summary["mpi_s"] / ranks, calls, recorded_profile(summary))
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Frozen):
     """Candidate minus baseline in one block, in seconds per rank; `by_call` has the part of each call."""
 
     parts: Mapping[Moving, float]
-    by_call: Mapping[tuple[Moving, Call], float] = field(default_factory=dict)
+    by_call: Mapping[tuple[Moving, Call], float] = {}
 
 
 def split(baseline: Repeat, candidate: Repeat) -> Split:

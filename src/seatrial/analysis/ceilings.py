@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.roles import figures_with
 from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Ceiling

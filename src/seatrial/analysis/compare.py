@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.compare_apart import compare_apart
 from seatrial.analysis.compare_blocks import Block, blocks_of_match, compare_blocks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from seatrial.analysis.environment_settings import Setting, environment_settings
 from seatrial.analysis.measured_again import measure_again
@@ -13,6 +12,7 @@ from seatrial.analysis.study_results import along_axis, latest_studies
 from seatrial.errors import UnknownNameError
 from seatrial.model.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME, NO_CONTAINER
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.guest import VM
 from seatrial.model.outlier import ScreenResult
 from seatrial.model.parameter import Value
@@ -25,8 +25,7 @@ _VM = ENVIRONMENT_PREFIX + VM
 _OF_CONTAINERS = (ENVIRONMENT_PREFIX + CONTAINER_RUNTIME, ENVIRONMENT_PREFIX + CONTAINER_MPI)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparisons:
+class Comparisons(Frozen):
     """Comparisons, of two sides or along an axis; `screen` is None if nothing was screened for outliers."""
 
     compared: tuple[Compared, ...] = ()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.match import Match, Measured, Sequential, comparison_of, side_of
 from seatrial.model.benchmark import Better

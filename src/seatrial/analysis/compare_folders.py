@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.compare import compared
 from seatrial.analysis.containers.contrast import container_contrast
@@ -13,6 +12,7 @@ from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import lost, scope
 from seatrial.errors import UsageError
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.spelling import count
 from seatrial.model.study import DEFAULT_MARGIN
@@ -20,8 +20,7 @@ from seatrial.model.study_result import Compared
 from seatrial.store.contents import Contents
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFolder:
+class NamedFolder(Frozen):
     """The contents of a results folder, with the name given by the user."""
 
     name: str

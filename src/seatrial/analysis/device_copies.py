@@ -6,11 +6,11 @@ Each backend numbers devices in its own order; the notes of records contain the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.analysis.roles import figures_with, role_of
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_links import gpu_at, pci_address
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import Value
@@ -27,8 +27,7 @@ WORDS = {
 _PEER_ROLES = (Role.PEER_COPY, Role.PEER_COPY_BOTH_WAYS, Role.PEER_LATENCY)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceName:
+class DeviceName(Frozen):
     """A device: `number` in the backend, `id` in the machine's graph (None if it is not in it)."""
 
     backend: str
@@ -42,8 +41,7 @@ class DeviceName:
         return self.id or f"device {self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class HostCopy:
+class HostCopy(Frozen):
     """The rate of copies between host and `device` (None: the sum over all devices of the experiment), alone or at the
     same time as others. Only copies with equal `settings` are comparable."""
 
@@ -55,8 +53,7 @@ class HostCopy:
     settings: tuple[tuple[str, Value], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PeerRates:
+class PeerRates(Frozen):
     """A figure over pairs of devices: (row, column) -> the figure from the row's device to the column's."""
 
     figure: str

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from seatrial.analysis.direct_links import DirectLinks, connected
 from seatrial.analysis.siblings import grouped, model_of
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import cpu_list
 
@@ -23,8 +25,7 @@ _BOARDS = (8, 16)
 """GPUs of a full board or server. Servers with six are built as 2 and 4, those with three as 1 and 2."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Frozen):
     """The places of all devices of one kind: place -> their ids, in order. `is_node`: places are NUMA nodes (or lists
     of CPUs), else switches, each named by its first device. `beside` are the devices of the other kind there."""
 
@@ -46,8 +47,7 @@ class Spread:
         return len(numbers) == 1 and 0 not in numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Frozen):
     """A device at the wrong place: `crowded` has one more than the others, `short` one less. `suspects` is the device
     that breaks the order, or all of the crowded place if the order does not show which."""
 
@@ -57,8 +57,7 @@ class Moved:
     suspects: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(Frozen):
     """A place with one GPU less than the others; without a place, the board has one less than it is built with."""
 
     spread: Spread | None

@@ -7,7 +7,8 @@ only NAME. For scaling over the number of devices, the figure of a single device
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.parameter import Value

@@ -7,9 +7,9 @@ links of a GPU to the switches; where GPUs are connected to each other, the pair
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind, Machine
 
 DIRECT_CLASSES = frozenset({"NV", "XGMI", "C2C"})
@@ -23,8 +23,7 @@ Pair = tuple[str, str]
 _NAMES = {"nv": "NVLink", "nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 
 
-@dataclass(frozen=True, slots=True)
-class DirectLinks:
+class DirectLinks(Frozen):
     """The direct links of one machine; ids in the order of the machine.
 
     `pairs` have links (their number, None if unknown); `apart` have none according to a source. Other pairs are

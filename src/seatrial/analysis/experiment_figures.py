@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import TypeVar
 
 from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Figure
 from seatrial.model.figure_result import FigureResult, RepeatValues, share_of
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, State
@@ -208,8 +208,7 @@ class _Gathered:
         return summarised(figure, self.point, params, repeats, seen, limit, self.share)
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Frozen):
     """The smallest and largest of all samples, and their number."""
 
     minimum: float

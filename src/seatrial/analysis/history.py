@@ -7,9 +7,10 @@ A session is what one process recorded. Its median is one value, because repeats
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
+
+from msgspec import Struct
 
 from seatrial.analysis.differences import SideFacts, differences
 from seatrial.analysis.results import all_results
@@ -28,26 +29,24 @@ _ALWAYS = "time of measurement"
 """A difference between any two sides of a history."""
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     """The repeats of one session, with what they refer to."""
 
-    values: list[float] = field(default_factory=list)
-    records: list[RepeatRecord] = field(default_factory=list)
-    contents: list[Contents] = field(default_factory=list)
+    values: list[float] = []
+    records: list[RepeatRecord] = []
+    contents: list[Contents] = []
 
     @property
     def at(self) -> float:
         return min(record.t0 for record in self.records)
 
 
-@dataclass(slots=True)
-class _Series:
+class _Series(Struct):
     result: ExperimentResult
     figure: FigureResult
     host: str
-    sessions: dict[str, _Session] = field(default_factory=dict)
-    known: set[tuple[str, float]] = field(default_factory=set)
+    sessions: dict[str, _Session] = {}
+    known: set[tuple[str, float]] = set()
     """Experiment and start of the repeats."""
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from seatrial.model.beyond_caches import CACHES_TIMES
 from seatrial.model.figure_result import FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.parameter import whole
 
@@ -19,8 +19,7 @@ _SAME_LEVEL = 1.5
 """Within a level, sets that a TLB does not cover take longer; those that miss the level take several times as long."""
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyLevel:
+class LatencyLevel(Frozen):
     """One level: `name` is L1, L2, ... or DRAM; `interval` the 95 % one, None below six repeats."""
 
     name: str
@@ -73,8 +72,8 @@ def _working_set_B(point: FigureResult) -> int | None:
 def _data_caches(machine: Machine, cpu: int | None) -> Iterator[tuple[int | None, int | None]]:
     """(level, size in bytes) of the caches that hold a CPU's data, innermost first; None if not reported."""
     if cpu is None:
-        cpu = next(iter(machine.allowed_cpus or sorted(machine.pus())), None)
-    pu = machine.pus().get(cpu) if cpu is not None else None
+        cpu = next(iter(machine.allowed_cpus or sorted(machine.pus)), None)
+    pu = machine.pus.get(cpu) if cpu is not None else None
     for device in machine.ancestors(pu) if pu is not None else ():
         facts = device.facts
         if device.kind is not DeviceKind.CACHE or facts.text("type") == "instruction":

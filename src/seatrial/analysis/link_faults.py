@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 
 from seatrial.analysis.direct_links import DirectLinks, Pair
+from seatrial.model.frozen import Frozen
 
 _FEW = 0.2
 """Up to this share of a full mesh's pairs may deviate. A ring of four lacks a third of them, a cube mesh more."""
@@ -30,8 +30,7 @@ class Missing(StrEnum):
     BETWEEN_GROUPS = "links between groups of GPUs"
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFault:
+class LinkFault(Frozen):
     """One kind of missing link. `gpus` and `pairs` have the links listed with them, the others `usual` ones (between
     groups: the number of groups). `is_certain`: no design of a board and no hidden GPU explains it."""
 

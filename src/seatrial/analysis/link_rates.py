@@ -12,7 +12,8 @@ A link carries a copy in one direction at a time, so only figures of one directi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.device_copies import (
     WORDS,

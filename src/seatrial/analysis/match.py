@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from statistics import median
+
+from msgspec.structs import replace
 
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Comparison, Design, Side, Stopped, Verdict
 from seatrial.model.figure_result import FigureResult, RepeatValue, RepeatValues, numbers
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.spelling import count
 from seatrial.model.units import Unit
@@ -20,8 +22,7 @@ from seatrial.stats.sessions import LEAST_SESSIONS
 from seatrial.stats.verdict import verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Frozen):
     """One figure of one experiment, as a side of a comparison. `blocks` maps a repeat to its block."""
 
     name: str
@@ -29,11 +30,10 @@ class Measured:
     figure: FigureResult
     hosts: tuple[str, ...] = ()
     machine: str = ""
-    blocks: Mapping[int, str] = field(default_factory=dict)
+    blocks: Mapping[int, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Sequential:
+class Sequential(Frozen):
     """The stopping rule of a study. `ends` counts its budgets and maximum numbers of repeats; `is_spent`: the last
     budget is spent."""
 
@@ -42,8 +42,7 @@ class Sequential:
     is_spent: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Frozen):
     """Two sides of one figure, with the parameters that they share. Either may be a published value."""
 
     benchmark: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from seatrial.analysis.match import Match, Measured, Sequential
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_list import by_number
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
@@ -14,15 +14,14 @@ from seatrial.model.sample import point_key
 from seatrial.store.contents import Contents
 
 
-@dataclass(frozen=True, slots=True)
-class SideExperiment:
+class SideExperiment(Frozen):
     """An experiment on one side, with the name of that side, and the folder with its records. `settings` are the other
     axes of its environment, which are no parameters of it: they tell it from the other pairs of a study."""
 
     name: str
     result: ExperimentResult
     contents: Contents
-    settings: Mapping[str, Value] = field(default_factory=dict)
+    settings: Mapping[str, Value] = {}
 
     @property
     def parameters(self) -> Mapping[str, Value]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
+
+from msgspec.structs import replace
 
 from seatrial.analysis.outliers import Screened, screened_nodes
 from seatrial.errors import UsageError

@@ -23,12 +23,12 @@ line, it is a step function that equals the line in the middle of each step and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.role import Role
 
 ENVELOPE_B = 16
@@ -53,8 +53,7 @@ class Affine(NamedTuple):
         return self.at_zero_s + size_B * self.s_per_B
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkFit:
+class NetworkFit(Frozen):
     """`wire` by payload (message and envelope), `sender` and `receiver` (overheads) by message size; thresholds are
     ascending, the first is 0. A message of at least `eager_B` bytes has no overhead and waits for its receiver."""
 

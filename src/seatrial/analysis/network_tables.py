@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.roles import figures_with
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.role import Role
 
 _TABLES = (Role.MESSAGE_TIME, Role.MESSAGE_BANDWIDTH)
@@ -16,8 +16,7 @@ _OF_BOTH = ("nodes", "placement", "buffers")
 """Parameters that must be equal in both: the placement of the two ranks."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkTables:
+class NetworkTables(Frozen):
     """Medians by message size in bytes: seconds one way, bytes per second of a stream. `experiments` are their ids;
     `pair` describes the placement of the two ranks."""
 

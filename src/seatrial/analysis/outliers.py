@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from seatrial.analysis.experiment_figures import in_time
@@ -15,6 +14,7 @@ from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.outlier import FleetSpread, Outlier, Screening
 from seatrial.model.parameter import Params, Value
 from seatrial.model.record import RepeatRecord
@@ -29,8 +29,7 @@ SCREENS = ("node", "repeat", "rank", "pair")
 """What `compare --along` screens for outliers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Screened:
+class Screened(Frozen):
     """Values of one figure that should be equal: `values` has the repeats of each of `what` (nodes, ranks, repeats).
 
     `is_paired`: the k-th repeat of each was made in the same process, so changes from repeat to repeat are common to

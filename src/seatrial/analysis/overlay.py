@@ -6,7 +6,8 @@ The discovered machine is never changed; this makes a copy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.device_copies import Seen
 from seatrial.analysis.link_rates import copy_facts, measured_fact, with_link_rates
@@ -14,12 +15,12 @@ from seatrial.analysis.roles import figures_with
 from seatrial.model.benchmark import Better
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.role import Role
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Frozen):
     """Role of the figure whose best value is shown as `fact`; `precision` is required if given."""
 
     fact: str

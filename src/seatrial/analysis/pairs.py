@@ -13,7 +13,6 @@ share the family-wise error rate evenly, and report only slow ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from seatrial.analysis.experiment_figures import in_time
@@ -21,6 +20,7 @@ from seatrial.analysis.pair_sampling import pair_sampling
 from seatrial.benchmarks.cpu.linebounce import distance
 from seatrial.model.benchmark import Benchmark, Better, Figure
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.outlier import Outlier, Screening
 from seatrial.model.pair_sampling import FEWEST_PARTNERS
@@ -36,8 +36,7 @@ LEAST_SLOWNESS = 0.1
 """A pair that is slower than its kind by less than this is not reported, even if significant."""
 
 
-@dataclass(frozen=True, slots=True)
-class PairTimes:
+class PairTimes(Frozen):
     """One figure of pairs of one kind. `slowness` is, for each pair and repeat, its time over the median of all pairs
     of the repeat (for a rate, the inverse); `values` are the figure itself."""
 
@@ -140,8 +139,7 @@ def _share_slow(pairs: Sequence[Sequence[float]], least: float) -> float:
     return sum(median(own) > 1.0 + least for own in pairs) / len(pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(Frozen):
     """A slow pair, rank or node: `which` are its parameters, `pairs` its pairs."""
 
     what: str

@@ -8,8 +8,9 @@ over the NUMA nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from seatrial.analysis.bindings import bindings, cpu_mask, joined, numactl_options
 from seatrial.analysis.rules.devices import (
@@ -21,6 +22,7 @@ from seatrial.analysis.rules.devices import (
     paths_by_pair,
 )
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
 
@@ -28,8 +30,7 @@ PROGRAM = "PROGRAM"
 """Placeholder in the commands for the program to run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+class Core(Frozen):
     """The usable CPUs of a core. `index` is its number in hwloc's order, None if the source has no cores."""
 
     index: int | None
@@ -38,8 +39,7 @@ class Core:
     package: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RankPlace:
+class RankPlace(Frozen):
     """Where one rank runs; GPU, adapter and NUMA node are None if there is none or it is unknown."""
 
     rank: int
@@ -54,8 +54,7 @@ class RankPlace:
         return tuple(sorted(cpu for core in self.cores for cpu in core.cpus))
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Frozen):
     """The places of all ranks, how they were chosen, and the commands; `rankfile` is None if Open MPI's core numbers
     are uncertain, `srun` if no mask can be written."""
 
@@ -98,9 +97,9 @@ def rank_layout(machine: Machine, n: int) -> Layout:
 def usable_cores(machine: Machine) -> tuple[Core, ...]:
     """The cores with a CPU that may be used, in the order of the tree; if cores are unknown, each CPU is one."""
     numbers = {core.id: number for number, core in enumerate(machine.of_kind(DeviceKind.CORE))}
-    allowed = set(machine.allowed_cpus) or set(machine.pus())
+    allowed = set(machine.allowed_cpus) or set(machine.pus)
     cpus: dict[str, list[int]] = {}
-    for cpu, pu in machine.pus().items():
+    for cpu, pu in machine.pus.items():
         if cpu in allowed:
             core = next((above.id for above in machine.ancestors(pu) if above.id in numbers), pu.id)
             cpus.setdefault(core, []).append(cpu)
@@ -110,7 +109,7 @@ def usable_cores(machine: Machine) -> tuple[Core, ...]:
 
 def _core(machine: Machine, index: int | None, cpus: Sequence[int]) -> Core:
     package = machine.package_of(cpus[0])
-    return Core(index, tuple(cpus), machine.pus()[cpus[0]].numa, package.id if package is not None else None)
+    return Core(index, tuple(cpus), machine.pus[cpus[0]].numa, package.id if package is not None else None)
 
 
 def _beside_gpus(machine: Machine, cores: Sequence[Core], n: int) -> tuple[RankPlace, ...] | None:
@@ -249,7 +248,7 @@ def _mpich(places: Sequence[RankPlace]) -> str:
 def _rankfile(machine: Machine, places: Sequence[RankPlace]) -> str | None:
     """A rankfile of Open MPI, whose slots are cores in hwloc's order; None if cores are hidden from this process,
     because Open MPI then numbers only the visible ones."""
-    if machine.allowed_cpus and set(machine.pus()) - set(machine.allowed_cpus):
+    if machine.allowed_cpus and set(machine.pus) - set(machine.allowed_cpus):
         return None
     lines = [f"# mpirun -n {len(places)} --rankfile FILE {PROGRAM} (slots are cores as hwloc counts them)"]
     for place in places:

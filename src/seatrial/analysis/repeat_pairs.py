@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from seatrial.model.figure_result import FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval, independent_ratio
@@ -17,8 +17,7 @@ Blocks = Mapping[tuple[str, int], str]
 Pairs = tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PointRatio:
+class PointRatio(Frozen):
     """Candidate over baseline of the raw figure. `pairs` are the pairs used; empty: unpaired."""
 
     interval: RatioInterval
@@ -31,8 +30,7 @@ class PointRatio:
         return None if low is None or high is None else (low, high)
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredPoint:
+class MeasuredPoint(Frozen):
     """A figure of the experiment with this id."""
 
     experiment: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.ceilings import with_ceilings
 from seatrial.analysis.experiment_figures import Repeats, figures_of, outcome_of
@@ -16,6 +17,7 @@ from seatrial.errors import ProtocolError
 from seatrial.model.emulation import is_stored_as_emulated, why_not_comparable
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import Emulated, ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.outcome import Outcome
@@ -28,8 +30,7 @@ from seatrial.store.contents import Contents
 _MOST_KERNEL_NOTES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Frozen):
     """An experiment of this command: its refusal during preparation if any, and whether it was measured now."""
 
     experiment: Experiment

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from seatrial.analysis.device_sums import DEVICES, sums_of_devices
 from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, point_ratio
 from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult, workers_of
 from seatrial.model.spelling import setting_number, show_percent, workers_text
 from seatrial.stats.fits import AMDAHL, FEWEST_POINTS, GUSTAFSON
@@ -40,8 +42,7 @@ def scaling(
     return tuple(result for result in found if result is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Worker:
+class _Worker(Frozen):
     """A point with its number of workers."""
 
     number: float

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_links import faces_down, links_above
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 
@@ -25,8 +25,7 @@ Model = tuple[str | None, ...]
 _Each = TypeVar("_Each")
 
 
-@dataclass(frozen=True, slots=True)
-class Unlike:
+class Unlike(Frozen):
     """Links below the one that most of their siblings have. `rates` are those of the odd devices in B/s, `usual` that
     of the `others`. `is_capability`: what the link can do, not its present state."""
 

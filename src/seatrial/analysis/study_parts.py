@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.model.parameter import Value
 from seatrial.model.study import SYSTEM, Axis, RepeatPolicy, Study

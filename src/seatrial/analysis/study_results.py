@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.compare import compared
@@ -19,6 +18,7 @@ from seatrial.analysis.scaling import scaling
 from seatrial.analysis.study_parts import asked_by, joined
 from seatrial.model.comparison import Comparison
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
 from seatrial.model.spelling import UNSET, side_label
@@ -157,8 +157,7 @@ def along_axis(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Frozen):
     """Two experiments that differ only along the axis; `value` is the candidate's."""
 
     value: Value | None
@@ -290,8 +289,7 @@ def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:
     return list(groups.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Spending:
+class _Spending(Frozen):
     """The time of all repeats of a study, in seconds, and the number of its ends. `is_whole`: the budget was for the
     whole command, which begins no blocks if there is no time for as many as an interval needs."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.study import is_of_environment
 
@@ -16,8 +16,7 @@ Given = Mapping[str, Mapping[str, Value | None]]
 """Experiment -> the axis values that a study gave it, for axes that are not parameters (`environment.compiler`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweepPoint:
+class SweepPoint(Frozen):
     """One figure of one experiment at one sweep coordinate of its program; `figure` is None if it has none.
 
     `settings` are the parameters and the sweep coordinates.
@@ -28,8 +27,7 @@ class SweepPoint:
     settings: Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Frozen):
     """Points that differ along the axes of a sweep, and in settings that follow from these; `shared` are the others."""
 
     benchmark: str

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from msgspec import field
+
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.job_options import JobOptions
 
 
@@ -40,8 +42,7 @@ _OVER = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JobStatus:
+class JobStatus(Frozen):
     """One job. `reason` is what the batch system said, unchanged. Times are in seconds since 1970; `nodes` are host
     names. None and () are unknown."""
 
@@ -55,8 +56,7 @@ class JobStatus:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JobRequest:
+class JobRequest(Frozen):
     """A job to submit: `argv` runs once, on its first node, in `folder`. `time_s` is the limit on its wall time.
     `tasks_per_node` None: as many as the nodes have CPUs, where the batch system can say so. `first` are lines of the
     script that run before it, in no certain folder. `node_list` are its nodes, if not any; `switches` is the number of

@@ -10,13 +10,15 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from seatrial.benchmarks.apps.output import rounding
 from seatrial.errors import ProtocolError
 from seatrial.model.declaration import Declaration, DeclaredCheck, DeclaredFigure, Pick, Which
+from seatrial.model.frozen import Frozen
 from seatrial.model.sample import Sample
 
 LARGEST_OUTPUT_B = 128 << 20
@@ -32,16 +34,14 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _STEP = re.compile(r"([^.\[\]]+)|\[([0-9]{1,9})\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Frozen):
     """A number in an output; `resolution` is half a unit in its last printed place as a share of it, 0: not rounded."""
 
     value: float
     resolution: float = 0.0
 
 
-@dataclass(slots=True)
-class Outputs:
+class Outputs(Struct):
     """The outputs of one run, each read once. `read` gives the content of a file in the folder of the repeat, None if
     there is no such file.
 
@@ -50,8 +50,8 @@ class Outputs:
     """
 
     read: Callable[[str], bytes | None]
-    _data: dict[str, bytes] = field(default_factory=dict)
-    _documents: dict[str, Any] = field(default_factory=dict)
+    _data: dict[str, bytes] = {}
+    _documents: dict[str, Any] = {}
 
     def lines(self, file: str) -> Iterator[str]:
         """The lines of a file that are not empty, without colours; of a very long line, its beginning. Raises

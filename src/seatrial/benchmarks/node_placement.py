@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.nodes import RANKS_PER_NODE
 from seatrial.errors import UsageError

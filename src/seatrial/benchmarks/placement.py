@@ -73,7 +73,7 @@ def spread(machine: Machine, count: int, node: Value = "auto") -> tuple[int, ...
 
 def numa_node(machine: Machine, cpu: int) -> int | None:
     """The NUMA node of a CPU, as numbered by the operating system, or None if unknown."""
-    pu = machine.pus().get(cpu)
+    pu = machine.pus.get(cpu)
     return None if pu is None else pu.numa
 
 
@@ -168,7 +168,7 @@ def _allowed(machine: Machine, node: Value) -> tuple[int, ...]:
 
 
 def _cores(machine: Machine, node: Value) -> tuple[int, ...]:
-    return _on_node(machine, machine.cpus_one_per_core(), node)
+    return _on_node(machine, machine.cpus_one_per_core, node)
 
 
 def _on_node(machine: Machine, cpus: tuple[int, ...], node: Value) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,11 @@ from seatrial.errors import UsageError
 from seatrial.interface.study_systems import places_for
 from seatrial.interface.submitted import Sent, run_in_jobs
 from seatrial.interface.system import Where
+from seatrial.model.frozen import Frozen
 from seatrial.report.documents.jobs import jobs_document
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
+class JobOptions(Frozen):
     """The options of `run` for jobs."""
 
     detach: bool = False

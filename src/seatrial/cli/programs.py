@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.answer.answer import answer_of_study
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UsageError
 from seatrial.interface.run import RunResult
 from seatrial.interface.versus import refuse_missing, words_of
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.text.compare import compare_text
@@ -26,8 +28,7 @@ _OF_A_SHELL = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1"
 _LAST_LINES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramOptions:
+class ProgramOptions(Frozen):
     """The options about programs, as written; None: not given."""
 
     warmup: int | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from seatrial.engine.file_contents import digest
 from seatrial.engine.once import Once
@@ -11,11 +10,11 @@ from seatrial.environments.blas import HOW_TO_GET_ONE, Blas, NoBlasError, better
 from seatrial.environments.build import Built, describe_with
 from seatrial.errors import BuildError
 from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.frozen import Frozen
 from seatrial.model.protocol import Hello
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedLibrary:
+class LoadedLibrary(Frozen):
     """A library that a program will load: its name as a parameter value, the program's arguments for it, what the
     program then reports about itself, the build ids, or hashes, of all loaded libraries, and notes on the choice:
     `blas_family`, `blas_own_core` (the kernels that it selects itself), and `blas_better`, a library here whose kernels
@@ -25,7 +24,7 @@ class LoadedLibrary:
     arguments: tuple[str, ...]
     hello: Hello
     identity: Mapping[str, str]
-    notes: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = {}
 
 
 class BlasLibraries:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from seatrial.engine.clock import Clock
 from seatrial.engine.costs import Build, Costs
@@ -16,14 +15,14 @@ from seatrial.engine.prepare import Preparation
 from seatrial.engine.ready import Ready, Refused
 from seatrial.model.durations import duration
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import NO_TIME, Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
 from seatrial.store.folder import ResultsFolder
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Frozen):
     """The budget of a whole command, in seconds. `must_have_all`: nothing is left out, since the user named it;
     `needs_one`: nothing is left out either if not one group fits."""
 
@@ -83,8 +82,7 @@ class Budget:
         return Pool(self.total_s, clock=self.clock, may_leave_out=not self.must_have_all)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Frozen):
     """What fits, and what it costs."""
 
     fit: Fit

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.engine.contained import Contained
 from seatrial.engine.containers import Containers
@@ -15,11 +16,11 @@ from seatrial.engine.rank_helpers import make_helpers
 from seatrial.environments.build import Built, Environment, build
 from seatrial.errors import BuildError
 from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.frozen import Frozen
 from seatrial.plan.points import Point
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltAhead:
+class BuiltAhead(Frozen):
     """The result for one program in one environment. `benchmarks` are those that it measures; `environment` is an
     error if the chosen environment is not available. `container`: that of the environment, if it has one."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 _NOT_TIMED_S = 1.0
 """The start of the interpreter and the output of the results, which the command cannot time itself."""
 
 
-@dataclass(slots=True)
-class Clock:
+class Clock(Struct):
     """Seconds since it was made, and a second for what comes before and after; without the time that the command waited
     for others."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.environments.brought import Brought
 from seatrial.launch.containers.error import ContainerError
@@ -14,12 +15,12 @@ from seatrial.launch.containers.runtime import SHARED, Inside, Mount, Runtime
 from seatrial.model.container import BIND, BROUGHT, INSIDE, OUTSIDE
 from seatrial.model.container_device import Device
 from seatrial.model.container_mount import ContainerMount, is_unmistakable
+from seatrial.model.frozen import Frozen
 
 _BUILT = {INSIDE: "built inside", BROUGHT: "with the host's C library"}
 
 
-@dataclass(frozen=True, slots=True)
-class Contained:
+class Contained(Frozen):
     """An image with its runtime. `placement` is where the launcher of ranks is ("" without ranks), `is_joined` whether
     ranks share one container, `launcher` the launcher of the image for ranks inside. `build` is where the program was
     built, `brought` what goes inside with it. `mounts`, `devices` and `variables` are what the user gives it besides
@@ -36,7 +37,7 @@ class Contained:
     mounts: tuple[ContainerMount, ...] = ()
     devices: tuple[Device, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = {}
 
     def document(self) -> dict[str, Any]:
         """What identifies it in an environment: an image by its content, not by its place."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.environments.site import site_in_force
@@ -11,11 +10,11 @@ from seatrial.launch.containers.error import ContainerError
 from seatrial.model.container_device import Device, devices_of
 from seatrial.model.container_mount import SEPARATOR, ContainerMount, mounts_of
 from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.frozen import Frozen
 from seatrial.model.site import SiteContainer
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerChoice:
+class ContainerChoice(Frozen):
     """An image by its path or name, how it is started, and what it gets besides. `name` is that of a container of the
     site file; "" for an image alone."""
 

@@ -3,9 +3,10 @@ machine."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
 
 from seatrial.engine.shared_folders import shared_folder
 from seatrial.environments.remembered import remembered
@@ -28,7 +29,8 @@ def _trial(runtime: Runtime) -> Trial:
 
     def made() -> dict[str, Any]:
         with shared_folder("seatrial-root-") as folder:
-            return asdict(tried(runtime, folder))
+            kept: dict[str, Any] = to_builtins(tried(runtime, folder))
+        return kept
 
     try:
         return Trial(

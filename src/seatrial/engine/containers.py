@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.engine.contained import Contained
 from seatrial.engine.container_choice import ContainerChoice, container_choice
@@ -38,6 +39,7 @@ from seatrial.launch.place import GRACE_S
 from seatrial.model.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import content_key
+from seatrial.model.frozen import Frozen
 from seatrial.model.layout import Layout
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.protocol import ProgramRecord, parse_record
@@ -63,8 +65,7 @@ Builder = Callable[[Environment, Start], Built]
 _HERE: Start = as_it_is
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Frozen):
     """A program in a container: what it was built in and, in `hello`, how it describes itself there."""
 
     container: Contained

@@ -4,8 +4,9 @@ folder, and judged as one; then their records become that of the repeat."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.engine.ready import Ready
 from seatrial.environments.variables import variables_with
@@ -24,6 +25,7 @@ from seatrial.model.copies import (
     part_of,
     shares_of,
 )
+from seatrial.model.frozen import Frozen
 from seatrial.model.layout import BINDING, UNBOUND
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, State
@@ -36,8 +38,7 @@ _MOST = "max_resident_B"
 """What copies used is summed, but for the size of the largest process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Frozen):
     """One of the copies of a repeat, or its only job: as an experiment of its own, its folder, and the CPUs that it may
     use (None: all)."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.engine.once import Once
 from seatrial.environments.gpu import AUTO, Gpu, Gpus, NoGpuError, find_gpus

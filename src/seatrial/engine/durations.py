@@ -10,9 +10,10 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from statistics import median
 from typing import Annotated, TypedDict
+
+from msgspec import Struct
 
 from seatrial.environments.cache import cache_folder, make_folder, own_cache
 from seatrial.errors import BuildError, UsageError
@@ -62,13 +63,12 @@ class DurationsJson(TypedDict):
     start_s: NonNegative | None
 
 
-@dataclass(slots=True)
-class Durations:
+class Durations(Struct):
     """What is known of one machine."""
 
     machine_key: str
-    repeats: dict[str, RepeatTimeJson] = field(default_factory=dict)
-    builds: dict[str, BuildTimeJson] = field(default_factory=dict)
+    repeats: dict[str, RepeatTimeJson] = {}
+    builds: dict[str, BuildTimeJson] = {}
     own_start_s: float | None = None
     _factors: dict[str, float] | None = None
 

@@ -28,6 +28,7 @@ from seatrial.engine.policy import Alone, Compared, Policy
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
 from seatrial.environments.variables import variables_with
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.record import RepeatRecord
@@ -44,8 +45,7 @@ _GIVE_WAY_S = 0.1
 _random = random.SystemRandom()
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Frozen):
     """Groups of experiments and the policy that decides when they have enough repeats. `study`: the study's name."""
 
     groups: tuple[tuple[Ready, ...], ...]

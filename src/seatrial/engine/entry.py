@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from seatrial.engine.events import Progress
 from seatrial.engine.group import Group
 from seatrial.engine.policy import Policy
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """A group in progress."""
 
     group: Group

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.environments.build import Environment, kept_environments, libc_version
 from seatrial.environments.compiler import compiler_named, first_compiler

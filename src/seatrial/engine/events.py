@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from seatrial.engine.fit import Fit
 from seatrial.engine.lock_file import Holder
 from seatrial.engine.ready import Ready, Refused
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import Outcome
 from seatrial.model.study_document import KeptStudy
 from seatrial.plan.points import Point
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Frozen):
     """Progress of the whole run; `remaining_s` is an upper bound, which improves with every repeat."""
 
     open_experiments: int

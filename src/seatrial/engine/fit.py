@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from seatrial.model.frozen import Frozen
 from seatrial.plan.points import Point
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Frozen):
     """Points of one entry, the repeats that each needs at least, and the time for these and missing builds, in
     seconds."""
 
@@ -17,8 +15,7 @@ class Item:
     least_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Frozen):
     """What fits into a budget, in the order of importance. All times are in seconds and estimated.
 
     `needed_s` is what the fitting ones take, from the start of the command, with the minimum of repeats; `all_s` what

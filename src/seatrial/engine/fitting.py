@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from seatrial.engine.costs import Build, Costs
 from seatrial.engine.fit import Fit, Item
 from seatrial.engine.study_work import family_of, least_alone
+from seatrial.model.frozen import Frozen
 from seatrial.model.study import Study
 from seatrial.plan.importance import by_importance
 from seatrial.plan.points import Point
@@ -16,8 +16,7 @@ from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.sequential import least_blocks
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Frozen):
     """Points that are only worth measuring together, and the repeats that each needs at least."""
 
     points: tuple[Point, ...]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.engine.ranks import rank_layout
 from seatrial.engine.ready import Ready
 from seatrial.errors import ProtocolError
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Value
@@ -50,13 +53,12 @@ class OkRepeat(Protocol):
         """The resolution of each figure, as a share of its value."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Figures:
+class _Figures(Frozen):
     """What the policies use of the figures of a repeat."""
 
-    values: Mapping[FigureKey, float] = field(default_factory=dict)
-    turns: Mapping[FigureKey, tuple[float, ...]] = field(default_factory=dict)
-    resolutions: Mapping[FigureKey, float] = field(default_factory=dict)
+    values: Mapping[FigureKey, float] = {}
+    turns: Mapping[FigureKey, tuple[float, ...]] = {}
+    resolutions: Mapping[FigureKey, float] = {}
 
 
 class RecordedRepeat:
@@ -111,8 +113,7 @@ class RecordedRepeat:
         return self._figures or _Figures()
 
 
-@dataclass(slots=True)
-class Latest:
+class Latest(Struct):
     """The latest repeat of an experiment: its number, its outcome, and the budget that it was made with, in seconds."""
 
     repeat: int
@@ -120,8 +121,7 @@ class Latest:
     budget_s: float | None
 
 
-@dataclass(slots=True)
-class Member:
+class Member(Struct):
     """An experiment of a group. The first `left_out` of its ok repeats do not count. `expected_s` is the time of
     a repeat as far as known before the first, in seconds.
 
@@ -129,8 +129,8 @@ class Member:
 
     ready: Ready
     machine: Machine
-    ok_repeats: list[OkRepeat] = field(default_factory=list)
-    taken: set[int] = field(default_factory=set)
+    ok_repeats: list[OkRepeat] = []
+    taken: set[int] = set()
     left_out: int = 0
     made: int = 0
     has_failed: bool = False
@@ -189,8 +189,7 @@ class Member:
         return sum(repeat.wall_s for repeat in last) / len(last)
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """Experiments that are repeated side by side; if they are compared, the first is the baseline."""
 
     members: list[Member]

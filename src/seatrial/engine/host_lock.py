@@ -10,12 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.engine.events import Listener
 from seatrial.engine.lock_file import FOLDER, Holder, OwnFiles, Told, holders, holders_text, lock_places
 from seatrial.errors import BusyError, UsageError
+from seatrial.model.frozen import Frozen
 
 _AGAIN_S = (0.1, 0.4)
 """Two that try at the same moment both give way; a random time tells them apart."""
@@ -28,8 +28,7 @@ _random = random.SystemRandom()
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class HostLock:
+class HostLock(Frozen):
     """How to take the lock. `wait_s`: how long to wait for it (None: until it is free). `past`: the users whose
     measurements are not waited for."""
 
@@ -76,8 +75,7 @@ class HostLock:
             wait.again(others)
 
 
-@dataclass(frozen=True, slots=True)
-class HeldLock:
+class HeldLock(Frozen):
     """The lock, held. `beside()` are those that measure at the same time because this process did not wait for them."""
 
     places: Sequence[Path]

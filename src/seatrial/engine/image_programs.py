@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.engine.contained import Contained
 from seatrial.engine.containers import answer_inside, run_inside
@@ -18,14 +19,14 @@ from seatrial.errors import ProtocolError
 from seatrial.launch.containers.error import ContainerError
 from seatrial.model.benchmark import External
 from seatrial.model.container import OUTSIDE
+from seatrial.model.frozen import Frozen
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.protocol import parse_record
 
 _Variables = tuple[tuple[str, str | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ImageProgram:
+class ImageProgram(Frozen):
     """An application of an image; family, name and path of the MPI library that it is linked with, None and "" if it is
     linked with none."""
 

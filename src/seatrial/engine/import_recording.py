@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.engine.importing import Repeat
 from seatrial.engine.trial import keep_machine
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.record import RepeatRecord
 from seatrial.store.claim import Claim, abandoned, claim
 from seatrial.store.contents import read_contents
@@ -18,8 +18,7 @@ from seatrial.store.folder import ResultsFolder
 from seatrial.store.writer import RecordWriter
 
 
-@dataclass(frozen=True, slots=True)
-class ImportRun:
+class ImportRun(Frozen):
     """The result of an import: its experiments in order; `added` are those that got a new repeat. `left_out` are the
     files that the folder held already, or that were named twice, in order."""
 

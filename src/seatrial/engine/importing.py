@@ -10,8 +10,9 @@ import hashlib
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.imported.declarations import GIVEN_BANDWIDTH, GIVEN_FLOPS
@@ -21,6 +22,7 @@ from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.imports.readers import reader_of
 from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.experiment import Experiment, content_key
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile, StatedExperiment
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine, NamedLimit
@@ -36,8 +38,7 @@ UNNAMED = "not told"
 _A_DAY_S = 86400.0
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFile:
+class ResultFile(Frozen):
     """A result file: `name` without its folder, `changed_s` the time of its last change (None: not a file). `place`
     identifies its path without showing it ("": not a file)."""
 
@@ -48,18 +49,16 @@ class ResultFile:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Frozen):
     """What the user states beside the files: the machine, parameters as text, and the peaks of the hardware."""
 
     machine: Machine | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = {}
     peak_flops: float | None = None
     peak_Bps: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Frozen):
     """One repeat to record, with everything that its record refers to.
 
     `missing` are the parameters of one of our benchmarks that neither the file nor the user states; `remarks` as in
@@ -324,7 +323,7 @@ def _failed_check(
 ) -> Outcome | None:
     """The benchmark's own checks; for results of other tools, only those whose value and bounds are known."""
     if not found.is_ours:
-        cpus = tuple(sorted(machine.pus()))
+        cpus = tuple(sorted(machine.pus))
         if not cpus or machine.last_level_cache_bytes(cpus) is None:
             return None
         # Which CPUs a process may use is unknown on another machine: then all of them count.

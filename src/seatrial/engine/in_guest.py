@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ _BROUGHT = "those of this machine"
 """The `version` of a guest in which programs use libraries that come with them."""
 
 
-@dataclass(frozen=True, slots=True)
 class InGuest(Contained):
     """A virtual machine in place of a container: nothing is shared with it, and it is another machine."""
 

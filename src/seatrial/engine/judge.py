@@ -8,11 +8,12 @@ from seatrial.engine.checks import failed_check, impossible_figure, wrong_sample
 from seatrial.engine.ranks import masks, misplaced, rank_layout
 from seatrial.engine.ready import Runnable
 from seatrial.engine.traffic import messages_astray
+from seatrial.errors import Exit
 from seatrial.launch.local import Completed
 from seatrial.model.emulation import emulation_unnoticed
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import Exit, ProgramRecord
+from seatrial.model.protocol import ProgramRecord
 from seatrial.plan.points import Point
 
 

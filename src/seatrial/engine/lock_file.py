@@ -22,11 +22,13 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.model.durations import duration
+from seatrial.model.frozen import Frozen
 
 FOLDER = "SEATRIAL_LOCK"
 """Names one more folder, for containers that share none of the usual ones."""
@@ -49,8 +51,7 @@ _TRIES = 3
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Frozen):
     """What a process states when it takes the lock: its results folder ("": none) and how long it expects to hold it at
     most, in seconds."""
 
@@ -58,8 +59,10 @@ class Told:
     lasts_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+_NOTHING_TOLD = Told()
+
+
+class Holder(Frozen):
     """A process that holds the lock. `pid` is 0 if it is in a process namespace that this process cannot see into;
     `since_s` is in seconds since the epoch; `command` is "" if unknown. `told` is what it states about itself."""
 
@@ -89,15 +92,14 @@ class Holder:
         return f"user {self.user}, {pid}, since {started}, for {duration(for_s)}{left}{folder}{command}"
 
 
-@dataclass(slots=True)
-class OwnFiles:
+class OwnFiles(Struct):
     """The files of this process, locked; empty if it could make none."""
 
-    files: dict[Path, int] = field(default_factory=dict)
-    inodes: set[tuple[int, int]] = field(default_factory=set)
+    files: dict[Path, int] = {}
+    inodes: set[tuple[int, int]] = set()
 
     @classmethod
-    def make(cls, places: Collection[Path], told: Told = Told()) -> OwnFiles:
+    def make(cls, places: Collection[Path], told: Told = _NOTHING_TOLD) -> OwnFiles:
         """A file in each folder that allows it."""
         own, text = cls(), _description(told)
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote, unquote
@@ -18,6 +17,7 @@ from seatrial.engine.repeat import command_of, time_limit_s, variables_of
 from seatrial.environments.private_copy import copies
 from seatrial.errors import BuildError
 from seatrial.launch.mpi import NoLauncherError
+from seatrial.model.frozen import Frozen
 from seatrial.model.mpi_settings import CLUSTER_LINK
 from seatrial.plan.points import Point
 from seatrial.stats.interval import MINIMUM_REPEATS
@@ -80,8 +80,7 @@ def name_in_job(path: str) -> str:
     return f"{copies()[path][:_DIGITS]}/{Path(path).name}"
 
 
-@dataclass(frozen=True, slots=True)
-class NodePlan:
+class NodePlan(Frozen):
     """The text of a plan, and its experiments in the order of their numbers."""
 
     text: str
@@ -165,8 +164,7 @@ def variables_with_lines(lines: Sequence[str], variables: Mapping[str, str]) -> 
     return changed
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRepeat:
+class NodeRepeat(Frozen):
     """One repeat that was made. `status` is as in `subprocess`, times are in seconds, `began_s` since 1970."""
 
     experiment: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.engine.costs import MissingBuilds
 from seatrial.engine.durations import Durations
@@ -12,14 +11,14 @@ from seatrial.engine.events import Silent
 from seatrial.engine.prepare import prepared_points
 from seatrial.engine.ready import Refused
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.outcome import Outcome
 from seatrial.plan.points import Point
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedTimes:
+class ExpectedTimes(Frozen):
     """What points are expected to take on this machine, in seconds: `repeat_s` is the time of a repeat by the `id()` of
     its point, `build_s` that of all missing builds together."""
 

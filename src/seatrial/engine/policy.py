@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.engine.group import FigureKey, Group, Member, Recorded, blocks_of, paired, paired_steps
 from seatrial.engine.pool import Pool
@@ -56,8 +59,7 @@ class Policy(Protocol):
         """An upper bound of the time that these groups still take, in seconds."""
 
 
-@dataclass(slots=True)
-class Alone:
+class Alone(Struct):
     """Each experiment has its own budget, and always gets the minimum number of repeats."""
 
     rule: StoppingRule

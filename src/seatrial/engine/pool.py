@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from seatrial.engine.clock import Clock
 from seatrial.engine.group import Group, Recorded
 
@@ -113,8 +115,7 @@ class Pool:
             self._needed_s += short.needed_s
 
 
-@dataclass(slots=True)
-class _Short:
+class _Short(Struct):
     """A group with too few repeats, and the time that the missing ones take, in seconds. `rank`: 0 is the most
     important."""
 

@@ -4,9 +4,10 @@ started."""
 from __future__ import annotations
 
 import platform
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.environments.build import (
     NATIVE_HEADERS,

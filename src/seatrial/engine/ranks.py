@@ -7,23 +7,24 @@ import re
 import signal
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from seatrial.errors import ProtocolError
+from msgspec.structs import replace
+
+from seatrial.errors import Exit, ProtocolError
 from seatrial.launch.local import Completed
 from seatrial.launch.place import rank_records, runs_of
 from seatrial.model.copies import copies_of, part_of
+from seatrial.model.frozen import Frozen
 from seatrial.model.layout import BINDING, Layout, layout_of
 from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import Exit, Hello, ProgramRecord
+from seatrial.model.protocol import Hello, ProgramRecord
 from seatrial.plan.points import Point
 
 _LONGEST_PHASE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class RankEnd:
+class RankEnd(Frozen):
     """The last known state of a rank: `died` is how it ended ("SIGSEGV", "exit"), `phase` what it was doing, `call`
     the MPI function that it was in ("": none); None if its file does not state it."""
 

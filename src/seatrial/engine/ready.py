@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from seatrial.engine.contained import Contained
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.mpi import Mpi
 from seatrial.model.outcome import Outcome
@@ -100,8 +100,7 @@ class Runnable(ABC):
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Frozen):
     """A point as an experiment that can run. `environment` is the document of its environment key.
 
     `mpi` starts its ranks; None for a single process. `variables` are set (None: unset) for its run. `container` is
@@ -111,15 +110,14 @@ class Ready:
     point: Point
     experiment: Experiment
     program: Runnable
-    environment: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = {}
     mpi: Mpi | None = None
     variables: tuple[tuple[str, str | None], ...] = ()
     container: Contained | None = None
     machine: Machine | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Frozen):
     """A point that cannot run here, and why. `environment` is None if it was not determined. `is_left_out`: it can run,
     but not within the budget."""
 

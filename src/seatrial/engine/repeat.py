@@ -6,10 +6,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.engine.checks import impossible_figure
 from seatrial.engine.cluster_link import link_of
@@ -29,6 +30,7 @@ from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
 from seatrial.model.emulation import is_emulated
+from seatrial.model.frozen import Frozen
 from seatrial.model.guest import VM
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage
@@ -101,8 +103,7 @@ def make_together(
     return [_record(one, writer, keep=keep) for one in made]
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(Frozen):
     """A repeat that was run and judged, before it is recorded."""
 
     ready: Ready
@@ -113,8 +114,7 @@ class _Made:
     seen: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Claimed:
+class _Claimed(Frozen):
     """An experiment with the claim on one of its repeats, and the jobs that this starts at once, each by its command:
     a start in a container has a name of its own, so a command is made once."""
 

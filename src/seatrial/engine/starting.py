@@ -6,8 +6,10 @@ import os
 import platform
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import field
+from msgspec.structs import replace
 
 from seatrial.engine.contained import Contained
 from seatrial.engine.probing import probe_variables
@@ -19,6 +21,7 @@ from seatrial.environments.variables import variables_with
 from seatrial.launch.containers.runtime import SHARED, Inside
 from seatrial.launch.mpi import rank_command, rank_variables
 from seatrial.launch.place import kept, placed, shared
+from seatrial.model.frozen import Frozen
 from seatrial.model.layout import Layout
 from seatrial.model.mpi import Mpi
 
@@ -38,8 +41,7 @@ launching needs none. It refuses to work for root, and a user may be root inside
 Open MPI 5 the first one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Frozen):
     """`before` precedes the program's own command; `variables` is its whole environment. `launcher` starts the ranks;
     empty for a single process. `inside`: the container that the program is started in, `loader` the words that start it
     there with a loader that was brought."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.engine.budgeted import Budget, without_time
 from seatrial.engine.clock import Clock
@@ -26,6 +28,7 @@ from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
 from seatrial.errors import StoreError
 from seatrial.model.experiment import content_key
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.machine_document import machine_document
 from seatrial.model.machine_identity import machine_identity
@@ -46,8 +49,7 @@ BUDGET_EACH_S = 20.0
 """The default time budget of one experiment."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrialRun:
+class TrialRun(Frozen):
     """The result of a trial: its experiments in the order of the points; `measured` are those that got a new repeat.
 
     `problem` is set if the results folder failed; what was recorded before stays. `study` is the study as stored in the
@@ -148,8 +150,7 @@ def _independent(items: Sequence[Ready | Refused], policy: Policy) -> Work:
     return Work(tuple((item,) for item in items if isinstance(item, Ready)), policy)
 
 
-@dataclass(slots=True)
-class _Trial:
+class _Trial(Struct):
     """The settings of a trial, apart from what is measured."""
 
     machine: Machine

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.environments.cache import check_folder, make_folder, own_cache
 from seatrial.environments.images.from_folder import LeftOut

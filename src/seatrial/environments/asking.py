@@ -6,11 +6,11 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
 from seatrial.errors import BuildError
+from seatrial.model.frozen import Frozen
 from seatrial.processes.output import OutOfTimeError, output_of
 from seatrial.processes.start import Running
 
@@ -21,8 +21,7 @@ Started = Callable[[Running], None]
 """Called with a tool when it has started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Frozen):
     """What a tool printed."""
 
     stdout: str

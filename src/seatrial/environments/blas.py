@@ -17,9 +17,10 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.environments.blas_kernels import (
     NO_KERNELS,
@@ -33,6 +34,7 @@ from seatrial.environments.elf import SharedObject, read_shared_object
 from seatrial.environments.library_files import library_files
 from seatrial.environments.remembered import remembered
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
+from seatrial.model.frozen import Frozen
 
 AUTO = "auto"
 FAMILIES = ("openblas", "mkl", "blis", "flexiblas", "armpl", "nvpl", "atlas", "reference", "other")
@@ -85,8 +87,7 @@ class NoBlasError(BuildError):
     need = "blas"
 
 
-@dataclass(frozen=True, slots=True)
-class Blas:
+class Blas(Frozen):
     """One library. `name` is its value for `blas=`: its family for the first of each, else its path.
 
     `prefix` and `suffix` enclose its symbols (`scipy_dgemm_64_`). `is_slow`: known to be slow on any CPU. `found`:

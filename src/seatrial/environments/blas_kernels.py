@@ -15,7 +15,6 @@ import os
 import re
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
 from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError, ParseError
 from seatrial.machine.readers.cpuinfo import read_cpuinfo
+from seatrial.model.frozen import Frozen
 
 _SCRIPT = Path(__file__).with_name("ask_blas.py")
 _ASK_LIMIT_S = 30.0
@@ -41,8 +41,7 @@ _KERNELS = (
 _MKL = (("avx-?512", 3), ("avx2|vector extensions 2", 2), ("avx|vector extensions", 1), ("sse|streaming simd", 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Kernels:
+class Kernels(Frozen):
     """What a library reports: its version, and the processor whose kernels it selected; "" if it does not say."""
 
     version: str = ""
@@ -53,8 +52,7 @@ NO_KERNELS = Kernels()
 """Of a library that was not asked, or did not answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vectors:
+class Vectors(Frozen):
     """The vectors of a processor or of kernels: `rank` orders the sets of one architecture, `name` is for people."""
 
     rank: int

@@ -11,7 +11,6 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from seatrial.environments.mpi_library import LOADER_FOLDERS
 from seatrial.environments.private_copy import private_space
 from seatrial.errors import BuildError, ParseError
 from seatrial.model.experiment import content_key
+from seatrial.model.frozen import Frozen
 from seatrial.model.mpi import Mpi
 
 _C_LIBRARY = re.compile(
@@ -35,8 +35,7 @@ _ALWAYS = ("libgcc_s.so.1",)
 _MOST_PLUGINS = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
+class _Own(Frozen):
     """The files that a library looks for at run time: plugins beside it, data and configuration in its prefix.
 
     `plugins` are patterns, below the folder of the library's file: of a usual prefix, and of Debian. The variables name
@@ -80,8 +79,7 @@ _OWN = (
 or by this variable: libibverbs, init.c). What needs others comes before them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Brought:
+class Brought(Frozen):
     """A folder of this process with copies of files of this machine.
 
     `search` are the folders of its libraries, `libraries` their names with their build ids. `variables` tell libraries

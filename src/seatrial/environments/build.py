@@ -10,10 +10,11 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.cache import cache_folder, caches
@@ -25,6 +26,7 @@ from seatrial.environments.private_copy import private_copy, private_top
 from seatrial.environments.target import Target
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.model.experiment import content_key
+from seatrial.model.frozen import Frozen
 from seatrial.model.mpi import Mpi
 from seatrial.model.protocol import Hello, parse_record
 
@@ -36,8 +38,7 @@ _WARNINGS = ("-Wall", "-Wextra")
 """They do not change the code, and are not part of the key; the compiler's messages are stored with the build."""
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Frozen):
     """The environment that programs are built and run in: compiler, flags, C library, MPI. `key` identifies it in
     records.
 
@@ -115,8 +116,7 @@ class Environment:
         return content_key(self.document())
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Frozen):
     """A program that is ready to run: `path` is a private copy of the file `kept` in a cache. `command` compiles its
     own source. `hello` is its description in a clean loader environment, with the libraries that it was built with."""
 
@@ -189,8 +189,7 @@ def build(
     return Built(path, key, objects[0].command, _describe(path, start), seconds, from_cache, kept.path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
+class _Object(Frozen):
     """The object file of one source, cached for every program that shares it."""
 
     path: Path

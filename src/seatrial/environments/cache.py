@@ -14,11 +14,11 @@ import pwd
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from seatrial.errors import BuildError, UsageError
+from seatrial.model.frozen import Frozen
 
 SHARED = "SEATRIAL_SHARED_CACHE"
 
@@ -31,8 +31,7 @@ class CacheError(UsageError):
     """Something in a cache may have been changed by another user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(Frozen):
     """A cache: its folder, and the users besides root whose files in it are used."""
 
     path: Path

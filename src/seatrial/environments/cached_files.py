@@ -15,7 +15,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from seatrial.environments.asking import Started, ask
 from seatrial.environments.cache import cache_folder, caches, check_folder, keep_others_from_writing, make_folder
 from seatrial.environments.private_copy import private_copy, private_top
 from seatrial.errors import BuildError
+from seatrial.model.frozen import Frozen
 
 BUILD_FILE = "build.json"
 """Beside each file: how it was made, and its hash."""
@@ -39,8 +39,7 @@ def as_it_is(command: Sequence[str], folders: Sequence[Path]) -> tuple[Sequence[
     return command, None
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFile:
+class KeptFile(Frozen):
     """A checked file of a cache: the content, and how long its build took."""
 
     path: Path

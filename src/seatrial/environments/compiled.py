@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.environments.elf import read_sections
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 
 _SECTIONS = (".GCC.command.line", ".comment", ".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str",
              ".debug_str_offsets")  # fmt: skip
@@ -39,8 +39,7 @@ _ADDRESS = 0x01
 _LEB128 = frozenset({0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23})
 
 
-@dataclass(frozen=True, slots=True)
-class Compilation:
+class Compilation(Frozen):
     """What a program states: `compiler` such as "GNU C17 12.2.0", `flags` in their order; "" if it does not say. Of a
     program whose parts differ, the most frequent flags, the others after " | "."""
 

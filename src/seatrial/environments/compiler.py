@@ -7,12 +7,12 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError, NoCompilerError, UsageError
+from seatrial.model.frozen import Frozen
 
 _NAMES = (
     "g++",
@@ -25,8 +25,7 @@ _TOOLSETS = Path("/opt/rh")
 """Red Hat's newer compilers, which are not on PATH (gcc-toolset-N/root/usr/bin)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compiler:
+class Compiler(Frozen):
     """One compiler: its command (several words with a launcher such as ccache), family and version. `image` is the
     digest of the container image that it belongs to; "" for a compiler of this machine."""
 

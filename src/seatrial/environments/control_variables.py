@@ -6,27 +6,25 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
+from seatrial.model.frozen import Frozen
 from seatrial.model.mpi import Mpi
 
 _SCRIPT = Path(__file__).with_name("ask_control_variables.py")
 
 
-@dataclass(frozen=True, slots=True)
-class ControlVariable:
+class ControlVariable(Frozen):
     """`items` are (value, name) of an enumeration's members, () for other types; `text` is the library's help text."""
 
     items: tuple[tuple[int, str], ...]
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ControlVariables:
+class ControlVariables(Frozen):
     """The variables of a library by name, and its version text (MPI_Get_library_version)."""
 
     version: str

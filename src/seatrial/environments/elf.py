@@ -12,11 +12,11 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from elftools.construct import Struct
@@ -36,8 +36,7 @@ _MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64", "ppc64le": "EM_PPC6
 """`platform.machine()` -> e_machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedObject:
+class SharedObject(Frozen):
     """`defined` are the names of the symbols that it exports, `used` those that it imports."""
 
     machine: str
@@ -51,8 +50,7 @@ class SharedObject:
         return _MACHINES.get(architecture, self.machine) == self.machine
 
 
-@dataclass(frozen=True, slots=True)
-class Functions:
+class Functions(Frozen):
     """`loads` are (offset in the file, address, bytes) of the loaded segments. `starts` are the addresses of functions,
     ascending, `symbols` their (size in bytes, string table, offset of the name in it)."""
 

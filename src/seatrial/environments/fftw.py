@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.environments.elf import SharedObject, read_shared_object
 from seatrial.environments.library_files import library_files
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
+from seatrial.model.frozen import Frozen
 
 AUTO, OWN, FFTW = "auto", "own", "fftw"
 _FILES = {"fp64": "libfftw3.so.3", "fp32": "libfftw3f.so.3"}
@@ -35,8 +35,7 @@ class NoFftwError(BuildError):
     need = "fftw"
 
 
-@dataclass(frozen=True, slots=True)
-class FftLibrary:
+class FftLibrary(Frozen):
     """One library; `name` is its value for `fft=`, `found` where it was found."""
 
     name: str

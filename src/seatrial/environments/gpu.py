@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from seatrial.environments.asking import ask
 from seatrial.errors import BuildError, ParseError
 from seatrial.machine.readers.scalars import read_cpu_list
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_links import pci_address
 
 AUTO = "auto"
@@ -33,8 +33,7 @@ class NoGpuError(BuildError):
         self.need = need
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Frozen):
     """One device of one backend; `facts` is everything that its driver reports (native/device/facts.hpp)."""
 
     backend: str
@@ -51,8 +50,7 @@ class Gpu:
         return {"backend": self.backend, "index": self.index, "name": self.name, "driver": self.driver}
 
 
-@dataclass(frozen=True, slots=True)
-class Gpus:
+class Gpus(Frozen):
     """The devices that a program found, and why a backend has none (backend -> (need, why))."""
 
     devices: tuple[Gpu, ...]

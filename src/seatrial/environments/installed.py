@@ -6,9 +6,10 @@ import hashlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.environments.asking import Answer
 from seatrial.environments.load_modules import Changes, load_modules
@@ -19,6 +20,7 @@ from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import External
 from seatrial.model.experiment import content_key
+from seatrial.model.frozen import Frozen
 from seatrial.model.site import LOAD
 
 
@@ -32,8 +34,7 @@ class NotLoadedError(NotInstalledError):
     """The program is in a module that is not loaded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(Frozen):
     """An installed program: its path, the version that it reports, the hash of its file, and its companions. `image` is
     the digest of the container image that it belongs to, and by which it is known, with its path; "" for a program of
     this machine. `modules` are those that it needs, `changes` the variables that they set (None: unset)."""
@@ -41,7 +42,7 @@ class Installed:
     path: Path
     version: str
     sha256: str
-    companions: Mapping[str, Path] = field(default_factory=dict)
+    companions: Mapping[str, Path] = {}
     image: str = ""
     modules: tuple[str, ...] = ()
     changes: Changes = ()

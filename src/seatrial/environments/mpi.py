@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.environments.elf import needed_libraries
 from seatrial.environments.loader import libraries_of
@@ -38,6 +39,7 @@ from seatrial.environments.mpi_library import (
 from seatrial.environments.mpi_wrapper import WrapperWords, ask_wrapper
 from seatrial.environments.site import place_in_force, site_environments
 from seatrial.errors import BuildError, ParseError, UnknownNameError
+from seatrial.model.frozen import Frozen
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.site import Place, SiteEnvironment
 
@@ -62,8 +64,7 @@ _HEADERS = {
 """The packages that contain mpicc and mpi.h (Debian, RHEL)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Frozen):
     """`mpis` can be built with, the default first; `runtimes` have no mpi.h; `passed_over` are (name or path, reason)
     of rejected candidates."""
 

@@ -10,7 +10,6 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.environments.cache import caches
@@ -18,6 +17,7 @@ from seatrial.environments.mpi_identity import is_file
 from seatrial.environments.mpi_modules import mpis_of_modules
 from seatrial.environments.mpi_spack import mpis_of_spack
 from seatrial.errors import BuildError
+from seatrial.model.frozen import Frozen
 from seatrial.model.mpi import MpiFamily
 from seatrial.model.site import Place, SiteEnvironment
 
@@ -72,8 +72,7 @@ _NAMES = ("openmpi", "mpich", "mvapich2", "mvapich")
 _ALSO_USUAL = ("/opt/intel/oneapi/mpi/latest/bin", "/usr/local/bin")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Frozen):
     """A compiler wrapper, or a prefix without one. `found`: how it was found, as text.
 
     `environment` and `launcher` are those of the site file, if it comes from there.

@@ -11,12 +11,12 @@ import re
 import struct
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
+from seatrial.model.frozen import Frozen
 from seatrial.model.mpi import MpiFamily
 
 _LARGEST_HEADER_B = 2 << 20
@@ -58,8 +58,7 @@ _ASK_LIBRARY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Frozen):
     """Family and version; `version` may be "unknown"."""
 
     family: MpiFamily

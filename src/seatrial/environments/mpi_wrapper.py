@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
+from seatrial.model.frozen import Frozen
 
 _QUESTIONS = (("-show",), ("--showme",))
 _CRAY_QUESTION = ("--cray-print-opts=all",)
@@ -31,8 +31,7 @@ _OF_CRAY_MPI = re.compile(r"-l(?:mpi(?:ch)?(?:_[a-z0-9_]+)?|xpmem|pmi2?)")
 """Cray's wrapper adds the libraries of all loaded modules; an MPI program needs only these."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrapperWords:
+class WrapperWords(Frozen):
     """A wrapper's output: header folders, library folders, run-time search folders, -l options."""
 
     includes: tuple[Path, ...]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from seatrial.errors import BuildError
+from seatrial.model.frozen import Frozen
 
 _INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _EMBEDDED = re.compile(r'^SEATRIAL_EMBEDDED_TEXT\(\w+,\s*"([^"]+)"\)', re.MULTILINE)
@@ -20,8 +20,7 @@ _UNTIMED = re.compile(r"^// untimed: (-O[0-3])$", re.MULTILINE)
 _NEEDS_MPI = re.compile(r"^\s*#\s*include\s*<mpi\.h>", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Frozen):
     """A translation unit: a source with all of our files that it includes, directly or indirectly.
 
     `digests` holds the SHA-256 of each file by its path (`native/team.hpp`), or by its name if it is elsewhere.

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.model.site import Place, Site, SiteEnvironment
 from seatrial.plan.site_file import site_of
 
 
-@dataclass(slots=True)
-class _InForce:
+class _InForce(Struct):
     """`site` None: not set; the user's own site file is read at first use."""
 
     site: Site | None = None

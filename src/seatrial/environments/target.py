@@ -12,12 +12,12 @@ import platform
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from seatrial.environments.asking import Answer
 from seatrial.environments.compiler import Compiler
 from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
+from seatrial.model.frozen import Frozen
 
 _MACROS = {
     "sse2": "__SSE2__",
@@ -39,8 +39,7 @@ _PSABI_LEVELS = (
 """x86-64 psABI, section 3.1.1: what each level adds to the one below (names of /proc/cpuinfo), highest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Frozen):
     """`flags` for the compiler; `isa`: the decisive features that they enable; `resolution`: how they were found.
 
     `cpu` is the meaning of a flag such as `native` on this machine, so that a build for it has a separate key.

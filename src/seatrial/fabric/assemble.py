@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.fabric.capability import Capabilities
 from seatrial.fabric.findings import fabric_findings

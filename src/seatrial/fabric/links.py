@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from seatrial.fabric.parts import DevicePart, FabricDump, LinkRate, PartKind, PortPart
 from seatrial.fabric.rates import rate_Bps
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Cable:
+class Cable(Frozen):
     """A link before its ends are ordered: two (device, port), its rate, and what both ends support if stated."""
 
     ends: tuple[tuple[str, int | None], tuple[str, int | None]]

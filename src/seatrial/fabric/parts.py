@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.dump import Line, read_lines
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Frozen):
     """A file with what a tool printed, or a part of it. `name` is for messages; `pick` is the number of the dump in it
     (from 1; None: the only one)."""
 
@@ -41,8 +40,7 @@ class PartKind(StrEnum):
     NODE = "node"  # a host without its adapters
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Frozen):
     """A place in a dump, for messages."""
 
     tool: str
@@ -60,8 +58,7 @@ class Source:
         return ParseError(self.tool, self.line, self.text, why, self.file)
 
 
-@dataclass(frozen=True, slots=True)
-class DevicePart:
+class DevicePart(Frozen):
     """A device with a record of its own (`is_described`), or one that only its peers name."""
 
     id: str
@@ -73,16 +70,14 @@ class DevicePart:
     is_described: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRate:
+class LinkRate(Frozen):
     """Lanes and the InfiniBand name of their speed; None is unknown."""
 
     width: int | None = None
     speed: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PortPart:
+class PortPart(Frozen):
     """One port. `peer` is (device, port) at the other end; None if there is no link, with the states.
 
     `could` is what both ends support where the tool says so.
@@ -98,8 +93,7 @@ class PortPart:
     physical: str = ""
 
 
-@dataclass(frozen=True)
-class FabricDump:
+class FabricDump(Frozen):
     """All parts of one dump.
 
     `is_one_sided`: the format names each link once, at one of its ends. `is_partial`: devices may be without a record
@@ -114,4 +108,4 @@ class FabricDump:
     is_partial: bool = False
     missing: str = ""
     notes: Sequence[str] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = {}

@@ -9,14 +9,16 @@ Format from documentation: the .sta of Abaqus/Explicit, and Abaqus/Standard on s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
+
+from msgspec import field
 
 from seatrial.imports.application_log import Found, Log, Printed
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import rate_sample
 from seatrial.imports.text import half_unit, number
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -81,8 +83,7 @@ _FORMS = (
 _ZONE = re.compile(r" (?:[A-Z]{3,5}|[+-][0-9]{2,4})(?= [0-9]{4}$|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Frozen):
     """What a file of a job states."""
 
     version: str

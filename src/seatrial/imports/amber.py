@@ -8,11 +8,11 @@ the same numbers under `Current Timing Info`: it is refused.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from seatrial.imports.application_log import Found, Log, Printed, refuse_exploded, step_from_time_per_ns
 from seatrial.imports.reader import Reader
 from seatrial.imports.text import Line
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
@@ -41,8 +41,7 @@ _NATURAL_FS = 0.05
 """Time steps are multiples of this."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Average:
+class _Average(Frozen):
     steps: int | None
     elapsed: Printed
     step: Printed

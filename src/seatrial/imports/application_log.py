@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from seatrial.errors import ParseError
 from seatrial.imports.samples import time_sample
 from seatrial.imports.tables import body
 from seatrial.imports.text import Line, half_unit, number, read_lines
+from seatrial.model.frozen import Frozen
 from seatrial.model.sample import Sample
 
 HOTTEST_K = 10_000.0
@@ -25,8 +25,7 @@ _COMPUTED = 1e-5
 """Programs print some numbers from values that were rounded before (single precision)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Frozen):
     """A number and how far the true value may be from it, at most, because of its printed digits."""
 
     value: float
@@ -60,8 +59,7 @@ class Printed:
         return abs(self.value - other.value) <= self.error + other.error + slack
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Frozen):
     """A line of a log with the match of a pattern on it."""
 
     tool: str

@@ -9,13 +9,13 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
 from seatrial.imports.text import read_text
 from seatrial.model.benchmark import Better
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedFile, StatedExperiment
 from seatrial.model.outcome import Outcome, State
 from seatrial.model.parameter import Value, value_from_json
@@ -28,8 +28,7 @@ _LONGEST_CELL = 1 << 20
 _MOST_ROWS = 5_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Frozen):
     """A row with the number of its line; parameters as JSON text."""
 
     line: int

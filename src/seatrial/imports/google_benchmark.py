@@ -7,10 +7,11 @@ seatrial computes its own. Times are means over the iterations of a repetition, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.errors import ParseError
 from seatrial.imports.json_text import find_text, find_whole, get_number, get_object, get_objects, read_object

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.errors import ParseError
@@ -20,6 +19,7 @@ from seatrial.imports.json_text import find_text, find_whole, get_number, get_ob
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import rate_sample, time_sample
 from seatrial.imports.text import SIX_DIGITS
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -109,8 +109,7 @@ def _rates(result: dict[str, Any]) -> list[float]:
     return rates
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Frozen):
     """One `run()` of a script: its steps (None if unknown), its steps per second, and trial moves per second if any."""
 
     steps: int | None

@@ -6,7 +6,8 @@ Before the report it prints ratings of its own, of other phases and versions of 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.hpcg_output import TOOL
 from seatrial.errors import ParseError

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
 
 from seatrial.benchmarks.apps.hpl_output import operations
 from seatrial.imports.application_log import Found, Log, Printed
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, rate_sample
 from seatrial.imports.text import Line, number
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -38,8 +38,7 @@ _OVERALL = re.compile(r"overall performance: +\S{1,20} +GFlops")
 _LOW_PRECISION = {"1": "fp8", "2": "fp16", "FP8": "fp8", "FP16": "fp16"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Solution:
+class _Solution(Frozen):
     """One solved system, as its block of the report states it. Rates in Gflop/s; the time (s) is work over
     rate, which is more exact than the printed ones."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.hpl_output import TOOL
 from seatrial.errors import ParseError

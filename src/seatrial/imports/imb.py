@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
@@ -84,15 +86,14 @@ _CHECKED = ("PingPong", "PingPing", "Sendrecv", "Exchange", "Uniband", "Biband")
 """Benchmarks whose bandwidth is whole messages over one of the times: rows that disagree are damaged."""
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(Struct):
     """One benchmark on one number of processes."""
 
     name: str
     line: Line
-    settings: dict[str, Value] = field(default_factory=dict)
+    settings: dict[str, Value] = {}
     columns: tuple[Cell, ...] = ()
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = []
     is_short: str = ""
     """The line with which IMB explains that sizes are missing."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from seatrial.imports.application_log import Found, Log, Printed
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, rate_sample
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -53,8 +53,7 @@ _LONG_S, _MOST_APART = 10.0, 1.5
 _UNITS = {"GB/s": 1e9, "GiB/s": 2.0**30}
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
+class _Result(Frozen):
     """All numbers of a file, in its own unit of bandwidth, and thousands of operations per second."""
 
     phases: Mapping[str, Printed]

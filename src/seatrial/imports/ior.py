@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.errors import ParseError
@@ -17,6 +16,7 @@ from seatrial.imports.json_text import find_text, find_whole, get_number, get_ob
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import rate_sample
 from seatrial.imports.text import Line
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -45,8 +45,7 @@ _UNITS = {"bytes": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2
 _MIB = 2.0**20
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Frozen):
     """One repeat of one direction. `bytes` is what the file states for it; None if it does not."""
 
     access: str

@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from seatrial.imports.application_log import Found, Log, Printed, refuse_exploded, time_per_ns_from_step
 from seatrial.imports.reader import Reader
 from seatrial.imports.text import Line, number
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
@@ -44,8 +44,7 @@ _SUM_SLACK = 1e-3
 """Each section is printed to five digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Frozen):
     """One `run` command."""
 
     step: Printed

@@ -10,13 +10,13 @@ Format from documentation: runs with several processes (MPP).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 
 from seatrial.imports.application_log import Found, Log, Printed
 from seatrial.imports.reader import Reader
 from seatrial.imports.samples import in_SI, time_sample
 from seatrial.imports.text import half_unit, last_digit, number
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -53,8 +53,7 @@ _SMP = (re.compile(r"Number of CPU's ([0-9]{1,9})"), re.compile(r".*?([0-9]{1,9}
 _UNITS = {"picoseconds": 1e-12, "nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 
 
-@dataclass(frozen=True, slots=True)
-class _Elapsed:
+class _Elapsed(Frozen):
     """`Elapsed time`: whole seconds, the cycles, and what follows (`using  4 SMP threads`)."""
 
     line: Found

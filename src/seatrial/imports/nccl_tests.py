@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+from msgspec import Struct
 
 from seatrial.benchmarks.imported.nccl_tests import OPERATIONS
 from seatrial.errors import ParseError
@@ -32,6 +33,7 @@ from seatrial.imports.tables import (
     whole_number,
 )
 from seatrial.imports.text import Line, half_unit, last_digit, read_lines
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import UNKNOWN, Value
 from seatrial.model.sample import Sample
@@ -60,16 +62,15 @@ _PLACES = (False, True)
 """Whether each group of columns, from the left, is in place."""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """The output of one program."""
 
     begin: Line | None
     header: Line | None = None
     columns: tuple[Cell, ...] = ()
-    rows: list[Row] = field(default_factory=list)
-    hosts: dict[int, str] = field(default_factory=dict)
-    devices: set[str] = field(default_factory=set)
+    rows: list[Row] = []
+    hosts: dict[int, str] = {}
+    devices: set[str] = set()
     program: str | None = None
     failed: str = ""
     is_whole: bool = False
@@ -205,8 +206,7 @@ def _add_row(run: _Run, line: Line, cells: tuple[Cell, ...]) -> None:
     run.rows.append((line, cells))
 
 
-@dataclass(frozen=True, slots=True)
-class _Values:
+class _Values(Frozen):
     """One parsed row: its settings, its size, and per group of columns time (us), algbw and busbw as printed."""
 
     line: Line

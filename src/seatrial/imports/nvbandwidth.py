@@ -11,7 +11,8 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from seatrial.errors import ParseError
 from seatrial.imports.json_text import find_text, get_object, get_objects, read_object
@@ -48,15 +49,14 @@ _UNITS = {"GB/s": ("bandwidth", 9, MOST_PER_SECOND), "ns": ("latency", -9, MOST_
 _MOST_CELLS = 1_000_000
 
 
-@dataclass(slots=True)
-class _Matrix:
+class _Matrix(Struct):
     """The matrix of one test: its cells as printed, by (row, column)."""
 
     title: str
     unit: str
     line: Line | None
     columns: tuple[int, ...] = ()
-    cells: dict[tuple[int, int], str] = field(default_factory=dict)
+    cells: dict[tuple[int, int], str] = {}
     test: str = ""
 
     def error(self, why: str) -> ParseError:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from seatrial.benchmarks.apps.openfoam_output import BANNER, BUILD, CLOCK, END, FAILED, RANKS, TIME
 from seatrial.imports.application_log import Log, Printed
 from seatrial.imports.reader import Reader
 from seatrial.imports.text import Line, number
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 
@@ -48,8 +48,7 @@ _MOST_CPU = 1.25
 """CPU time of one process over elapsed time: a thread that writes files may add some."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Frozen):
     """The end of a step: both clocks, and the times (of the simulation) named since the step before."""
 
     line: Line

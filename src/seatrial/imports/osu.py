@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
+
+from msgspec import Struct
 
 from seatrial.errors import ParseError
 from seatrial.imports.reader import Reader
@@ -35,6 +36,7 @@ from seatrial.imports.tables import (
     whole_number,
 )
 from seatrial.imports.text import Line, last_digit, read_lines
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import UNKNOWN, Value
 from seatrial.model.sample import Sample
@@ -84,15 +86,13 @@ _EXTRA = ("iterations", "init", "test", "wait", "communication_min", "communicat
 """Columns that become extra values of the samples, not figures."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Frozen):
     name: str
     exponent: int
     cell: Cell
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(Struct):
     """A header with the rows below it, and the title and settings above it."""
 
     title: str
@@ -100,7 +100,7 @@ class _Table:
     line: Line
     settings: dict[str, Value]
     columns: tuple[_Column, ...]
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = []
 
 
 def read_osu(data: bytes) -> ImportedFile:

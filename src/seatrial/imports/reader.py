@@ -6,13 +6,12 @@ A reader is a module of `seatrial.imports` with a `READER`; the registry (reader
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedFile
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Frozen):
     """`kind` is its name on the command line. `read` is pure; it raises ParseError (tool, line, text, why) for a file
     that is incomplete, from another tool, or has an impossible number."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
 
@@ -20,6 +19,7 @@ from seatrial.imports.reader import Reader
 from seatrial.imports.samples import rate_sample, time_sample
 from seatrial.imports.tables import MOST_PER_SECOND, MOST_SECONDS, check_distinct, decimal_of, scaled
 from seatrial.imports.text import SIX_DIGITS, Line, read_lines
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -61,8 +61,7 @@ _UNITS: dict[str, tuple[str, int]] = {
 """Unit as SHOC prints it, in lower case -> series and power of ten to SI. `N` is a plain number: see _unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Frozen):
     """One result: its line, names, and the cells of summary and trials as printed."""
 
     line: Line

@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from seatrial.imports.application_log import Found, Log, Printed
 from seatrial.imports.reader import Reader
 from seatrial.imports.text import Line, number
+from seatrial.model.frozen import Frozen
 from seatrial.model.imported import ImportedExperiment, ImportedFile
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -44,8 +44,7 @@ _MEAN_APART = 1.5
 """The most by which the mean of steady iterations exceeds their median, or is below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Frozen):
     """One iteration: its number, its line, and the cells of its row."""
 
     iteration: int

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
 from seatrial.imports.text import Line
+from seatrial.model.frozen import Frozen
 
 MOST_SECONDS = 1e7
 """No single operation of a benchmark takes longer: four months."""
@@ -28,8 +28,7 @@ _LABEL = re.compile(r"\[[0-9]{1,6},[0-9]{1,6}\]<std(?:out|err)>:[ ]?")
 """The prefix that `mpirun --tag-output` puts before each line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Frozen):
     """A word of a line, with its first character column and the one after its last."""
 
     text: str

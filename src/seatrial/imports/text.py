@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 
 MAX_BYTES = 64 << 20
 """Larger files are refused."""
@@ -25,8 +25,7 @@ _WHOLE = re.compile(r"[0-9]{1,18}")
 _CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Frozen):
     """One line: its number in the file (from 1) and its text without the line break.
 
     `is_ended` is False only for a last line that has no line break: it may have been cut off.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.benchmarks import registry
@@ -19,6 +18,7 @@ from seatrial.interface.site import at_site
 from seatrial.interface.study_file import only_study
 from seatrial.interface.study_systems import part_here
 from seatrial.machine.live import discover_live
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.mpi import Mpi
@@ -26,8 +26,7 @@ from seatrial.plan.points import Point, plan_points
 from seatrial.plan.study_points import study_points
 
 
-@dataclass(frozen=True, slots=True)
-class NotBuilt:
+class NotBuilt(Frozen):
     """Why `what` (helper programs; "" for an MPI wheel) could not be built or installed."""
 
     problem: BuildError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.analysis.bindings import Binding, bindings
@@ -10,11 +9,11 @@ from seatrial.analysis.rank_layout import Layout, rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.interface.folder import trial_of
 from seatrial.model.finding import Finding
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Frozen):
     """The findings, most severe first, the binding of each GPU and adapter, and the requested layout of ranks."""
 
     findings: tuple[Finding, ...]

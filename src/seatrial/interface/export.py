@@ -7,7 +7,6 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from seatrial.analysis.study_results import study_results
 from seatrial.errors import UsageError, did_you_mean
 from seatrial.interface.folder import contents_in
 from seatrial.model.exported import Exported, ExportedVerdict
+from seatrial.model.frozen import Frozen
 from seatrial.model.study_result import StudyResult
 from seatrial.report.export.anonymous import Anonymizer
 from seatrial.report.studies.verdicts import verdict_rows
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Frozen):
     """The rows of a query, by column."""
 
     columns: tuple[str, ...]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.labels import change_labels, read_labels
 from seatrial.store.merging import Merge, Merged, move_out, trash_of
@@ -18,8 +18,7 @@ _LEAST_OF_ID = 4
 _LONGEST_TAG = 100
 
 
-@dataclass(frozen=True, slots=True)
-class FolderSummary:
+class FolderSummary(Frozen):
     """What a results folder holds. Times are in seconds since the epoch; None: it has no repeat."""
 
     path: str

@@ -7,9 +7,10 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from seatrial.environments.site import site_in_force
 from seatrial.errors import SeatrialError, UnknownNameError, UsageError

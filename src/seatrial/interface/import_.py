@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,19 @@ from seatrial.imports.readers import reader_of
 from seatrial.imports.text import MAX_BYTES
 from seatrial.interface.files import STDIN, read_output
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.frozen import Frozen
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportResult:
+class ImportResult(Frozen):
     """The repeats in the files, and the experiments that they belong to."""
 
     repeats: tuple[Repeat, ...]
     experiments: tuple[ExperimentResult, ...]
-    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    environments: Mapping[str, Mapping[str, Any]] = {}
     left_out: tuple[str, ...] = ()
     """The files that were imported before, or named twice: they do not count again."""
 

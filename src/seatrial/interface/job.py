@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
 
 from seatrial.engine.events import Listener, Progress
 from seatrial.engine.fit import Fit
@@ -76,7 +77,7 @@ class _KeepsPlan(Listener):
         entries = [
             {
                 "experiment": item.experiment.document(),
-                "choice": asdict(item.point.environment),
+                "choice": to_builtins(item.point.environment),
                 "outcome": outcome_document(item.outcome) if isinstance(item, Refused) else None,
             }
             for item in experiments
@@ -120,7 +121,7 @@ def _result(found: RunResult, study: KeptStudy | None) -> dict[str, Any]:
     entries = [
         {
             "experiment": result.experiment.document(),
-            "choice": asdict(found.choices.get(result.id, AS_IT_IS)),
+            "choice": to_builtins(found.choices.get(result.id, AS_IT_IS)),
             "outcome": outcome_document(result.outcome),
         }
         for result in found.experiments
@@ -131,7 +132,8 @@ def _result(found: RunResult, study: KeptStudy | None) -> dict[str, Any]:
 
 def outcome_document(outcome: Outcome) -> dict[str, Any]:
     """An outcome as JSON."""
-    return asdict(outcome)
+    document: dict[str, Any] = to_builtins(outcome)
+    return document
 
 
 def outcome_from(document: Mapping[str, Any]) -> Outcome:

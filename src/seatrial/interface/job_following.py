@@ -10,8 +10,9 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from seatrial.batch.job import JobState, JobStatus
 from seatrial.errors import StoreError
@@ -33,22 +34,21 @@ other nodes are seen late."""
 REFUSED, GIVEN_UP = "refused", "given up"
 
 
-@dataclass(slots=True)
-class Following:
+class Following(Struct):
     """Jobs being waited for. `tell` gets lines of text."""
 
     jobs: Sequence[JobFolder]
     queue: Queue
     poll_s: float
     tell: Callable[[str], None]
-    fetching: Mapping[str, Fetching] = field(default_factory=dict)
+    fetching: Mapping[str, Fetching] = {}
     """Of jobs on nodes that share no file system, by the id of their folder."""
     system: str = ""
     """The name of the system that they are on."""
-    _seen: dict[str, str] = field(default_factory=dict)
-    _gone: dict[str, int] = field(default_factory=dict)
+    _seen: dict[str, str] = {}
+    _gone: dict[str, int] = {}
     _told_s: float = field(default_factory=time.monotonic)
-    held: dict[str, JobStatus] = field(default_factory=dict)
+    held: dict[str, JobStatus] = {}
     """Jobs that somebody must release, by the id of their folder."""
 
     def wait(self) -> None:

@@ -9,9 +9,10 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
+
+from msgspec.structs import replace
 
 from seatrial.batch.job import JobRequest
 from seatrial.batch.portable import node_script
@@ -26,6 +27,7 @@ from seatrial.interface.settings import Settings, values_of
 from seatrial.interface.system import Where
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.experiment import content_key
+from seatrial.model.frozen import Frozen
 from seatrial.model.layout import NODES, RANKS
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import whole
@@ -45,8 +47,7 @@ _AROUND_S = 120.0
 _SETTINGS_PASSED_ON = ("SEATRIAL_CACHE", "SEATRIAL_SHARED_CACHE", "CXX", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Frozen):
     """What the user asked to measure. `names` are the targets with benchmarks in place of their files, `study` is the
     one that they name. `confirms`: it measures again what a screen found to be odd."""
 
@@ -91,8 +92,7 @@ def _digest(target: str) -> str:
         return target
 
 
-@dataclass(frozen=True, slots=True)
-class Portion:
+class Portion(Frozen):
     """What one job measures. Times are in seconds: `expected_s` with few repeats, `limit_s` its limit. `node_list` and
     `switches` as in JobRequest."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.results import Asked, machines_of, results_of
 from seatrial.analysis.study_parts import joined

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.benchmarks import registry
@@ -24,12 +23,12 @@ from seatrial.launch.guest.offered import offered_guests
 from seatrial.machine.files import FileTree
 from seatrial.machine.sysfs.cpus import survey_cpus
 from seatrial.model.benchmark import Benchmark, area_of
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.report.documents.list import Tools
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Frozen):
     """The benchmarks, and the tools that build programs. `missing` has the benchmarks whose program cannot be built or
     found here, with what they need."""
 

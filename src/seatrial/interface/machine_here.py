@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.environments.site import place_in_force
 from seatrial.errors import UsageError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from seatrial.machine.live import survey_live
 from seatrial.machine.nvidia import survey_nvidia
 from seatrial.machine.pci_names import with_pci_names
 from seatrial.machine.readers.dump import MAX_BYTES
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
 
@@ -28,8 +28,7 @@ input."""
 _PICK = re.compile(r"(?P<file>.*)#(?P<pick>[0-9]{1,6})\Z", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Discovered:
+class Discovered(Frozen, dict=True):
     """A machine, with its results if a folder was named."""
 
     machine: Machine

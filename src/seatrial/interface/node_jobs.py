@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from seatrial.batch.portable import facts_first, node_script
 from seatrial.engine.engine import Work
@@ -47,6 +49,7 @@ from seatrial.interface.job_request import Command, Portion, batch_request, part
 from seatrial.interface.system import Where
 from seatrial.interface.unshared import bringing, folder_on_node
 from seatrial.machine.copied import PATTERNS, copied_cpu_words, cpu_words, discover_copied
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.outcome import Outcome, Stage
@@ -65,8 +68,7 @@ _MOST_B = 64 << 20
 _REMEDY = "give the partition a Python on its nodes: `python: /path/to/python` in the site file"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeJob:
+class NodeJob(Frozen):
     """What a job on a node without Python needs: its plan, the CPU that it is for, and the two programs."""
 
     plan: NodePlan
@@ -251,7 +253,7 @@ def record_job(folder: ResultsFolder, job: JobFolder, command: Command) -> bool:
         "experiments": [
             {
                 "experiment": item.experiment.document(),
-                "choice": asdict(item.point.environment),
+                "choice": to_builtins(item.point.environment),
                 "outcome": outcome_document(_outcome(item, is_planned=item.experiment.id in measured)),
             }
             for item in experiments

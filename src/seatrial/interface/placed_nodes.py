@@ -7,7 +7,8 @@ placements become a list of nodes, chosen here from those of the partition and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.batch.slurm_nodes import nodes_command, read_idle, read_nodes, read_topology, topology_command
 from seatrial.benchmarks.node_placement import (
@@ -25,6 +26,7 @@ from seatrial.errors import UsageError
 from seatrial.interface.job_request import Portion, nodes_of
 from seatrial.interface.system import Where
 from seatrial.launch.queue import Queue
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_list import fold_hosts
 from seatrial.plan.points import Point
 
@@ -62,8 +64,7 @@ def _placement(point: Point) -> str:
     return str(point.parameters.get(NODE_PLACEMENT.name, "auto"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Partition:
+class _Partition(Frozen):
     """The nodes of a partition that are up, free ones first, and the leaf switch of each."""
 
     text: str

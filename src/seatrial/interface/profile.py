@@ -6,7 +6,6 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from seatrial.interface.node_limits import node_limits
 from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.interface.profile_reference import judged_profiles
 from seatrial.launch.attached import Ended
+from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import filled
 from seatrial.model.secrets import masked_words
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
@@ -38,8 +38,7 @@ IO_EVERY_S = 0.2
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileResult:
+class ProfileResult(Frozen):
     """The profiles of a command, and how it ended.
 
     `profiles` has one profile per program, the longest-running first, or an empty one if no rank wrote a table.

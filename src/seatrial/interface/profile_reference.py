@@ -4,9 +4,10 @@ results folder."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.network_tables import times_by_size
 from seatrial.analysis.results import results_without_limits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.analysis.history import long_histories
@@ -12,6 +11,7 @@ from seatrial.analysis.trials import trials_of
 from seatrial.interface.folder import contents_in
 from seatrial.interface.profile_folder import profiles_in
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.history import FigureHistory
 from seatrial.model.study_result import StudyResult
 from seatrial.model.trial import Trial
@@ -19,8 +19,7 @@ from seatrial.profiler.profile import Profile
 from seatrial.store.contents import Contents
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(Frozen):
     """One trial per machine (its experiments, findings and environments), the latest run of each study by name, and the
     profiles, oldest first."""
 

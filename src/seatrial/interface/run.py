@@ -6,9 +6,10 @@ import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.results import Asked, results_of
 from seatrial.analysis.study_results import study_result
@@ -29,6 +30,7 @@ from seatrial.interface.study_file import only_study
 from seatrial.interface.study_systems import part_here
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.study import Study
 from seatrial.model.study_result import StudyResult
@@ -41,8 +43,7 @@ from seatrial.store.folder import ResultsFolder
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Frozen):
     """The experiments of a run in the requested order, with any outcome.
 
     `environments` describes each environment by the key that experiments refer to; `choices` has, by the id of an
@@ -52,8 +53,8 @@ class RunResult:
     """
 
     experiments: tuple[ExperimentResult, ...]
-    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    choices: Mapping[str, EnvironmentChoice] = field(default_factory=dict)
+    environments: Mapping[str, Mapping[str, Any]] = {}
+    choices: Mapping[str, EnvironmentChoice] = {}
     study: StudyResult | None = None
     trial: Trial | None = None
     problem: StoreError | None = None

@@ -11,8 +11,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from seatrial.engine.building import build_helpers, build_points
 from seatrial.engine.environments import Environments
@@ -63,6 +64,7 @@ from seatrial.launch.queue import Queue, QueueError
 from seatrial.machine.live import discover_live
 from seatrial.model.durations import duration
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.machine_from_document import machine_from_document
 from seatrial.model.outcome import Outcome, State
@@ -77,8 +79,7 @@ from seatrial.store.jobs import JOBS, JobFolder, Phase
 _MOST_SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Frozen):
     """What became of a command: its jobs, and its results if it waited for them. `unfinished` has the outcome of each
     job that did not do all its work; `note` is what to do next."""
 
@@ -203,8 +204,7 @@ def run_in_jobs(
     return Sent(tuple(jobs), found, note, unfinished)
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(Struct):
     """What a command measures on one partition: its jobs, what no job measures yet (`missing`), and what needs none
     (`reused`). `machine` is that of its nodes as far as it is known."""
 
@@ -212,9 +212,9 @@ class _Part:
     command: Command
     key: str
     queue: Queue
-    jobs: list[JobFolder] = field(default_factory=list)
-    missing: list[Portion] = field(default_factory=list)
-    reused: Measured = field(default_factory=dict)
+    jobs: list[JobFolder] = []
+    missing: list[Portion] = []
+    reused: Measured = {}
     _machine: Machine | None = None
 
     @property

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.batch.system import BatchSystem
 from seatrial.batch.systems import SYSTEMS
 from seatrial.launch.cluster.home import FOLDER
 from seatrial.launch.cluster.slurm import PARTITION, variables
+from seatrial.model.frozen import Frozen
 from seatrial.model.job_options import JobOptions
 from seatrial.model.site import Partition, Place, Site, System
 from seatrial.plan.site_file import site_of
@@ -22,8 +24,7 @@ _CLUSTER_POLL_S = 1.0
 _IN_ALLOCATION = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_ENCLOSING_ID")
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Frozen):
     """A partition that jobs are submitted to, and its batch system. `text` names it as `--system` does.
 
     `node` is the only node that its jobs may run on; None: any.

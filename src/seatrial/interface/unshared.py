@@ -12,12 +12,12 @@ import shlex
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import StoreError
 from seatrial.interface.system import Where
 from seatrial.launch.queue import Queue
+from seatrial.model.frozen import Frozen
 from seatrial.store.files import make_folder, write_once
 from seatrial.store.jobs import JOBS, JobFolder
 
@@ -64,8 +64,7 @@ def bringing(folder: Path, texts: Mapping[str, str], programs: Mapping[str, byte
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Fetching:
+class Fetching(Frozen):
     """Fetches from nodes what jobs made there."""
 
     where: Where

@@ -6,8 +6,9 @@ import hashlib
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.events import Listener

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_list import expand_hosts
 
 _MOST_B = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Allocated:
+class Allocated(Frozen):
     """The nodes as the batch system names them. `source` names the allocation, for messages. `starter` is what runs a
     command on each of them: srun or ssh. `this` is the name of the node of this process; None: it is on none of them.
     """

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.processes.start import Running
 
 _SIGNALLED = 128
@@ -22,8 +22,7 @@ _OVER = signal.SIGRTMIN
 """Ends the thread that forwards signals."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Frozen):
     """How a command ended: its exit status as in a shell (128 + number for a signal)."""
 
     exit_status: int

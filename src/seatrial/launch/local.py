@@ -7,9 +7,9 @@ import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.model.frozen import Frozen
 from seatrial.processes.start import Ending, Running
 
 EVIDENCE_BYTES = 4000
@@ -20,8 +20,7 @@ _TURN_ENDS = "3-4"
 _NO_GUARD = "the seatrial process that starts programs was killed, and this program with it"
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(Frozen):
     """How a program ended: `returncode` (negative for a signal, as in subprocess) and the end of its output. `io` are
     the final counters of /proc/PID/io, including its children; None if they cannot be read. `used`: CPU time, faults,
     switches and memory, including its children, and the times of its main thread (processes/guard.py)."""
@@ -48,8 +47,7 @@ class Completed:
         return f"ended with exit status {self.returncode}"
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Frozen):
     """What to start: a command, its environment, the folder for its stdout and stderr, and its working directory (None:
     the current one). `grace_s`: the time that it has after SIGTERM to end its own descendants (launch/place.py); 0:
     they are ended with it. `cpus`: those that it may use; None: all that this process may use."""

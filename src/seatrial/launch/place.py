@@ -7,10 +7,10 @@ All are small native programs (native/launch/); this module makes their command 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.launch.rank_command import RankCommand
+from seatrial.model.frozen import Frozen
 from seatrial.model.layout import Layout
 from seatrial.model.protocol import ProgramRecord, parse_record
 
@@ -20,8 +20,7 @@ GRACE_S = 8.0
 _RANK_FILES = "rank-[0-9][0-9][0-9][0-9][0-9][0-9]*.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class Helpers:
+class Helpers(Frozen):
     """The paths of the programs."""
 
     keep: Path

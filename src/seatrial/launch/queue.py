@@ -6,11 +6,11 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.batch.job import JobState, JobStatus
 from seatrial.batch.system import BatchSystem
 from seatrial.errors import ParseError, SeatrialError
+from seatrial.model.frozen import Frozen
 from seatrial.processes.output import OutOfTimeError, Output, output_of
 
 _LIMIT_S = 120.0
@@ -28,8 +28,7 @@ class QueueError(SeatrialError):
     """The batch system refused a request, or does not answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(Frozen):
     """A batch system, asked with these environment variables."""
 
     system: BatchSystem

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class RankCommand:
+class RankCommand(Frozen):
     """`argv` comes before the program and its arguments; `variables` are set (None: unset) where it runs.
 
     A rank reads its number from the first of `rank_from` (environment variables) that is set. `binds`: the launcher
@@ -17,4 +17,4 @@ class RankCommand:
     argv: Sequence[str]
     rank_from: Sequence[str]
     binds: bool
-    variables: Mapping[str, str | None] = field(default_factory=dict)
+    variables: Mapping[str, str | None] = {}

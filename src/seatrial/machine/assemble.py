@@ -6,7 +6,8 @@ The first survey is the most trusted: its facts come first, and it determines th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.machine.attachment import with_attachments
 from seatrial.machine.cpu_tree import build_cpu_tree

@@ -8,7 +8,8 @@ Virtual I/O Device specification 1.2, section 4.1.2.1.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.machine.survey import FactBook, merge_facts
 from seatrial.model.fact import Facts

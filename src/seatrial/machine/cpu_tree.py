@@ -21,7 +21,9 @@ the CPUs of a cpuset.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.machine.survey import CpuPart, Survey, merge_facts
 from seatrial.model.machine import Device, DeviceKind
@@ -30,11 +32,10 @@ _RANK = {DeviceKind.PACKAGE: 0, DeviceKind.NUMA: 1, DeviceKind.CACHE: 2, DeviceK
 _CACHE_ORDER = {"": 0, "d": 1, "i": 2}  # within a level: unified, data, instruction
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     part: CpuPart
     parent: _Node | None = None
-    children: list[_Node] = field(default_factory=list)
+    children: list[_Node] = []
     is_leaf: bool = False
 
 

@@ -6,7 +6,6 @@ The kinds are listed in order of trust: what a kernel or driver reports precedes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.errors import ParseError, UnknownNameError
 from seatrial.machine.readers.amd_smi import read_amd_smi
@@ -23,6 +22,7 @@ from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
 from seatrial.machine.readers.opainfo import read_opainfo
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 from seatrial.machine.survey import Survey
+from seatrial.model.frozen import Frozen
 
 Reader = Callable[[bytes, int | None], Survey]
 
@@ -46,8 +46,7 @@ READERS: Mapping[str, Reader] = {
 _TRUST = {kind: rank for rank, kind in enumerate(READERS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(Frozen):
     """A file and its kind; `name` is the name shown in messages."""
 
     kind: str

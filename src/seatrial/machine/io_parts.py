@@ -10,17 +10,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.machine.survey import NamedPart, PciPart, Survey, merge_facts
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind
 
 _UNKNOWN_CLASS = "0000"
 _DRIVER_NUMBERS = ("nvml", "rsmi")  # hwloc's names of GPUs, by the number of the vendor's management library
 
 
-@dataclass(frozen=True, slots=True)
-class IoParts:
+class IoParts(Frozen):
     """Every PCI part by address, every named part once (in the order of first mention), and the mismatches."""
 
     pci: Mapping[str, PciPart]

@@ -9,22 +9,24 @@ in a matrix is its label.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.machine.io_parts import IoParts, kind_of
 from seatrial.machine.pcie import join_links
 from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.machine.survey import NamedPart, PciPart, merge_facts
 from seatrial.model.fact import Facts
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Affinity, Device, DeviceKind, Link
 
 _PREFIX = {DeviceKind.GPU: "gpu", DeviceKind.SWITCH: "nvswitch"}
 _PROCESSORS = (DeviceKind.GPU, DeviceKind.SWITCH)
 
 
-@dataclass(frozen=True, slots=True)
-class IoTree:
+class IoTree(Frozen):
     """The devices in depth-first order, their links and affinities."""
 
     devices: tuple[Device, ...] = ()
@@ -32,15 +34,14 @@ class IoTree:
     affinity: tuple[Affinity, ...] = ()
 
 
-@dataclass(slots=True)
-class _Slot:
+class _Slot(Struct):
     """A device, the parts that it was made from, and its children; `order` is the order of creation."""
 
     device: Device
     pci: PciPart | None
     named: NamedPart | None = None
     order: int = 0
-    children: list[_Slot] = field(default_factory=list)
+    children: list[_Slot] = []
 
 
 def build_io_tree(parts: IoParts, cpu_devices: Sequence[Device]) -> IoTree:

@@ -30,7 +30,7 @@ def _fma_limit(machine: Machine, precision: str) -> Limit:
     if not cores:
         return Limit.unknown("flop/s", "the number of cores is unknown")
     threads: dict[str | None, dict[int, Device]] = {}
-    for cpu, pu in machine.pus().items():
+    for cpu, pu in machine.pus.items():
         threads.setdefault(pu.parent, {})[cpu] = pu
     clocked: list[tuple[float, FmaUnit]] = []
     for core in cores:

@@ -8,13 +8,15 @@ unknown.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.machine.odd_slots import SlotPlace, odd_slots
 from seatrial.machine.population_rules import GIB, Placed, SocketLoad, is_soldered, judge_population, rule_of
 from seatrial.machine.processors import Platform, platform_of
 from seatrial.machine.slot_tables import find_table, slot_number
 from seatrial.machine.survey import FactBook, MemoryModule
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import Limit, dram_bandwidth, soldered_bandwidth
 from seatrial.model.machine import Device, DeviceKind, Memory, Population, SocketMemory
 
@@ -26,8 +28,7 @@ _NAMED = "channels from the slot names"
 _MOST_SOCKETS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Socket:
+class _Socket(Frozen):
     """One socket: its populated slots as input of the rules, whether its channels are confirmed, and all its slots."""
 
     load: SocketLoad

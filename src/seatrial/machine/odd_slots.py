@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.machine.survey import MemoryModule
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import OddSlot
 
 GIB = 1 << 30
@@ -20,8 +20,7 @@ _MOST_ODD = 8
 """One slot may be odd, and one of this many."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlotPlace:
+class SlotPlace(Frozen):
     """A slot with its socket (the name of the processor), channel and position; None is unknown."""
 
     module: MemoryModule

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.machine.survey import LinkRate, PciPart
 from seatrial.model.host_links import faces_down

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from seatrial.machine.processor_table import DELL_XEON, Interleaving
 from seatrial.machine.processors import Platform
 from seatrial.machine.survey import MemoryModule
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Population
 
 GIB = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Frozen):
     """A module, its channel and the position of its slot in the channel (0 is populated first); None: unknown."""
 
     module: MemoryModule
@@ -30,8 +29,7 @@ class Placed:
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SocketLoad:
+class SocketLoad(Frozen):
     """The populated slots of one socket. `slots` is the number of all its slots, None if some may not be listed.
     `mapping` is the source of the channels."""
 

@@ -18,11 +18,11 @@ Xeon Gold 6142 @ 2.60GHz"); the first match counts. Sources of the columns:
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Cpuid:
+class Cpuid(Frozen):
     """Family and models of an x86 CPU; `steppings` is None for all."""
 
     vendor: str
@@ -31,16 +31,14 @@ class Cpuid:
     steppings: Collection[int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MainId:
+class MainId(Frozen):
     """Implementer and part of an Arm CPU's Main ID Register."""
 
     implementer: int
     part: int
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Frozen):
     """The FMA hardware of a core: pipes, bits per pipe, cycles from an FMA to a dependent one; None is unknown."""
 
     pipes: int | None
@@ -54,8 +52,7 @@ class Vector:
         return "unconfirmed" not in self.source
 
 
-@dataclass(frozen=True, slots=True)
-class Channels:
+class Channels(Frozen):
     """Memory channels per socket."""
 
     count: int
@@ -67,8 +64,7 @@ class Channels:
         return "unconfirmed" not in self.source
 
 
-@dataclass(frozen=True, slots=True)
-class Interleaving:
+class Interleaving(Frozen):
     """Which populations of a socket with this number of channels interleave as one set.
 
     `balanced` and `near` are numbers of modules per socket, `subsets` the numbers of channels, fewer than all, that
@@ -83,8 +79,7 @@ class Interleaving:
     loss: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PackageMemory:
+class PackageMemory(Frozen):
     """Memory in the processor package, in addition to the modules, of models whose name matches `model`."""
 
     model: str
@@ -92,8 +87,7 @@ class PackageMemory:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Processor:
+class Processor(Frozen):
     """One generation. `name` is its microarchitecture, None if a row covers several.
 
     It is identified by `ids`, or by `models`, a pattern of the model name, which every source has. `vectors`,

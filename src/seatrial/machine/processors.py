@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from seatrial.machine.processor_table import PROCESSORS, Cpuid, Interleaving, MainId, Processor, Vector
 from seatrial.machine.survey import FactBook, merge_facts
 from seatrial.model.fact import FactKind, Facts
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind
 
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Platform:
+class Platform(Frozen):
     """Facts about a package that the rules for memory use: its microarchitecture, the channels of a socket (None if no
     document states them) and which populations of them interleave."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Frozen):
     """The channel of a slot (a name that is unique within its socket) and its position in the channel: 0 is populated
     first, None is unknown."""
 
@@ -20,8 +20,7 @@ class Slot:
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SlotTable:
+class SlotTable(Frozen):
     """The channels of a socket's slots by slot number, and the source document."""
 
     slots: Mapping[int, Slot]

@@ -8,9 +8,11 @@ produce different shapes of one machine.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from seatrial.model.fact import Fact, FactKind, Facts, FactValue
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind, Path, PeerAccess
 from seatrial.model.platform import Platform
 from seatrial.model.units import Unit
@@ -52,8 +54,7 @@ def merge_facts(*several: Facts) -> Facts:
     return Facts({name: tuple(known) for name, known in merged.items()})
 
 
-@dataclass(frozen=True, slots=True)
-class CpuPart:
+class CpuPart(Frozen):
     """A package, NUMA node, cache, core or PU, identified by its CPUs (numbers of the operating system).
 
     `cpus` of a NUMA node are its local CPUs; a node without CPUs (CXL, HBM, a GPU's memory) has none. `cache` is the
@@ -68,16 +69,14 @@ class CpuPart:
     facts: Facts = field(default_factory=Facts)
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRate:
+class LinkRate(Frozen):
     """Speed of one end of a PCIe link: GT/s per lane, and number of lanes."""
 
     GTps: float
     lanes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PciPart:
+class PciPart(Frozen):
     """A PCI function, or a host bridge (whose `address` is "domain:bus" and whose `class_id` is "").
 
     `class_id` has four hex digits ("0302"); "0000", which no device since PCI 2.0 has, if it is unknown. `parent` is
@@ -106,8 +105,7 @@ class PciPart:
         return self.class_id in ("", "0604")
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPart:
+class NamedPart(Frozen):
     """A device named by the operating system or a tool: eth0, mlx5_0, nvme0n1, vda, nvml0, GPU0.
 
     `is_label` marks the row of a matrix: `name` is then that matrix's own label, which becomes the device's id, and
@@ -129,8 +127,7 @@ class NamedPart:
     numa_nodes: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PeerLink:
+class PeerLink(Frozen):
     """Direct links between two processors, or a processor and a switch: NVLink, XGMI, C2C.
 
     An end is the name of a NamedPart of the same survey, or a PCI address. `count` is the number of links, the rates
@@ -146,8 +143,7 @@ class PeerLink:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryModule:
+class MemoryModule(Frozen):
     """One memory slot; `size_bytes` is 0 if it is known to be empty. Rates in MT/s. None is unknown.
 
     `buffering` is "RDIMM", "LRDIMM" or "UDIMM", `data_bits` the width of its data bus without the bits for ECC,
@@ -171,8 +167,7 @@ class MemoryModule:
     total_bits: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Frozen):
     """All facts from one source. `memory_slots` is the number of slots that it declares, even if it does not describe
     each; `why_no_modules` is the reason if a source that should describe the memory modules does not."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from seatrial.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from seatrial.model.machine import Machine
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Frozen):
     """A node: `name` as launchers take it, which may not be its host name; `machine` what it is; `switch` the leaf
     switch that it is below, None if that is unknown."""
 
@@ -19,16 +19,14 @@ class Node:
     switch: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Frozen):
     """A node that is not used, and why."""
 
     name: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Frozen):
     """`source` is what gave the nodes, for messages ("Slurm job 12"). `nodes` are alike, and this one is the first."""
 
     source: str

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -14,6 +13,7 @@ from seatrial.model.benchmark import Better
 from seatrial.model.best_of import BestOfResult
 from seatrial.model.breakdown import Breakdown
 from seatrial.model.comparison import Verdict
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
@@ -31,8 +31,7 @@ class Undecided(StrEnum):
     UNFINISHED = "the run has not come to its end"
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Frozen):
     """Points of curves with the same verdict on two sides.
 
     `along` is the numeric setting that varies within a curve (None: a single point, or points of several curves) and
@@ -75,8 +74,7 @@ class Stretch:
         return self.points * len(self.figures)
 
 
-@dataclass(frozen=True, slots=True)
-class Efficiency:
+class Efficiency(Frozen):
     """The efficiencies of figures at one number of workers: the smallest and the largest, and the hull of their
     intervals (None: one has none)."""
 
@@ -85,8 +83,7 @@ class Efficiency:
     ci95: Interval | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Frozen):
     """How far figures scale by their intervals alone: an efficiency without an interval decides nothing.
 
     `efficient` is the last point up to which every interval is above the threshold (None: not even the first point
@@ -112,8 +109,7 @@ class Reach:
     needed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Frozen):
     """The lowest and the highest median of a figure in a study that neither compares nor scales; without a verdict.
 
     `low_at` and `high_at` are the settings that vary.
@@ -130,8 +126,7 @@ class Span:
     high_at: Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Frozen):
     """What a study says about its question.
 
     `asked` counts its comparisons, efficiencies or contenders, `undecided` those among them without a verdict. `more_s`
@@ -153,7 +148,7 @@ class Answer:
     spans: tuple[Span, ...] = ()
     breakdowns: tuple[Breakdown, ...] = ()
     not_compared: tuple[str, ...] = ()
-    outcomes: Mapping[str, int] = field(default_factory=dict)
+    outcomes: Mapping[str, int] = {}
 
     @property
     def outcomes_total(self) -> int:

@@ -7,13 +7,15 @@ docs/add-a-benchmark.md shows one from end to end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from msgspec import field
+
 from seatrial.errors import UnknownNameError
 from seatrial.model.declaration import Declaration
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, Params, Value
@@ -31,8 +33,7 @@ class Better(StrEnum):
     LOWER = "lower"
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+class Ceiling(Frozen):
     """A measured ceiling: the best rate of other experiments on the same machine, times `factor`.
 
     It is used if the physical limit is unknown. `roles` and `parameters` select those figures; all other parameters
@@ -47,8 +48,7 @@ class Ceiling:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Attainable:
+class Attainable(Frozen):
     """The largest share of a limit, 0..1, that the counted work can reach, and the reason.
 
     STREAM counts 24 B of the 32 B that a triad with plain stores moves: at full memory bandwidth, it reaches 75 %.
@@ -69,8 +69,7 @@ def _always(params: Params) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Frozen):
     """A figure of merit. `series` names the samples that it is computed from; `value` computes it from one sample, in
     `unit`.
 
@@ -113,8 +112,7 @@ class Figure:
 Bound = Callable[[Machine, Params], tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Frozen):
     """A condition that must hold before any figure is published: a value inside a closed interval.
 
     The program reports the value under the same name, unless `derive` computes it from the samples. A
@@ -131,7 +129,6 @@ class Check:
     counts_missing_samples: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class Native(Program):
     """A program of seatrial, built from `source` (C++20, one file) in each environment.
 
@@ -155,7 +152,7 @@ class Native(Program):
     command to its arguments. Without a container it is skipped.
     """
 
-    source: Path = field()  # without a default: it overrides a property of the same name
+    source: Path
     arguments: Callable[[Params], Sequence[str]]
     library: Literal["blas", "fft", "gpu"] | None = None
     variables: tuple[str, ...] = ()
@@ -187,8 +184,7 @@ class Native(Program):
         return variable in self.variables
 
 
-@dataclass(frozen=True, slots=True)
-class InputExchange:
+class InputExchange(Frozen):
     """Files (name -> content) that replace those of a running program once its file `file` contains `after`: for a
     program that must find other content when it reads the same file again."""
 
@@ -197,7 +193,6 @@ class InputExchange:
     inputs: Callable[[Params], Mapping[str, bytes]]
 
 
-@dataclass(frozen=True, slots=True)
 class External(Program):
     """A real application or tool, run unchanged if this machine has it; a pure function parses its output.
 
@@ -231,7 +226,7 @@ class External(Program):
     inputs: Callable[[Params], Mapping[str, bytes]] = lambda params: {}
     preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: ()
     variables: Callable[[Params], Mapping[str, str | None]] = lambda params: {}
-    defaults: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = {}
     sensitive_to: tuple[str, ...] = ()
     companions: tuple[str, ...] = ()
     input_exchange: InputExchange | None = None
@@ -245,26 +240,23 @@ class External(Program):
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredCommand(Native):
+class DeclaredCommand(Native, kw_only=True):
     """A program that a user declares in a file, without ranks: started and timed by the program of `command`.
 
     `declaration` has its figures and checks, `folder` its files.
     """
 
-    declaration: Declaration = field(kw_only=True)
-    folder: Path = field(kw_only=True)
+    declaration: Declaration
+    folder: Path
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredRanks(External):
+class DeclaredRanks(External, kw_only=True):
     """The same with MPI ranks: started by an MPI launcher."""
 
-    declaration: Declaration = field(kw_only=True)
-    folder: Path = field(kw_only=True)
+    declaration: Declaration
+    folder: Path
 
 
-@dataclass(frozen=True, slots=True)
 class ImportedOnly(Program):
     """No program: the figures come from the result files of other tools (`seatrial import`). `why` is the message that
     explains it."""
@@ -274,8 +266,7 @@ class ImportedOnly(Program):
     can_run: ClassVar[bool] = False
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
+class Benchmark(Frozen):
     """One measurable program with everything that the rest of seatrial needs to know about it.
 
     `placement` returns the CPU of each thread, rank by rank if `ranks` is "mpi" (model/layout.py); `prepare` resolves
@@ -294,7 +285,7 @@ class Benchmark:
     prepare: Callable[[Machine, Params], Params] = lambda machine, params: params
     on_devices: Callable[[Params, bool], Params] = lambda params, are_processors: params
     ranks: Literal["one", "mpi"] = "one"
-    trial: tuple[Params, ...] = field(default_factory=tuple)
+    trial: tuple[Params, ...] = ()
     is_in_trial: Callable[[Machine], bool] = lambda machine: True
     """Whether the standard trial of this machine includes it: False if the machine has no such hardware."""
     sweep: tuple[Params, ...] = ()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Comparison
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
+class Contender(Frozen):
     """One point of the sweep: its parameters, and the median that it reached (None: see `reason`)."""
 
     parameters: Mapping[str, Value]
@@ -23,8 +22,7 @@ class Contender:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BestOfResult:
+class BestOfResult(Frozen):
     """The contenders of one point of the other axes, best first.
 
     `gap` compares the runner-up (candidate) with the winner (baseline), with an interval that is simultaneous over all

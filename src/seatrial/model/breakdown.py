@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 
 COMPUTING = "computing"
@@ -14,8 +14,7 @@ COMPUTING = "computing"
 OTHER_CALLS = "other calls"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Frozen):
     """One part of the time: `what` is COMPUTING, OTHER_CALLS, or an MPI function with message sizes from `size_B` bytes
     up (None: of any size).
 
@@ -43,8 +42,7 @@ class Part:
         return self.p_value is not None and self.p_value < 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Frozen):
     """One counter of the I/O probe on both sides, in bytes of the whole program, the mean over repeats."""
 
     what: str
@@ -102,8 +100,7 @@ class ChangeSignal(StrEnum):
     """CPUs of the node that processes other than the ranks used."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeEvidence:
+class ChangeEvidence(Frozen):
     """One signal on both sides; None where it is not known."""
 
     signal: ChangeSignal
@@ -111,8 +108,7 @@ class ChangeEvidence:
     candidate: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeDiagnosis:
+class ChangeDiagnosis(Frozen):
     """A change, and the share of the difference in time that it explains, between 0 and 1.
 
     `call` and `size_B` are the MPI function and message size with the largest part, `rank` the rank that others wait
@@ -128,8 +124,7 @@ class ChangeDiagnosis:
     p_value: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Breakdown:
+class Breakdown(Frozen):
     """Two experiments of a comparison, part by part; the largest differences first.
 
     `parameters` are those that both share. `whole` is the wall time of a rank. `repeats` is their number on each side.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import field
 
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import RepeatValue, numbers
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
@@ -39,8 +41,7 @@ class Statistic(StrEnum):
     POOLED_RANKS = "pooled ranks"
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Frozen):
     """One side of a comparison. `name` is shown to the user ("nontemporal true", a folder, a reference).
 
     `values` are the repeats that the comparison uses, in order of time; `experiments` the ids behind them. A published
@@ -60,8 +61,7 @@ class Side:
         return numbers(self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class Design:
+class Design(Frozen):
     """How the repeats behind a comparison were made.
 
     `blocks` counts pairs measured in direct succession, in random order (0: the sides were measured separately).
@@ -83,8 +83,7 @@ class Design:
         return self.blocks > 0
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Frozen):
     """One figure at one point, candidate over baseline.
 
     `parameters` are those that both sides share. `ratio` is candidate over baseline of the raw figure, for either

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 from seatrial.model.comparison import Comparison
+from seatrial.model.frozen import Frozen
 
 SideName = Literal["baseline", "candidate"]
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerFact:
+class ContainerFact(Frozen):
     """One fact of both sides, as text for messages; None: not recorded."""
 
     name: str
@@ -39,8 +38,7 @@ class Cost(StrEnum):
     NOT_KNOWN = "not-known"
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerCost:
+class ContainerCost(Frozen):
     """A cause of slower figures. `on` is the slower side; `baseline` and `candidate` are what was seen on each.
 
     `figures` are those that it fits, all clearly slower; `spared` those of the same benchmarks that it cannot reach and
@@ -57,8 +55,7 @@ class ContainerCost:
     share: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerContrast:
+class ContainerContrast(Frozen):
     """The facts of both sides, and the causes of slower figures; no causes if no figure is clearly slower."""
 
     facts: tuple[ContainerFact, ...]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 
 NVIDIA, ROCM = "nvidia", "rocm"
 ACCEPTED_DEVICE = (
@@ -20,8 +20,7 @@ end the option that they stand in."""
 _OF_VENDOR = {"nvidia.com": NVIDIA, "amd.com": ROCM}
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Frozen):
     """`is_cdi`: named as the Container Device Interface does; else `name` is `nvidia` or `rocm`."""
 
     name: str

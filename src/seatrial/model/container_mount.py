@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 
 ACCEPTED_MOUNT = (
     "SOURCE, SOURCE:INSIDE or SOURCE:INSIDE:ro, with absolute paths of letters, digits and ._@%~-; without INSIDE, the "
@@ -25,8 +25,7 @@ _BELOW = tuple(map(PurePosixPath, ("/proc", "/sys", "/dev")))
 _SHARED = PurePosixPath("/tmp")  # noqa: S108  the folder that every container shares with the host
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerMount:
+class ContainerMount(Frozen):
     """A file or folder of the host, and its path inside."""
 
     source: str

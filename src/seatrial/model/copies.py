@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from seatrial.model.benchmark import Skip
 from seatrial.model.fact import Fact, FactKind, Facts
@@ -58,10 +59,10 @@ def shares_of(machine: Machine, copies: int) -> tuple[Machine, ...]:
 
     Raises Skip if there are fewer cores than copies.
     """
-    first = machine.cpus_one_per_core()
+    first = machine.cpus_one_per_core
     if len(first) < copies:
         raise Skip(f"{copies} copies need {copies} cores; this process may use {len(first)}")
-    pus = machine.pus()
+    pus = machine.pus
     cores = sorted(first, key=lambda cpu: pus[cpu].numa or 0 if cpu in pus else 0)
     core_of = {cpu: pus[cpu].parent if cpu in pus else f"cpu-{cpu}" for cpu in machine.allowed_cpus}
     facts = _with_part_of_memory(machine.facts, copies)

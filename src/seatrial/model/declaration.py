@@ -6,10 +6,10 @@ The declaration is data: its document is stored with the results, from which the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypedDict
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Keywords
 from seatrial.model.parameter import Parameter, Value
 from seatrial.model.units import Unit
@@ -33,8 +33,7 @@ class Which(StrEnum):
     EACH = "each"
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(Frozen):
     """Where a number is: in the one group of `pattern`, a regular expression for one line, or at the path `json`.
 
     `file` is a file in the folder of the repeat, or STDOUT or STDERR.
@@ -51,8 +50,7 @@ class Pick:
         return f"the pattern {self.pattern!r}" if self.pattern else f"the JSON path {self.json!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredFigure:
+class DeclaredFigure(Frozen):
     """A figure. `scale` turns the number in the output into `unit`; `is_higher_better`: its direction."""
 
     name: str
@@ -67,8 +65,7 @@ class DeclaredFigure:
         return f"{self.name} [{self.unit}, {'higher' if self.is_higher_better else 'lower'} is better]"
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredCheck:
+class DeclaredCheck(Frozen):
     """A condition: the number at `pick` is from `low` to `high`; or `must_match` is set, and a line that `pick.pattern`
     finds is there (true) or not (false)."""
 
@@ -99,8 +96,7 @@ class StoredDeclarationJson(TypedDict):
     figures: Annotated[list[StoredFigureJson], Keywords(maxItems=1000)]
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Frozen):
     """One declared benchmark. `name` is without PREFIX.
 
     `argv` is its command; `{parameter}` stands for a value. `ranks`: it is an MPI program. `variables` are set when it

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Frozen):
     """`what` names it as in records ("parameter threads", "library libm.so.6", "fact governor"). The sides are
     text for messages; None: missing on this side. `intended`: it is what the comparison varies, or follows from it."""
 

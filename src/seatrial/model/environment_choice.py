@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentChoice:
+class EnvironmentChoice(Frozen):
     """`compiler` is a command on PATH, or None for the first that is found. `flags` follow those of
     seatrial on the compiler's command line. `variables` are set (None: unset) when programs run, and do not affect how
     they are built.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import check_shape
 from seatrial.model.json_shape import Text
 from seatrial.model.parameter import Params, Value, ValueJson, value_from_json
@@ -29,8 +29,7 @@ class ExperimentJson(TypedDict):
     machine: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Experiment:
+class Experiment(Frozen):
     """One benchmark with its parameters, in one environment, by one build of its program, on one machine.
 
     `environment`, `program` and `machine` are content keys; the first two are "" if nothing can be built.

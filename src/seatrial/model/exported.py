@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedRow:
+class ExportedRow(Frozen):
     """One figure of an experiment, or an experiment without figures (`figure` is ""). Parameters are JSON objects.
 
     `last_t0` is the start of its last repeat in seconds since the epoch, `wall_s` the time of all its repeats.
@@ -33,8 +32,7 @@ class ExportedRow:
     wall_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedVerdict:
+class ExportedVerdict(Frozen):
     """One comparison of a study in words, or why something was not compared."""
 
     study: str
@@ -43,8 +41,7 @@ class ExportedVerdict:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
+class Exported(Frozen):
     """What is exported: rows in order, and verdicts."""
 
     rows: tuple[ExportedRow, ...]

@@ -6,11 +6,11 @@ Unknown is None, never 0. Rates are in B/s per direction, after encoding, before
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from seatrial.model.finding import Finding
+from seatrial.model.frozen import Frozen
 
 
 class AdapterKind(StrEnum):
@@ -29,8 +29,7 @@ class CapableBasis(StrEnum):
     INFERRED = "inferred"  # from other links of the same switches, or of adapters of the same model
 
 
-@dataclass(frozen=True, slots=True)
-class FabricSwitch:
+class FabricSwitch(Frozen):
     """A switch. `level` is its distance from the nodes: 1 for a leaf; None if it is not connected to any."""
 
     id: str
@@ -39,8 +38,7 @@ class FabricSwitch:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FabricAdapter:
+class FabricAdapter(Frozen):
     """An adapter, or another end of the fabric. `node` is the host's name for kind HOST, else None."""
 
     id: str
@@ -50,16 +48,14 @@ class FabricAdapter:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LinkEnd:
+class LinkEnd(Frozen):
     """One end of a link: the id of a switch or adapter (or a node's name, if adapters are unknown), and its port."""
 
     device: str
     port: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FabricLink:
+class FabricLink(Frozen):
     """A cable that is up. `a` is the upper end: the switch, or the switch of the higher level.
 
     `width` is the number of lanes, `speed` the InfiniBand name of their speed ("EDR").
@@ -79,8 +75,7 @@ class FabricLink:
         return None not in (self.trained_Bps, self.capable_Bps) and (self.trained_Bps or 0) < (self.capable_Bps or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class PortDown:
+class PortDown(Frozen):
     """A port without a working link. `state` is the logical state ("Down"), `physical` the physical one ("Polling")."""
 
     device: str
@@ -89,8 +84,7 @@ class PortDown:
     physical: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Oversubscription:
+class Oversubscription(Frozen):
     """Bandwidth of the links below a level over that of the links above, all switches of the level together.
 
     `worst` is the switch with the highest ratio. Everything but `level` is None if a rate is unknown (`why`).
@@ -105,8 +99,7 @@ class Oversubscription:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Fabric:
+class Fabric(Frozen, dict=True):
     """A whole fabric, from one source. `nodes` are host names, sorted."""
 
     sources: tuple[str, ...]
@@ -117,7 +110,7 @@ class Fabric:
     ports_down: tuple[PortDown, ...] = ()
     oversubscription: tuple[Oversubscription, ...] = ()
     findings: tuple[Finding, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = {}
     unread: tuple[str, ...] = ()
 
     @cached_property

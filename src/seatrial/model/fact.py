@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.units import Unit
 
 FactValue = str | int | float | bool
@@ -23,8 +24,7 @@ class FactKind(StrEnum):
     MEASURED = "measured"
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Frozen):
     """The value from one source. `volatile` facts (load, free memory) are not part of a machine's identity."""
 
     value: FactValue
@@ -34,8 +34,7 @@ class Fact:
     volatile: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
+class Disagreement(Frozen):
     """A fact for which sources report different values."""
 
     name: str

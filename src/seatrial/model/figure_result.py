@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import overload
 
 from seatrial.model.benchmark import ALL_OF_IT, Attainable, Better
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import Limit
 from seatrial.model.outcome import Outcome
 from seatrial.model.outlier import Screening
@@ -15,8 +15,7 @@ from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatValue:
+class RepeatValue(Frozen):
     """The value of one repeat, with what is needed to find its record and to see drift.
 
     `turns` are the values of its samples if it took turns with others: the n-th samples of all were taken one right
@@ -123,8 +122,7 @@ def share_of(value: float, limit: Limit | None, better: Better) -> float | None:
     return value / limit.value if better is Better.HIGHER else limit.value / value
 
 
-@dataclass(frozen=True, slots=True)
-class FigureResult:
+class FigureResult(Frozen):
     """One figure of one experiment at one point.
 
     `median` and `ci95` (distribution-free interval of the median, None below 6 repeats) are over repeats, which are in
@@ -176,16 +174,14 @@ class FigureResult:
         return None if self.fraction_of_limit is None else self.fraction_of_limit / self.attainable.share
 
 
-@dataclass(frozen=True, slots=True)
-class Emulated:
+class Emulated(Frozen):
     """Why the figures of an experiment are compared with nothing (model/emulation.py), and these figures."""
 
     why: str
     figures: tuple[FigureResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentResult:
+class ExperimentResult(Frozen):
     """One experiment as shown: its outcome, and figures if that is ok. `reused`: nothing had to be run for it.
     `screening` is set if its figures are of pairs of ranks, which should be equal."""
 

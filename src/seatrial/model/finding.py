@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from seatrial.model.fact import FactValue
+from seatrial.model.frozen import Frozen
 
 
 class Severity(StrEnum):
@@ -16,8 +16,7 @@ class Severity(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Aim:
+class Aim(Frozen):
     """The value that a fact of a device (of the machine if `device` is "") has once a remedy is done."""
 
     fact: str
@@ -25,16 +24,14 @@ class Aim:
     device: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedCause:
+class NamedCause(Frozen):
     """A cause by its name in a closed set, and the share of the time that it explains, 0..1; None: not measured."""
 
     cause: str
     share: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Frozen):
     """One finding; `remedy` contains a command if there is one. `loss` is the share of a figure that it costs, 0..1, if
     known; findings are sorted by it. `aims` is what the remedy changes: none of them may be a fact already. `causes`
     are the values behind the sentences, the main one first."""

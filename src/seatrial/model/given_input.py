@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from seatrial.model.benchmark import External
+from seatrial.model.frozen import Frozen
 
 OWN = "own"
 """The case that is not a published one: an input of the user."""
@@ -18,8 +18,7 @@ CLOCKED_S = "clocked_s"
 NONE, AUTO = "none", "auto"
 
 
-@dataclass(frozen=True, slots=True)
-class InputCase:
+class InputCase(Frozen):
     """One input of an application: its name, what it is, and where a user gets it ("" if it is made here).
 
     `start` is the file that the program is started with ("" if it needs none). `files` must all be in the folder that
@@ -33,7 +32,7 @@ class InputCase:
     start: str = ""
     files: tuple[str, ...] = ()
     atoms: int | None = None
-    sha256: Mapping[str, str] = field(default_factory=dict)
+    sha256: Mapping[str, str] = {}
 
     @property
     def is_made_here(self) -> bool:
@@ -41,8 +40,7 @@ class InputCase:
         return not self.source
 
 
-@dataclass(frozen=True, slots=True)
-class GivenInput(External):
+class GivenInput(External, kw_only=True):
     """An application that runs on a copy of the folder in the parameter `inputs`. Files of that folder that could be
     taken for its output are left out.
 
@@ -51,10 +49,10 @@ class GivenInput(External):
     only what that reader does not: its record has no samples.
     """
 
-    reader: str = field(kw_only=True)
-    cases: tuple[InputCase, ...] = field(kw_only=True)
-    stated: Mapping[str, str] = field(kw_only=True)
-    is_clocked: bool = field(kw_only=True, default=False)
+    reader: str
+    cases: tuple[InputCase, ...]
+    stated: Mapping[str, str]
+    is_clocked: bool = False
 
     def case(self, name: object) -> InputCase | None:
         """The case of that name; None for the user's own."""

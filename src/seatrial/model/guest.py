@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from seatrial.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from seatrial.model.machine import Machine
@@ -16,8 +17,7 @@ RUNNING = "running"
 """The value for the guest that `seatrial vm up` started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guest:
+class Guest(Frozen):
     """A guest under the name that `environment.vm` has. `machine` is what it is; None if it cannot be used, for the
     reason in `problem`, with a remedy in `todo`.
 
@@ -28,6 +28,6 @@ class Guest:
     name: str
     machine: Machine | None = None
     channel: tuple[str, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = {}
     problem: str = ""
     todo: str = ""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import field
+
+from seatrial.model.frozen import Frozen
 
 
 class DeviceKind(Enum):
@@ -17,8 +20,7 @@ class DeviceKind(Enum):
     SWITCH = "switch"
 
 
-@dataclass(frozen=True, slots=True)
-class GuestDevice:
+class GuestDevice(Frozen):
     """A PCIe device, on a root port of the host bridge of its NUMA node, or below a switch.
 
     `size_B`: of the drive or memory, None for others. `functions`: number of SR-IOV virtual functions (NVMe).
@@ -32,16 +34,14 @@ class GuestDevice:
     below: tuple[GuestDevice, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GuestNode:
+class GuestNode(Frozen):
     """A NUMA node: the number of its CPUs (0: memory only) and its memory."""
 
     cpus: int
     memory_B: int
 
 
-@dataclass(frozen=True, slots=True)
-class GuestTopology:
+class GuestTopology(Frozen):
     """A guest. The CPUs of a node are one socket of `threads` hardware threads per core.
 
     `distances[i][j]` is that of node i's CPUs to node j's memory, 10 for itself; None: 10 and 20.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from seatrial.model.benchmark import Better
 from seatrial.model.difference import Difference
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Frozen):
     """The repeats that one process recorded. `at` is the start of the first one in seconds since the epoch; `median` is
     over its repeats, in the unit of the figure."""
 
@@ -21,8 +20,7 @@ class Session:
     n_repeats: int
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Frozen):
     """A change of level between two sessions: the last one before it and the first one after it, the medians of the
     sessions on both sides up to the next changes, and what else was recorded to differ between the two sides."""
 
@@ -40,8 +38,7 @@ class Change:
         return self.after / self.before if self.before else float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class FigureHistory:
+class FigureHistory(Frozen):
     """One figure with its parameters on one host. `why_not` states why no change could be found; "" if one could."""
 
     benchmark: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from seatrial.model.frozen import Frozen
 
 
 class ImageFormat(StrEnum):
@@ -28,31 +29,27 @@ IMAGE_ENDINGS = {
 """The end of an image's name -> its format, where the definition states none; a name without an ending is a folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class DebianBase:
+class DebianBase(Frozen):
     """A release of Debian, by its name, from a mirror; None: the mirror that mmdebstrap takes by itself."""
 
     suite: str
     mirror: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GivenBase:
+class GivenBase(Frozen):
     """A folder, tar, OCI archive or squashfs with the files of a system."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class StaticBase:
+class StaticBase(Frozen):
     """No system: only the folders that runtimes mount on, for programs that are linked statically."""
 
 
 Base = DebianBase | GivenBase | StaticBase
 
 
-@dataclass(frozen=True, slots=True)
-class AddedFile:
+class AddedFile(Frozen):
     """One addition: to the absolute path `to`, from a file or folder (`source`), a text, or as a link to `link`.
 
     `mode` are permission bits without setuid, setgid and sticky; None: those of the source, 0644 for a text.
@@ -65,8 +62,7 @@ class AddedFile:
     mode: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ImageDefinition:
+class ImageDefinition(Frozen):
     """What an image is made from. `file` is its name, for messages; `build` are benchmarks whose programs are compiled
     inside, for the instruction set `march`. `format` None: by the name of the image."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Count, filled, shape
 
 FACTS_FOLDER = ".seatrial"
@@ -22,8 +22,7 @@ FACTS_SCHEMA = "seatrial.image-facts/1"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(Frozen):
     """An installed package of Debian."""
 
     name: str
@@ -31,8 +30,7 @@ class Package:
     architecture: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImageProgram:
+class ImageProgram(Frozen):
     """A measuring program that was compiled inside the image.
 
     `mpi`: the command of the image that compiled it for an MPI library; None: without MPI. `command` compiles its own
@@ -48,8 +46,7 @@ class ImageProgram:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImageFacts:
+class ImageFacts(Frozen):
     """The facts of an image.
 
     `content` is the SHA-256 of its files, types, owners, permissions and times (environments/images/canonical.py),

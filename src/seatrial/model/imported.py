@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
 from seatrial.model.stated import StatedFigure
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedExperiment:
+class ImportedExperiment(Frozen):
     """One experiment of the file: all its samples make one repeat.
 
     `benchmark` is one of seatrial if it measures the same, else `imported.<kind>`. `parameters` are those that the file
@@ -22,9 +21,9 @@ class ImportedExperiment:
 
     benchmark: str
     samples: tuple[Sample, ...]
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    notes: Mapping[str, object] = field(default_factory=dict)
-    checks: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = {}
+    notes: Mapping[str, object] = {}
+    checks: Mapping[str, float] = {}
     """Values of the benchmark's checks, if the file states them."""
     failed: str = ""
     """Why the tool reports this experiment as wrong; "" if it does not."""
@@ -34,8 +33,7 @@ class ImportedExperiment:
     """Whether a program of seatrial wrote it: then no check may be missing, and its arguments state the parameters."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatedExperiment:
+class StatedExperiment(Frozen):
     """An experiment of a table: its figures are stated, without samples. `environment` is its key or ""; `number` tells
     experiments apart that are equal otherwise (of several machines), from 0."""
 
@@ -47,8 +45,7 @@ class StatedExperiment:
     figures: tuple[StatedFigure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFile:
+class ImportedFile(Frozen):
     """`tool` and `version` as stated in the file ("" if they are not). `failed` is set if the tool reports its
     result as wrong (a residual, a verification): the records are then invalid, with this reason."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 BATCH_SYSTEMS = ("slurm", "pbs", "lsf", "flux")
 """The names that a site file accepts; `seatrial.batch.systems` has their classes."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
+class JobOptions(Frozen):
     """What a site needs in every job, from its site file. `extra` are lines of the script as they are."""
 
     queue: str | None = None

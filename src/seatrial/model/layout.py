@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Params, whole
 
 RANKS, THREADS, NODES = "ranks", "threads", "nodes"
@@ -14,8 +14,7 @@ BINDING, UNBOUND = "binding", "none"
 """The setting of an environment for unbound ranks, which the kernel's scheduler may move."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Frozen):
     """`cpus` are the CPUs of each rank on its host, in rank order; empty if ranks are unbound. `hosts` are the nodes,
     filled one after another with equal numbers of ranks; empty: this one. `shares_cpus`: more ranks than CPUs, so
     waiting ranks must yield."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.units import Unit
 
 IMPOSSIBLE_ABOVE = 1.02
@@ -24,8 +24,7 @@ class Basis(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Frozen):
     """The most that a figure can be. `value` is in `unit`; None when unknown.
 
     `confirmed` is False if the derivation uses values that were neither documented nor measured: such a limit is shown,
@@ -81,8 +80,7 @@ ELEMENT_BITS = {"fp64": 64, "fp32": 32}
 CLOCK_OF_THE_RUN = "measured in the run"
 
 
-@dataclass(frozen=True, slots=True)
-class FmaUnit:
+class FmaUnit(Frozen):
     """The FMA hardware of a core: pipes, bits of a vector in each, cycles from an FMA to a dependent one (None:
     unknown). `confirmed` is False if one of these is not documented."""
 

@@ -8,8 +8,9 @@ Documentation/ABI/stable/sysfs-class-infiniband and Documentation/ABI/testing/sy
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from seatrial.model.frozen import Frozen
 
 Readings = Mapping[str, Mapping[str, int]]
 """Port ("mlx5_0 port 1") -> counter -> value."""
@@ -24,8 +25,7 @@ class CounterKind(StrEnum):
     RETRY = "retry"  # packets were sent again, or arrived out of order
 
 
-@dataclass(frozen=True, slots=True)
-class LinkCounter:
+class LinkCounter(Frozen):
     """One counter. `name` is that of sysfs; `other` are names that tools print. `largest` is the value at which the
     counter stops in its classic form (None: it does not stop)."""
 
@@ -129,8 +129,7 @@ CANONICAL: Mapping[str, str] = {
 """Any name -> the name in LINK_COUNTERS."""
 
 
-@dataclass(frozen=True, slots=True)
-class CounterChange:
+class CounterChange(Frozen):
     """What a counter did between two readings. `grew_by` is None if that is unknown (`why`)."""
 
     port: str

@@ -7,13 +7,12 @@ that an interface counts include headers and repeated packets, so they cannot be
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import show
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Frozen):
     """Bytes that a node sends and receives: counted on its interfaces, or the payload that its ranks exchange with
     those on other nodes."""
 

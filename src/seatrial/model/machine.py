@@ -6,11 +6,12 @@ A `Machine` is immutable. Measured values are overlaid when it is shown; rules a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from seatrial.model.allocation import Allocation
 from seatrial.model.fact import Disagreement, Facts
+from seatrial.model.frozen import Frozen
 from seatrial.model.guest import Guest
 from seatrial.model.limit import FmaUnit, Limit
 from seatrial.model.platform import Platform
@@ -33,8 +34,7 @@ class DeviceKind(StrEnum):
     MEMORY = "memory"  # a memory module, a CXL memory device or a DAX device
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Frozen):
     """One part of the machine. `parent` is the id of the device above it; `numa` the operating system's node number."""
 
     id: str
@@ -44,11 +44,10 @@ class Device:
     numa: int | None = None
     pci: str | None = None
     aliases: tuple[str, ...] = ()
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts = Facts()
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Frozen):
     """A link between two devices; rates in B/s per direction, after encoding, before protocol.
 
     `count` is the number of links between the two (NVLink, XGMI); the rates are for all of them together.
@@ -64,8 +63,7 @@ class Link:
     count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Frozen):
     """The proximity of two devices, in the classes of topology matrices."""
 
     a: str
@@ -74,8 +72,7 @@ class Path:
     links: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Affinity:
+class Affinity(Frozen):
     """The CPUs and NUMA node next to a device. `numa_nodes` are all of its nodes if the source lists several (`numa` is
     then None); None is unknown."""
 
@@ -85,8 +82,7 @@ class Affinity:
     numa_nodes: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PeerAccess:
+class PeerAccess(Frozen):
     """Whether one device can read and write another's memory, as the driver reports it (OK, CNS, ...)."""
 
     a: str
@@ -104,8 +100,7 @@ class Population(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class SocketMemory:
+class SocketMemory(Frozen):
     """The memory modules of one socket; None is unknown."""
 
     channels: int | None
@@ -116,8 +111,7 @@ class SocketMemory:
     rated_MTps: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class OddSlot:
+class OddSlot(Frozen):
     """A memory slot unlike most others: `property` has the value `own`, where `others` slots have `usual`. An empty
     slot has no `device`, and the property "module". `channel` is None if it is unknown."""
 
@@ -131,65 +125,66 @@ class OddSlot:
     others: int
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Frozen):
     """All memory modules, socket by socket, and the slots unlike the others."""
 
     verdict: Population = Population.UNKNOWN
     why: str = "no source describes the memory modules"
-    peak: Limit = field(default_factory=lambda: Limit.unknown("B/s", "no source describes the memory modules"))
+    peak: Limit = Limit.unknown("B/s", "no source describes the memory modules")
     sockets: tuple[SocketMemory, ...] = ()
     odd_slots: tuple[OddSlot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NamedLimit:
+class NamedLimit(Frozen):
     """A limit of the machine itself, such as `dram.bandwidth` or `cpu.fp64`."""
 
     name: str
     limit: Limit
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Frozen, dict=True, eq=False):
     """All that the sources report about one machine; `facts` are those of the whole (kernel, firmware, memory)."""
 
     name: str
     devices: tuple[Device, ...] = ()
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts = Facts()
     links: tuple[Link, ...] = ()
     paths: tuple[Path, ...] = ()
     affinity: tuple[Affinity, ...] = ()
     p2p: tuple[PeerAccess, ...] = ()
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory = Memory()
     limits: tuple[NamedLimit, ...] = ()
-    platform: Platform = field(default_factory=Platform)
+    platform: Platform = Platform()
     allowed_cpus: tuple[int, ...] = ()
     """CPUs that this process may use, sorted (affinity mask and cpuset); empty if the machine is not this one."""
     sources: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     """What could not be read and why, one sentence each."""
-    allocation: Allocation | None = field(default=None, repr=False, compare=False)
+    allocation: Allocation | None = None
     """The nodes that ranks can be started on, this machine first; None: only this machine. It is no part of what the
     machine is."""
-    guests: tuple[Guest, ...] = field(default=(), repr=False, compare=False)
+    guests: tuple[Guest, ...] = ()
     """The guests that programs can run in. They are no part of what the machine is either."""
-    _by_id: Mapping[str, Device] = field(init=False, repr=False, compare=False)
-    _pus: Mapping[int, Device] = field(init=False, repr=False, compare=False)
-    _fma_units: dict[int, FmaUnit | None] = field(init=False, repr=False, compare=False, default_factory=dict)
-    _one_per_core: list[tuple[int, ...]] = field(init=False, repr=False, compare=False, default_factory=list)
-    """Derived once: every repeat of many asks for these."""
 
-    def __post_init__(self) -> None:
-        """Index the devices once: a large machine has thousands, and rules look up each CPU."""
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same machine, whatever its allocation and its guests."""
+        return isinstance(other, Machine) and all(
+            getattr(self, name) == getattr(other, name)
+            for name in self.__struct_fields__
+            if name not in ("allocation", "guests")
+        )
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Device]:
+        """Derived once, as what follows: a large machine has thousands, and rules look up each CPU."""
         by_id: dict[str, Device] = {}
-        pus: dict[int, Device] = {}
         for device in self.devices:
             by_id.setdefault(device.id, device)
-            if device.kind is DeviceKind.PU and (number := device.facts.integer("os_index")) is not None:
-                pus[number] = device
-        object.__setattr__(self, "_by_id", by_id)
-        object.__setattr__(self, "_pus", pus)
+        return by_id
+
+    @cached_property
+    def _fma_units(self) -> dict[int, FmaUnit | None]:
+        return {}
 
     def guest(self, name: str) -> Guest | None:
         """The guest of that name; None if nothing is known of it."""
@@ -229,18 +224,16 @@ class Machine:
         """The limit of that name, or None."""
         return next((named.limit for named in self.limits if named.name == name), None)
 
+    @cached_property
     def pus(self) -> Mapping[int, Device]:
         """Operating-system CPU number -> its PU device."""
-        return self._pus
+        numbers = ((device.facts.integer("os_index"), device) for device in self.of_kind(DeviceKind.PU))
+        return {number: device for number, device in numbers if number is not None}
 
+    @cached_property
     def cpus_one_per_core(self) -> tuple[int, ...]:
         """The first allowed CPU of each core, in core order, to pin one thread per core."""
-        if not self._one_per_core:
-            self._one_per_core.append(self._find_one_per_core())
-        return self._one_per_core[0]
-
-    def _find_one_per_core(self) -> tuple[int, ...]:
-        pus = self.pus()
+        pus = self.pus
         seen_cores: set[str | None] = set()
         chosen: list[int] = []
         for cpu in self.allowed_cpus:
@@ -275,12 +268,12 @@ class Machine:
 
     def _above(self, cpu: int) -> Iterator[Device]:
         """The devices that contain a CPU, the core first; empty if the machine has no such CPU."""
-        pu = self._pus.get(cpu)
+        pu = self.pus.get(cpu)
         return iter(()) if pu is None else self.ancestors(pu)
 
     def last_level_cache_bytes(self, cpus: Iterable[int]) -> int | None:
         """The total size of the last-level caches of these CPUs, each counted once; None if the caches are unknown."""
-        pus = self.pus()
+        pus = self.pus
         sizes: dict[str, int] = {}
         for cpu in cpus:
             if cpu not in pus:

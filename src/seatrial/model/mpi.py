@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 
 
 class MpiFamily(StrEnum):
@@ -19,8 +22,7 @@ class MpiFamily(StrEnum):
     CRAY = "cray"
 
 
-@dataclass(frozen=True, slots=True)
-class Mpi:
+class Mpi(Frozen):
     """One library. `name` is its name in `environment.mpi`: its family for the first of each, else with its version,
     else its path.
 

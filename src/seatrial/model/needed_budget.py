@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class NeededBudget:
+class NeededBudget(Frozen):
     """An estimate, from the widths of the intervals and the time of the repeats so far.
 
     `undecided` is the number of comparisons that the budget or the maximum number of repeats left ambiguous.

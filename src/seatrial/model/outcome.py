@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from seatrial.model.frozen import Frozen
 
 NO_TIME = "it does not fit into the budget"
 """How the reason of a skipped experiment begins that could run here, but was left out for lack of time."""
@@ -29,8 +30,7 @@ class Stage(StrEnum):
     RECORD = "record"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Frozen):
     """A state with its reason in one sentence.
 
     `evidence` is the end of what the program printed; `check` names the check that failed (invalid), `stage` where it

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.pair_sampling import PairSampling
 from seatrial.model.parameter import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Outlier:
+class Outlier(Frozen):
     """`what` is the node, repeat, rank or pair of ranks; `ratio` its value over the median of its kind.
 
     `sureness` is one minus the p-value of such a value, adjusted for the number of screened values;
@@ -28,8 +27,7 @@ class Outlier:
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class FleetSpread:
+class FleetSpread(Frozen):
     """Nodes that truly differ in a figure, beyond the noise of their repeats.
 
     `spread` is the range of the middle 90 % of their medians, over the median of all; `of_noise` the probability that
@@ -47,8 +45,7 @@ class FleetSpread:
     kinds: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureAgain:
+class MeasureAgain(Frozen):
     """The nodes that are farthest from the others, and nodes drawn at random to measure beside them: new repeats of
     these show which of the former truly differ."""
 
@@ -57,8 +54,7 @@ class MeasureAgain:
     repeats: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenResult:
+class ScreenResult(Frozen):
     """The outliers of a results folder, and the figures in which its nodes truly differ.
 
     `again` is what a second stage would measure, if the screen was of nodes. After that second stage, `outliers` are
@@ -71,8 +67,7 @@ class ScreenResult:
     unconfirmed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Screening:
+class Screening(Frozen):
     """The result of screening the values of one experiment: `n` were tested, of which `outliers` deviate at the
     family-wise `false_alarm_rate`. `why_not` says which values could not be tested, and why; `is_inconclusive`: none
     could. `sampling` says which of all pairs were measured, if that is known."""

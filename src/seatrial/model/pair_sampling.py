@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 FEWEST_PARTNERS = 3
 """A rank or node with fewer measured partners cannot be distinguished from a slow link to one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class PairSampling:
+class PairSampling(Frozen):
     """`pairs` of the `of_pairs` pairs of ranks were measured; a rank met from `least_partners` to `most_partners`
     others. `seed` and `rounds` of `of_rounds` of the tournament determine which (None: not known)."""
 

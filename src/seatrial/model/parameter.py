@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from seatrial.errors import UsageError, did_you_mean, nearest_names
+from seatrial.model.frozen import Frozen
 from seatrial.model.units import LARGEST_COUNT, parse_bytes
 
 Value = bool | int | float | str | tuple[str, ...]
@@ -40,8 +40,7 @@ class ParameterKind(StrEnum):
     WORDS = "words"  # an argument list: words of text, never split or joined by a shell
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Frozen):
     """One setting. `words` are accepted in place of a number ("all", "auto"); the benchmark's `prepare` resolves them.
 
     Numbers are at least `minimum`.

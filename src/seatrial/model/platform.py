@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Frozen):
     """A hypervisor or container runtime (`kind`: "kvm", "docker"), and what shows it."""
 
     kind: str
     evidence: str
 
 
-@dataclass(frozen=True, slots=True)
-class Platform:
+class Platform(Frozen):
     """All layers around the machine, the outermost first; empty if there are none or none is known."""
 
     virtualization: tuple[Sign, ...] = ()

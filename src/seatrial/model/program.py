@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Params
 
 
-class Program:
-    """The program of a benchmark. A kind is a frozen dataclass that overrides some of these defaults."""
-
-    __slots__ = ()
+class Program(Frozen):
+    """The program of a benchmark. A kind overrides some of these defaults."""
 
     can_run: ClassVar[bool] = True
     """Whether it can be run; otherwise its figures come only from files."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 from seatrial.errors import ProtocolError
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Value
 from seatrial.model.sample import Sample
@@ -23,21 +22,7 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErro
 """The exceptions that parsing arbitrary content as a record may raise."""
 
 
-class Exit(IntEnum):
-    """The exit statuses of native programs, as in `native/failure.hpp` (from sysexits.h if one fits)."""
-
-    OK = 0
-    USAGE = 64
-    WRONG_CPU = 65
-    SOFTWARE = 70
-    SYSTEM = 71
-    RECORD = 74
-    PARENT_GONE = 75
-    LAUNCHER = 76
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Frozen):
     """The first line: the program, its build, the CPUs of its threads, the libraries that it loaded."""
 
     program: str
@@ -47,9 +32,9 @@ class Hello:
     ranks: int = 1
     cpus: tuple[tuple[int, ...], ...] = ()
     """The affinity mask of each thread (of an MPI program: each rank), as read back by that thread."""
-    libs: Mapping[str, str] = field(default_factory=dict)
+    libs: Mapping[str, str] = {}
     """SONAME -> build id of every shared library that was loaded."""
-    lib_paths: Mapping[str, str] = field(default_factory=dict)
+    lib_paths: Mapping[str, str] = {}
     hosts: tuple[str, ...] = ()
     """The host of each rank of an MPI program."""
     isa: tuple[str, ...] = ()
@@ -60,15 +45,14 @@ class Hello:
     """The signature of the hypervisor as CPUID has it; "" if there is none or it is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramRecord:
+class ProgramRecord(Frozen):
     """All that one program run reported. `ended` is False if the run died before its `end` or `skip`. `need` is a
     word for what is missing on the machine, if that is why the program skipped."""
 
     hello: Hello | None = None
     samples: tuple[Sample, ...] = ()
-    checks: Mapping[str, float | None] = field(default_factory=dict)
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    checks: Mapping[str, float | None] = {}
+    notes: Mapping[str, Any] = {}
     skip: str | None = None
     ended: bool = False
     need: str | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from seatrial.model.benchmark import External
 
 PYTHON = "python"
@@ -12,14 +10,13 @@ PYTHON = "python"
 AUTO = "auto"
 
 
-@dataclass(frozen=True, slots=True)
-class PythonScript(External):
+class PythonScript(External, kw_only=True):
     """A script whose path comes first among the `arguments`. Files among these are part of the experiment's identity.
 
     `module` is what the interpreter must be able to import, `package` the distribution that states its version.
     `variable_of_mpi` tells the library where the MPI library is that starts the ranks ("": it is linked with one).
     """
 
-    module: str = field(kw_only=True)
-    package: str = field(kw_only=True)
-    variable_of_mpi: str = field(default="", kw_only=True)
+    module: str
+    package: str
+    variable_of_mpi: str = ""

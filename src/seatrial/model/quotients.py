@@ -4,16 +4,15 @@ samples at once."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import repeat
 from operator import truediv
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.sample import Sample
 from seatrial.model.sample_columns import SampleColumns, cells
 
 
-@dataclass(frozen=True, slots=True)
-class WorkRate:
+class WorkRate(Frozen):
     """The counted work of that name per second."""
 
     work: str
@@ -27,8 +26,7 @@ class WorkRate:
         return list(map(truediv, *_work_and_time(columns, self.work)))
 
 
-@dataclass(frozen=True, slots=True)
-class TimePerWork:
+class TimePerWork(Frozen):
     """The time of one unit of the counted work of that name, in seconds."""
 
     work: str

@@ -7,14 +7,16 @@ runs (docs/methodology.md). So the value of a repeat is the median of its sample
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import inf, isfinite
 from statistics import median
+
+from msgspec.structs import replace
 
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark import Benchmark, Better, Figure
 from seatrial.model.copies import COPY, all_of, copies_of, one_of
 from seatrial.model.emulation import is_emulated
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Params, Value
@@ -29,8 +31,7 @@ PlacesOfPoints = Mapping[str, Sequence[Sequence[int]]]
 """Series -> the positions of the samples of each of its points."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Frozen):
     """One figure at one point in one repeat. `value` is the median over samples; minimum and maximum are over
     samples, which are in `values`, in order of time. `resolution` is the step of the timer or of the printed digits as
     a share of the value, in the coarsest sample; 0: not rounded, or unknown."""

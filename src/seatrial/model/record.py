@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from seatrial.errors import ProtocolError
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.record_shape import RECORD_VERSION, check_record
 from seatrial.model.sample import Sample, pack, unpack
 from seatrial.model.strict_json import parse_line
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatRecord:
+class RepeatRecord(Frozen):
     """One process (or job) of an experiment, as kept on disk.
 
     `repeat` counts from 0 within the experiment; `order` counts the repeats of the run that made it, which shows
@@ -32,8 +31,8 @@ class RepeatRecord:
     wall_s: float
     outcome: Outcome
     samples: Sequence[Sample] = ()
-    checks: Mapping[str, float | None] = field(default_factory=dict)
-    seen: Mapping[str, Any] = field(default_factory=dict)
+    checks: Mapping[str, float | None] = {}
+    seen: Mapping[str, Any] = {}
 
 
 def encode(record: RepeatRecord) -> bytes:

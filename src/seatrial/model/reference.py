@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from seatrial.model.benchmark import Better
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
@@ -26,8 +26,7 @@ class Qualifier(StrEnum):
     IMPLIED = "implied"  # not stated by the source, but follows from other values in it
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Frozen):
     """One published figure. `id` names it on the command line ("s2.p2p-v100").
 
     `benchmark` and `figure` are ours if the measure is the same, otherwise the names in the source. `configuration` is
@@ -41,8 +40,8 @@ class Reference:
     value: float
     unit: Unit
     better: Better
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    configuration: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = {}
+    configuration: Mapping[str, str] = {}
     source: str = ""
     year: int | None = None
     remark: str = ""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Params
 
 
@@ -40,8 +40,7 @@ class Direction(StrEnum):
     BOTH = "both"
 
 
-@dataclass(frozen=True, slots=True)
-class HostCopies:
+class HostCopies(Frozen):
     """The role of a figure of copies between the host and a device, or (`is_sum`) all devices of the experiment.
 
     `at_once`: whether other devices copy at the same time.
@@ -52,8 +51,7 @@ class HostCopies:
     is_sum: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Intensity:
+class Intensity(Frozen):
     """The flop and memory bytes of a figure, which give its arithmetic intensity in a roofline.
 
     `name` is the label of such figures there, `counting` a sentence on how both were counted.

@@ -7,15 +7,16 @@ objects are slow to read, and a constant column is stored as one number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from seatrial.errors import ProtocolError
 from seatrial.model.parameter import Value
 
 
-@dataclass(slots=True)  # not frozen: millions are made, and that takes three times as long
-class Sample:
+# not frozen: a column of samples shows each of its rows in the same one
+class Sample(Struct):
     """One timed measurement: `work` done in `elapsed_s` seconds. It is not changed after it is made.
 
     `work` maps names to counts (bytes, flops, ops). `point` are the coordinates in a sweep inside the program, such as
@@ -25,10 +26,10 @@ class Sample:
     series: str
     i: int
     elapsed_s: float
-    work: Mapping[str, float] = field(default_factory=dict)
+    work: Mapping[str, float] = {}
     rank: int = 0
-    point: Mapping[str, Value] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    point: Mapping[str, Value] = {}
+    extra: Mapping[str, Any] = {}
 
 
 def point_key(point: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from seatrial.model.benchmark import Better
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
@@ -27,8 +27,7 @@ def workers_of(value: Value | None) -> float | None:
     return float(value)
 
 
-@dataclass(frozen=True, slots=True)
-class ScalingPoint:
+class ScalingPoint(Frozen):
     """One number of workers. `value` and `ci95` are of the raw figure; `reason` states why they are missing.
 
     `speedup` is relative to the baseline, by the figure's direction; for weak scaling it is that of the work, which
@@ -49,8 +48,7 @@ class ScalingPoint:
     parameters: Mapping[str, Value] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Frozen):
     """A law fitted to the speedups: `parameter` is its one constant (Amdahl, Gustafson: the serial share); `residuals`
     are (workers, measured minus fitted speedup); `ceiling` its largest speedup.
 
@@ -66,8 +64,7 @@ class Fit:
     misfit: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScalingResult:
+class ScalingResult(Frozen):
     """One figure along one axis.
 
     `crossing` is the number of workers at which the efficiency falls below `EFFICIENT`, interpolated on a logarithmic

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import overload
 
 from seatrial.model.benchmark import Better
 from seatrial.model.fact import FactValue
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 
@@ -33,8 +33,7 @@ class OddKind(StrEnum):
     SWITCH = "switch"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Frozen):
     """What one value of a figure belongs to: a node, or a device of it ("gpu 3")."""
 
     node: str
@@ -78,8 +77,7 @@ class RepeatsOfItems(Sequence[Sequence[float]]):
         return list(self._values[self._starts[index] : self._starts[index + 1]])
 
 
-@dataclass(frozen=True, slots=True)
-class ItemFigure:
+class ItemFigure(Frozen):
     """One figure over nodes, or devices of nodes: `values` has the repeats of each item, all positive.
 
     `later` has those of an item, by its position, that a screen measured because the item was odd.
@@ -91,12 +89,11 @@ class ItemFigure:
     better: Better
     items: tuple[Item, ...]
     values: Sequence[Sequence[float]]
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    later: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = {}
+    later: Mapping[int, Sequence[float]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class PairFigure:
+class PairFigure(Frozen):
     """One figure of pairs of nodes: `values` has the repeats of each pair, all of the same length and positive."""
 
     benchmark: str
@@ -105,11 +102,10 @@ class PairFigure:
     better: Better
     pairs: tuple[tuple[str, str], ...]
     values: tuple[Sequence[float], ...]
-    parameters: Mapping[str, Value] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class HalfFigure:
+class HalfFigure(Frozen):
     """The bandwidth between the nodes of a switch and all others, when all of them exchange at once."""
 
     benchmark: str
@@ -117,11 +113,10 @@ class HalfFigure:
     unit: Unit
     switches: tuple[str, ...]
     values: tuple[Sequence[float], ...]
-    parameters: Mapping[str, Value] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class LinkCount:
+class LinkCount(Frozen):
     """A counter of a link of a node (its name in `model.link_counters`) that grew while the cluster was measured."""
 
     node: str
@@ -130,8 +125,7 @@ class LinkCount:
     grew_by: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenInput:
+class ScreenInput(Frozen):
     """All that a screen uses. `switch_of` has the leaf switch of each node whose switch is known.
 
     `not_apart` are pairs of nodes that share CPUs: messages between them show the scheduler, not a link.
@@ -143,16 +137,15 @@ class ScreenInput:
     figures: tuple[ItemFigure, ...] = ()
     pairs: tuple[PairFigure, ...] = ()
     halves: tuple[HalfFigure, ...] = ()
-    facts: Mapping[str, Mapping[str, FactValue]] = field(default_factory=dict)
-    switch_of: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, FactValue]] = {}
+    switch_of: Mapping[str, str] = {}
     oversubscription: float | None = None
     not_apart: frozenset[tuple[str, str]] = frozenset()
     failed: tuple[str, ...] = ()
     link_counts: tuple[LinkCount, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Odd:
+class Odd(Frozen):
     """One that is unlike the others. `what` names it, `nodes` are those that it concerns.
 
     `usual` is the median of the others, `distance` how many times their own spread it is away (None: they do not
@@ -176,11 +169,10 @@ class Odd:
     remedy: str
     n: int
     why: str = ""
-    parameters: Mapping[str, Value] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class NotSeenAgain:
+class NotSeenAgain(Frozen):
     """A node or device that was odd, but not when it was measured again: `ratio` and `later` are over the others."""
 
     kind: OddKind
@@ -189,19 +181,17 @@ class NotSeenAgain:
     figure: str
     ratio: float
     later: float
-    parameters: Mapping[str, Value] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ValueOfFact:
+class ValueOfFact(Frozen):
     """A value of a fact, and the nodes that have it; `value` is None for nodes that do not state the fact."""
 
     value: FactValue | None
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FactThatDiffers:
+class FactThatDiffers(Frozen):
     """A fact on which nodes differ, its most frequent value first. `odd` are nodes with a rare value."""
 
     fact: str
@@ -209,8 +199,7 @@ class FactThatDiffers:
     odd: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeClasses:
+class NodeClasses(Frozen):
     """Two classes of nodes in a figure, instead of odd ones: `minority` at `ratio` of the others.
 
     `differ_in` are the facts that all of one class share and none of the other has.
@@ -222,11 +211,10 @@ class NodeClasses:
     n: int
     ratio: float
     differ_in: tuple[str, ...] = ()
-    parameters: Mapping[str, Value] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class FigureOverNodes:
+class FigureOverNodes(Frozen):
     """How a figure is distributed: `medians` of each of `items`, and the range of the middle 90 % over the median."""
 
     kind: OddKind
@@ -238,11 +226,10 @@ class FigureOverNodes:
     medians: tuple[float, ...]
     median: float
     spread: tuple[float, float]
-    parameters: Mapping[str, Value] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(Frozen):
     """The answer of a screen, most certain first. `not_screened` says what could not be, and why."""
 
     nodes: tuple[str, ...]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import field
 
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.container_device import Device
 from seatrial.model.container_mount import ContainerMount
+from seatrial.model.frozen import Frozen
 from seatrial.model.job_options import JobOptions
 from seatrial.model.mpi import MpiFamily
 
@@ -20,8 +22,7 @@ POLL_S = 60.0
 """How often a batch system is asked at most, in seconds, unless the site file says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class SiteEnvironment:
+class SiteEnvironment(Frozen):
     """What programs are built and run in, under a name that the site chooses; None and () change nothing.
 
     `mpi` is the prefix of a library or its compiler wrapper, `launcher` a program by name or path. `family` is for
@@ -38,8 +39,7 @@ class SiteEnvironment:
     variables: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SiteContainer:
+class SiteContainer(Frozen):
     """A container that programs run in, under a name that the site chooses: the path or name of an image, the runtime
     that starts it (None: the first one that can), where the launcher of ranks is (None: where ranks can meet), and what
     it gets besides the image. `variables` are set inside."""
@@ -53,8 +53,7 @@ class SiteContainer:
     variables: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Frozen):
     """A set of identical nodes. `environments` are names of environments of the site, the preferred one first; () means
     all.
 
@@ -82,8 +81,7 @@ class Partition:
     scratch: Path = SCRATCH
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(Frozen):
     """One machine of the site, with at least one partition.
 
     `batch` is the name of its batch system (None: nothing is submitted to it), which is asked at most every `poll_s`.
@@ -95,16 +93,14 @@ class System:
     poll_s: float = POLL_S
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Frozen):
     """Where to run: a partition of a system."""
 
     system: System
     partition: Partition
 
 
-@dataclass(frozen=True, slots=True)
-class SiteGuest:
+class SiteGuest(Frozen):
     """A virtual machine that programs can run in: reached by ssh as `ssh`, or started here from the file `topology`
     with the kernel in `kernel` (None: as `seatrial vm up` finds one)."""
 
@@ -114,8 +110,7 @@ class SiteGuest:
     kernel: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Frozen):
     """A site file. `benchmarks` are folders with declaration files; `programs` are the files of applications, by the
     commands that they are looked for as, `modules` the environment modules that have them; `file` is its name for
     messages, "" if there is none."""
@@ -125,9 +120,9 @@ class Site:
     file: str = ""
     benchmarks: tuple[Path, ...] = ()
     guests: tuple[SiteGuest, ...] = ()
-    programs: Mapping[str, Path] = field(default_factory=dict)
+    programs: Mapping[str, Path] = {}
     containers: tuple[SiteContainer, ...] = ()
-    modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    modules: Mapping[str, tuple[str, ...]] = {}
 
     def container(self, name: str) -> SiteContainer | None:
         """The container of that name; None if there is none."""

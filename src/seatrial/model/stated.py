@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from seatrial.model.frozen import Frozen
 
 COLUMNS = (
     "benchmark",
@@ -26,8 +27,7 @@ STATED = "stated_figures"
 """The key of `StatedFigure` documents in what a record `seen`."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatedFigure:
+class StatedFigure(Frozen):
     """One figure of a table: median and 95 % interval in `unit`, over `n_repeats` that are not known one by one."""
 
     name: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
 
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 from seatrial.model.mpi_settings import CLUSTER_LINK
 from seatrial.model.parameter import Params, Value
 
@@ -32,24 +34,21 @@ DEFAULT_MARGIN = 0.02
 """Differences up to this share count as none, unless a study sets another margin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Frozen):
     """What is varied, and its values in the order of the file. An unset environment variable is None."""
 
     name: str
     values: tuple[Value | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StudyBenchmark:
+class StudyBenchmark(Frozen):
     """A benchmark with the parameters that the study sets; the rest are at their defaults."""
 
     name: str
     parameters: Params
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Frozen):
     """Compare the values of an axis with one of them, the baseline. `figures` empty: every figure. `asks_equivalence`:
     the margin is one of equivalence."""
 
@@ -60,16 +59,14 @@ class Compare:
     asks_equivalence: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(Frozen):
     """How figures change with a numeric axis. Strong: the work is fixed. Weak: it grows with the axis."""
 
     kind: Literal["strong", "weak"]
     along: str
 
 
-@dataclass(frozen=True, slots=True)
-class BestOf:
+class BestOf(Frozen):
     """A sweep over `over` for the best value of `figure`, for each combination of the other axes."""
 
     over: tuple[str, ...]
@@ -80,8 +77,7 @@ MOST_REPEATS = 100_000
 """The largest maximum of repeats that a study may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatPolicy:
+class RepeatPolicy(Frozen):
     """When to stop: `precision` is the half width of an interval relative to its median; `budget_s` is for the whole
     study; `maximum` is the most repeats of an experiment."""
 
@@ -90,8 +86,7 @@ class RepeatPolicy:
     maximum: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
+class Study(Frozen):
     """A study as in its file, with all values checked.
 
     Axes in one entry of `zips` advance together; the others form their product. `exclude` contains partial parameter

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from msgspec import to_builtins
+
+from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import check_shape
 from seatrial.model.json_shape import Keywords, NonNegative, Positive, Text
 from seatrial.model.parameter import Value, ValueJson, value_from_json
@@ -79,8 +81,7 @@ class KeptStudyJson(TypedDict):
     points: list[_PointJson]
 
 
-@dataclass(frozen=True, slots=True)
-class StudyPoint:
+class StudyPoint(Frozen):
     """One point: the id of its experiment, and the values of the axes as written in the study."""
 
     experiment: str
@@ -88,8 +89,7 @@ class StudyPoint:
     given: Mapping[str, Value | None]
 
 
-@dataclass(frozen=True, slots=True)
-class KeptStudy:
+class KeptStudy(Frozen):
     """A study that was run on one machine (its identity, as in experiments), with its points in planned order."""
 
     study: Study
@@ -112,7 +112,7 @@ def study_document(kept: KeptStudy) -> dict[str, Any]:
 def _document(study: Study) -> dict[str, Any]:
     """The study as stored: a key that was added later is absent where it changes nothing, so that a study keeps its
     key."""
-    document = asdict(study)
+    document: dict[str, Any] = to_builtins(study)
     if document["compare"] is not None and not document["compare"]["asks_equivalence"]:
         del document["compare"]["asks_equivalence"]
     return document
@@ -120,7 +120,7 @@ def _document(study: Study) -> dict[str, Any]:
 
 def study_without_secrets(study: Study) -> Study:
     """The study with secrets among its arguments masked, as it may be shown and stored."""
-    return _study(masked_document(asdict(study)))
+    return _study(masked_document(to_builtins(study)))
 
 
 def study_from_document(document: Mapping[str, Any]) -> KeptStudy:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from seatrial.model.best_of import BestOfResult
 from seatrial.model.breakdown import Breakdown
@@ -11,13 +10,13 @@ from seatrial.model.comparison import Comparison
 from seatrial.model.container_contrast import ContainerContrast
 from seatrial.model.difference import Difference
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.needed_budget import NeededBudget
 from seatrial.model.scaling import ScalingResult
 from seatrial.model.study import Study
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Frozen):
     """All comparisons of two sides, with a list of what else differs. `scope` states what the verdicts hold for.
 
     `lost` names what was measured on one side only, with the reason; `is_described` is False if a side does not
@@ -43,8 +42,7 @@ class Compared:
         return tuple(difference for difference in self.differences if not difference.intended)
 
 
-@dataclass(frozen=True, slots=True)
-class StudyResult:
+class StudyResult(Frozen):
     """A study with its experiments in planned order and its results. One `Compared` for each value other than the
     baseline. `spent_s` is the time so far, and `start_s` what of it another start of the command would take again (0:
     only repeats count); `repeat_s` has the mean time of a repeat of each experiment that was measured; all in seconds.
@@ -57,5 +55,5 @@ class StudyResult:
     best_of: tuple[BestOfResult, ...] = ()
     spent_s: float = 0.0
     start_s: float = 0.0
-    repeat_s: Mapping[str, float] = field(default_factory=dict)
+    repeat_s: Mapping[str, float] = {}
     needed: NeededBudget | None = None

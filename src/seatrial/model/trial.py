@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.finding import Finding
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 
 
-@dataclass(frozen=True, slots=True)
-class NotMeasured:
+class NotMeasured(Frozen):
     """A benchmark that cannot run on this machine or in this environment, and what it needs."""
 
     benchmark: str
@@ -20,8 +19,7 @@ class NotMeasured:
     need: str
 
 
-@dataclass(frozen=True, slots=True)
-class RecordPlace:
+class RecordPlace(Frozen):
     """The place of the raw record of a repeat: a path relative to the results folder and a line, counted from 1."""
 
     path: str
@@ -55,8 +53,7 @@ class PerRepeat(Mapping[tuple[str, int], T_co]):
         return sum(map(len, self._by_experiment.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Frozen):
     """One machine with its results and findings. `seen` is what was observed around each repeat."""
 
     machine: Machine
@@ -64,7 +61,7 @@ class Trial:
     findings: tuple[Finding, ...]
     not_measured: tuple[NotMeasured, ...]
     environments: Mapping[str, Mapping[str, Any]]
-    places: Mapping[tuple[str, int], RecordPlace] = field(default_factory=dict)
+    places: Mapping[tuple[str, int], RecordPlace] = {}
     """(experiment id, repeat) -> its raw record; the repeats of an experiment in order of time."""
-    seen: Mapping[tuple[str, int], Mapping[str, Any]] = field(default_factory=dict)
+    seen: Mapping[tuple[str, int], Mapping[str, Any]] = {}
     version: str = ""

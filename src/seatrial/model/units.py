@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from seatrial.errors import UsageError, did_you_mean
+from seatrial.model.frozen import Frozen
 
 Unit = Literal["s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1"]
 
@@ -42,8 +42,7 @@ LARGEST_COUNT = 2**53
 """The largest integer up to which a double, and thus a number in JSON, represents every integer exactly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Frozen):
     """A number in an SI unit."""
 
     value: float

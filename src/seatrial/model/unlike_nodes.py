@@ -39,7 +39,7 @@ def unlike(node: Machine, other: Machine) -> tuple[str, ...]:
 def _differences(node: Machine, other: Machine) -> Iterator[str]:
     for what, own, theirs in (
         ("usable CPUs", len(node.allowed_cpus), len(other.allowed_cpus)),
-        ("usable cores", len(node.cpus_one_per_core()), len(other.cpus_one_per_core())),
+        ("usable cores", len(node.cpus_one_per_core), len(other.cpus_one_per_core)),
     ):
         if own != theirs:
             yield f"{own} {what} instead of {theirs}"

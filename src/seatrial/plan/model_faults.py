@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seatrial.errors import UsageError, did_you_mean, nearest_names
+from seatrial.model.frozen import Frozen
 from seatrial.plan.study_yaml import Document, Path
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Frozen):
     """What the keys of a kind of file accept: place ("*" for names and positions that the user chooses) -> words.
 
     `named` are mappings whose keys are names that the user chooses.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedJob:
+class PlannedJob(Frozen):
     """One job: where it goes (`NAME:PARTITION`), what it measures, on how many nodes, and its script. `expected_s` is
     its time with few repeats, `limit_s` its time limit, both in seconds."""
 
@@ -24,8 +24,7 @@ class PlannedJob:
         return self.nodes * self.limit_s / 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedJobs:
+class PlannedJobs(Frozen):
     """All jobs of a command, and where they would go (`NAME:PARTITION`, several joined by commas).
     `machine_is_of_nodes`: the plan is for machines that earlier jobs found there; else for the one that the plan was
     made on."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import Outcome
 from seatrial.model.study import SYSTEM, Study
 from seatrial.plan.points import Point
@@ -15,8 +15,7 @@ from seatrial.stats import sequential, stopping
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedExperiment:
+class PlannedExperiment(Frozen):
     """One experiment of a plan. `id` is the one that a run uses; `refusal` is the reason if it cannot run here;
     `expected_s` is the time of a repeat as this machine took it, in seconds (None: as the benchmark declares it)."""
 
@@ -34,8 +33,7 @@ class PlannedExperiment:
         return self.point.estimate_s or 0.0 if self.expected_s is None else self.expected_s
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedProgram:
+class LinkedProgram(Frozen):
     """An installed program of a benchmark, and the MPI library that its file names: `library` and its `path` as the
     loader finds it ("" if not), `mpi` its name in `environment.mpi` (None if it is not a known one)."""
 
@@ -46,8 +44,7 @@ class LinkedProgram:
     mpi: str | None
 
 
-@dataclass(frozen=True)
-class PlannedStudy:
+class PlannedStudy(Frozen, dict=True):
     """The experiments in the order of the study, each once.
 
     `combinations` is the number that the axes make; several may resolve to the same experiment. `same` are the sides of

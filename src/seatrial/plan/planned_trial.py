@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from seatrial.model.frozen import Frozen
 from seatrial.plan.planned_study import PlannedExperiment
 from seatrial.stats.stopping import LOOKS, StoppingRule
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedTrial:
+class PlannedTrial(Frozen):
     """The experiments of the trial, each once. `rule` stops each; `build_s` is the time to build what is missing, in
     seconds."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.benchmarks.node_placement import on_placed_nodes
@@ -12,6 +13,7 @@ from seatrial.benchmarks.nodes import hosts_of
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark import Benchmark, Skip
 from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.frozen import Frozen
 from seatrial.model.guest import VM
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
@@ -30,8 +32,7 @@ from seatrial.plan.environment_axes import (
 from seatrial.plan.study_yaml import Node
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Frozen):
     """A benchmark with resolved parameters. `refusal` is set if it cannot run on this machine; `named`: the user named
     the benchmark.
 
@@ -45,7 +46,7 @@ class Point:
     named: bool
     refusal: Outcome | None = None
     environment: EnvironmentChoice = AS_IT_IS
-    given: Mapping[str, Value | None] = field(default_factory=dict)
+    given: Mapping[str, Value | None] = {}
     probes: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
 

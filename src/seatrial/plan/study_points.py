@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Value
 from seatrial.model.scaling import workers_of
@@ -21,8 +23,7 @@ PROBES = frozenset({"mpi", "io"})
 """Probes that can run alongside a repeat."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudyPoints:
+class StudyPoints(Frozen):
     """The points in the order of the study. `merged` counts those that are the same as an earlier one."""
 
     points: tuple[Point, ...]
@@ -100,8 +101,7 @@ def refuse_nothing_to_compare(study: Study, points: Sequence[Point]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SameSides:
+class SameSides(Frozen):
     """Values of the compared axis that are one experiment of a benchmark on this machine."""
 
     benchmark: str

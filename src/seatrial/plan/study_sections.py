@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import ParameterKind, Value
 from seatrial.model.scaling import workers_of
 from seatrial.model.study import Axis, BestOf, Compare, Scaling, is_of_environment
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from seatrial.plan.study_schema import CompareModel, StudyModel
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Frozen):
     """The file, with its benchmarks and axes."""
 
     document: Document

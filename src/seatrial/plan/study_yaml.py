@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
+
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.units import LARGEST_COUNT
 
 MAX_BYTES = 1 << 20
@@ -32,8 +34,7 @@ Scalar = bool | int | float | str | None
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Frozen):
     """One value: a scalar, a list of nodes or a mapping. `line` counts from 1; `written` is a scalar's text."""
 
     value: Scalar | list[Node] | dict[str, Node]
@@ -76,8 +77,7 @@ class Node:
         return repr(_short(self.value)) if isinstance(self.value, str) else _short(self.written)
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Frozen):
     """The tree of a file, with error messages for places in it."""
 
     file: str
@@ -178,8 +178,7 @@ def _in_plain_words(problem: str, lines: list[str], todo: str) -> tuple[str, str
     return problem, todo
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """An unfinished list or mapping. `key` is the one whose value comes next."""
 
     node: Node

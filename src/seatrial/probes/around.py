@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.link_counters import Readings
 from seatrial.probes.group_limits import GroupLimits, limits_between, read_limits
 from seatrial.probes.link_counters import links_between, read_links
@@ -13,8 +13,7 @@ from seatrial.probes.pressure import pressure_between, read_pressure
 from seatrial.probes.system import Snapshot, seen_between, snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Frozen):
     """The state at one moment."""
 
     system: Snapshot

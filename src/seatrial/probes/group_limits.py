@@ -8,13 +8,15 @@ Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, cpu.stat, io.m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import field
+
 from seatrial.errors import ParseError
 from seatrial.machine.readers.control_groups import cgroup_folders, read_cgroup_membership, read_cgroup_mounts
+from seatrial.model.frozen import Frozen
 from seatrial.probes.kernel_text import kernel_text
 
 _V1_LIMITS = {
@@ -37,8 +39,7 @@ _V1_COUNTERS = {
 _MOST_LIMITS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Frozen):
     """A CPU quota: the CPUs that it allows, the file that sets it, and what cpu.stat counted so far. `throttled_s` is
     the sum over the CPUs."""
 
@@ -49,8 +50,7 @@ class Quota:
     throttled_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IoLimit:
+class IoLimit(Frozen):
     """A limit of a device ("8:0") in one direction, in its unit (B/s or op/s), the file that sets it, and what the
     group has moved so far (bytes or operations)."""
 
@@ -62,16 +62,14 @@ class IoLimit:
     moved: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLimits:
+class GroupLimits(Frozen):
     """The smallest quota between the root and the group of this process, and all limits on I/O there."""
 
     quota: Quota | None = None
     io: tuple[IoLimit, ...] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class _Folders:
+class _Folders(Frozen):
     """The groups of this process from the root down, with their version."""
 
     cpu: tuple[tuple[Path, bool], ...]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from seatrial.model.frozen import Frozen
 
 _BUSY_FIELDS = (1, 2, 3, 6, 7)
 _MOST_CPUS = 64
@@ -19,8 +20,7 @@ _MOST_CPUS = 64
 _STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq steal ..." (proc(5))
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Frozen):
     """The state at one moment. `busy_ticks` and `steal_ticks` are sums over the CPUs, None if the kernel does not
     report them; `own_s` is the CPU time of this process and of the children that it has waited for. `busy_of` are the
     busy ticks of each CPU."""
@@ -30,7 +30,7 @@ class Snapshot:
     busy_ticks: int | None
     steal_ticks: int | None
     own_s: float
-    busy_of: Mapping[int, int] = field(default_factory=dict)
+    busy_of: Mapping[int, int] = {}
 
 
 def snapshot(cpus: Sequence[int]) -> Snapshot:

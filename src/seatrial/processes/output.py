@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.processes.start import Running
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Frozen):
     """What a tool printed, and its return code as in subprocess."""
 
     returncode: int

@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.model.frozen import Frozen
 from seatrial.processes import guard as guarding
 from seatrial.processes import tree
 from seatrial.processes.messages import pack, receive
@@ -23,8 +23,7 @@ _AT_EXIT_S = 20.0
 _MAIN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from seatrial.processes.guard import main; main()"
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Frozen):
     """How a program ended: `returncode` as in subprocess; start and end on the clock of time.perf_counter. `io` are the
     final counters of /proc/PID/io, including its children; None if they cannot be read. `used` is what it used,
     including its children (processes/guard.py). `lost_guard`: the guard was killed, and the program with it."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Frozen):
     """A place in a source file: `file` is "" and `line` 0 if the program has no debug information for it."""
 
     function: str
@@ -14,8 +13,7 @@ class Frame:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Frozen):
     """One call on the way to a call of MPI: the return address, as `offset` in the file `module`, or a line of Python,
     which has only `frames`. These go from the innermost (perhaps inlined) function outwards; empty if no symbol is
     known."""
@@ -25,8 +23,7 @@ class Caller:
     frames: tuple[Frame, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CallSite:
+class CallSite(Frozen):
     """One place that calls one MPI function. `offset` is the return address in the file `module`.
 
     `frames` go from the innermost (perhaps inlined) function outwards; empty if no symbol is known. `ranks` is the

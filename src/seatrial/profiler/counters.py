@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from errno import EACCES, EPERM
+
+from seatrial.model.frozen import Frozen
 
 LINE_B = 64
 """A cache line of the processors whose lines from memory are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLimits:
+class NodeLimits(Frozen):
     """The highest memory bandwidth in B/s and floating-point rate in flop/s measured on the machine that all ranks ran
     on; None: not measured."""
 
@@ -19,8 +19,7 @@ class NodeLimits:
     flops: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class MpiCounters:
+class MpiCounters(Frozen):
     """What counters counted while the thread that initialised MPI was in MPI calls, all threads of the rank meanwhile.
 
     They are read in some of the calls, and scaled to all of the time in MPI: `counted_share` is the part of it in which
@@ -45,8 +44,7 @@ def _ratio(of: float | None, to: float | None) -> float | None:
     return of / to if of is not None and to else None
 
 
-@dataclass(frozen=True, slots=True)
-class RankCounters:
+class RankCounters(Frozen):
     """Numbers are scaled to the whole time where counters took turns; `least_share` is the smallest part of the time in
     which one of them counted. None: not supported on this machine, or not permitted.
 

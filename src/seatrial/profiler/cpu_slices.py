@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
+
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class CpuSlices:
+class CpuSlices(Frozen):
     """Columns of equal length, in seconds: at `at_s` since the first rank of the program was loaded, the rank had used
     `cpu_s`, and its threads had been ready to run without running for `delay_s`, both since the first row. `busy_s` and
     `steal_s` are those of all CPUs of the node, nan where the kernel did not report it."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any
 
+from seatrial.model.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class CpuUse:
+
+class CpuUse(Frozen):
     """CPU time of a process during `wall_s` seconds; None where the kernel did not report it.
 
     `delay_s` is the time that its threads, summed, were ready to run without running. `throttled_s` is the time that
@@ -31,4 +31,4 @@ class CpuUse:
         return {name: getattr(self, name) for name in _COUNTED}
 
 
-_COUNTED = tuple(field.name for field in fields(CpuUse))
+_COUNTED = CpuUse.__struct_fields__

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec.structs import replace
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.call_site import CallSite
 
 
-@dataclass(frozen=True, slots=True)
-class RankOpenMp:
+class RankOpenMp(Frozen):
     """One rank. `is_seen`: an OpenMP runtime reported to the profiler. `parallel_s` is the time in parallel regions
     that are not nested; `thread_s` that of all their threads until the last one is done, `end_wait_s` of it waiting at
     the end of a region for the last thread, `barrier_s` waiting at barriers within."""
@@ -22,8 +22,7 @@ class RankOpenMp:
     lost: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ParallelPlace:
+class ParallelPlace(Frozen):
     """The parallel regions that begin at one place, over all ranks. `time_s` is that of the threads that began them,
     the others as in RankOpenMp; `lost_s` is the time that equal shares of the work would save. `site` has the place."""
 

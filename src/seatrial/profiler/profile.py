@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
+from msgspec import field
+
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.counters import NodeLimits, RankCounters
 from seatrial.profiler.cpu_slices import CpuSlices
@@ -42,8 +44,7 @@ class RankState(StrEnum):
     ABORTED = "MPI_Abort"
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredWaiting:
+class MeasuredWaiting(Frozen):
     """Measured with a barrier before the call: seconds until all ranks had arrived, and seconds of the call itself.
 
     `calls` is the number of such calls over all ranks.
@@ -60,8 +61,7 @@ class MeasuredWaiting:
         return self.waited_s / together if together > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CallTotals:
+class CallTotals(Frozen):
     """One MPI function over all ranks. `waiting_s` is the time spent waiting: the share `measured` in a sample of the
     calls, times `time_s`; if `measured` is None, the estimated time above the shortest call of the same size."""
 
@@ -81,8 +81,7 @@ class CallTotals:
         return self.time_s / self.count if self.count else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class SizeTotals:
+class SizeTotals(Frozen):
     """The calls of one function in one size bin, from `size_B` to `largest_B` inclusive.
 
     `best_s` is the time of a fast call: the median over ranks of the shortest one. `prompt_s` is that of a call when no
@@ -106,8 +105,7 @@ class SizeTotals:
     moved_B: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Frozen):
     """Point-to-point messages from rank `src` to rank `dst` of MPI_COMM_WORLD."""
 
     src: int
@@ -116,8 +114,7 @@ class Pair:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PairTable:
+class PairTable(Frozen):
     """Pairs as columns of equal length, sorted by `src` and then `dst`: thousands of ranks have millions of pairs.
 
     `src` and `dst` hold 32 bits ("I"), `count` and `bytes` 64 ("Q").
@@ -135,8 +132,7 @@ class PairTable:
         return (Pair(*row) for row in zip(self.src, self.dst, self.count, self.bytes, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class RankWaits:
+class RankWaits(Frozen):
     """Seconds that a rank spent in calls beyond what they take when no rank is late: in receives (waits for requests
     included), in sends, in collectives, and for access to windows (one-sided). `unclear_s`: in calls of which too
     little of the time is beyond that, so that it may be contention."""
@@ -161,7 +157,6 @@ class RankWaits:
 NO_WAITS = RankWaits()
 
 
-@dataclass(frozen=True, slots=True)
 class RankCpu(CpuUse):
     """CPU time of one rank from the end of MPI_Init to the end of MPI.
 
@@ -187,8 +182,7 @@ class RankCpu(CpuUse):
         return max(0.0, 1.0 - (self.cpu_s + self.delay_s) / self.wall_s)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCpu:
+class NodeCpu(Frozen):
     """CPU time on one node while its ranks ran: of all processes, taken by the hypervisor, and of the ranks."""
 
     host: str
@@ -209,8 +203,7 @@ class NodeCpu:
         return max(0.0, self.online - (self.busy_s + self.steal_s) / self.wall_s)
 
 
-@dataclass(frozen=True, slots=True)
-class CpuSpread:
+class CpuSpread(Frozen):
     """How much of a CPU the ranks had, from the end of MPI_Init on: CPUs of the ranks with the least and the most, and
     the largest share of its time that a rank waited for a CPU. `ranks` is the number of ranks that it is known of."""
 
@@ -220,8 +213,7 @@ class CpuSpread:
     most_delay: float
 
 
-@dataclass(frozen=True, slots=True)
-class RankTotals:
+class RankTotals(Frozen):
     """One rank. `sent_B` and `received_B` are point to point; `collective_B` is sent by collectives.
 
     `threads` is the number of threads that called MPI: with several, `mpi_s` is their sum and may exceed `wall_s`.
@@ -244,7 +236,7 @@ class RankTotals:
     system: tuple[SystemUse, ...] | None = None
     counters: RankCounters | None = None
     openmp: RankOpenMp | None = None
-    by_call: Mapping[str, float] = field(default_factory=dict)
+    by_call: Mapping[str, float] = {}
 
     def system_s(self, *kinds: SystemCall) -> float:
         """Seconds in calls of these kinds outside MPI; 0 if they were not timed."""
@@ -256,8 +248,7 @@ class RankTotals:
         return max(0.0, self.wall_s - self.mpi_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Frozen):
     """Ranks `first` to `last` over time: `shares[k]` is their share of MPI in bin k, None if none of them ran."""
 
     first: int
@@ -265,8 +256,7 @@ class Lane:
     shares: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OverTime:
+class OverTime(Frozen):
     """MPI time in bins of `width_s` since the first rank was started. Every sequence has one value for each bin.
 
     `mpi_s` and `wall_s` are sums over ranks; `least` and `most` are the lowest and highest share of a rank.
@@ -285,8 +275,7 @@ class OverTime:
         return tuple(m / w if w > 0 else None for m, w in zip(self.mpi_s, self.wall_s, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Frozen):
     """How far the numbers of a profile can be trusted.
 
     `families` are the MPI families that the ranks use; `has_sizes` is False if one of them is unknown: then only times
@@ -319,8 +308,7 @@ class Trust:
         return self.without_site + self.without_path + self.lost_calls
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Frozen):
     """The profile of one MPI_COMM_WORLD; everything is sorted by time, ranks by number.
 
     `ranks` is the size of that world, even if tables are missing. `elapsed_s` is the longest wall time of a rank,

@@ -8,9 +8,12 @@ process; it excludes network file systems.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import field
+
+from seatrial.model.frozen import Frozen
 
 
 class SystemCall(StrEnum):
@@ -51,8 +54,7 @@ class SystemUse(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class IoSeries:
+class IoSeries(Frozen):
     """Bytes in bins of equal width since the first rank was started."""
 
     read_B: array[float] = field(default_factory=lambda: array("d"))
@@ -61,8 +63,7 @@ class IoSeries:
     device_written_B: array[float] = field(default_factory=lambda: array("d"))
 
 
-@dataclass(frozen=True, slots=True)
-class IoTotals:
+class IoTotals(Frozen):
     """One rank from MPI_Init to MPI_Finalize. `start_read_B` and `start_written_B` come before that: libraries, the
     memory shared by MPI processes, and the I/O of the program until then. `cancelled_B` never reached the device,
     because the file was deleted or truncated first. `is_to_end` is False if the rank ended without MPI_Finalize: then
@@ -81,8 +82,7 @@ class IoTotals:
     is_to_end: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class RankIo:
+class RankIo(Frozen):
     """One rank. `totals` is None if its counters could not be read; `error` is the reason."""
 
     rank: int
@@ -92,8 +92,7 @@ class RankIo:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeIo:
+class NodeIo(Frozen):
     """The disks and NFS mounts of one node, for all processes on it. A series has one value for each bin; None if the
     node has no such device, or it could not be read."""
 
@@ -104,8 +103,7 @@ class NodeIo:
     nfs_written_B: array[float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileIo:
+class ProfileIo(Frozen):
     """All ranks, by number, and their nodes. `width_s` is the width of a bin; 0 if nothing was sampled."""
 
     width_s: float

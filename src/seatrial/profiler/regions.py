@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class RankRegion:
+class RankRegion(Frozen):
     """A region in one rank, over the threads that entered it: `wall_s` from begin to end, `mpi_s` of it in MPI,
     `waiting_s` of that beyond what calls take if no rank is late, `cpu_s` the CPU time of these threads. `unended` of
     its `count` begins have no end: these counted until MPI ended, or not at all in a rank that was killed."""
@@ -25,8 +24,7 @@ class RankRegion:
         return max(0.0, self.wall_s - self.mpi_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Frozen):
     """A region over all ranks that entered it. `path`: its name, after those of the regions that enclose it; its times
     include those of the regions in it."""
 
@@ -77,8 +75,7 @@ class Region:
         return max(times) / mean_s - 1.0 if len(times) > 1 and mean_s > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class RegionFaults:
+class RegionFaults(Frozen):
     """What is wrong with the regions, over all ranks. `lost`: begun, but there were 64 others, or 16 around it;
     `unbegun`: ended without begin; `crossed`: ended because an enclosing one ended; `early`: begun or ended before
     MPI_Init or after MPI_Finalize. `stopped_s`: seconds that recording was stopped by MPI_Pcontrol(0)."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class SliceDifferences:
+class SliceDifferences(Frozen):
     """If ranks differed in their time outside MPI only, they would wait `waiting_s` together for the slowest one of
     each slice of `width_s`."""
 

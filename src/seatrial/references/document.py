@@ -6,9 +6,10 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from seatrial.errors import ParseError, SeatrialError, UnknownNameError, UsageError
 from seatrial.model.benchmark import Better

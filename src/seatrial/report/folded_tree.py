@@ -6,8 +6,10 @@ The terminal and the page print the same folds, so that their counts agree.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_links import links_above
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.units import count, cpu_list, show
@@ -23,8 +25,7 @@ _DEEPEST = 64
 """The deepest level of the tree. Deeper devices, which only a damaged or hostile dump has, are shown at this level."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Frozen):
     """A device, or `number` identical ones from `first` to `last`, with their contents.
 
     `what` names it ("L3 32 MiB", "core"), `about` describes it; `cpus` are the OS numbers of the CPUs in all of them.

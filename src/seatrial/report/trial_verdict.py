@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
 from seatrial.model.finding import Finding, Severity
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import NO_TIME
 from seatrial.model.trial import Trial
 from seatrial.report.units import count, show_percent
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Frozen):
     """`line` counts the experiments, `wrong` and `todo` are of the most important finding ("" if nothing is wrong).
 
     `explanation` defines the terms; `measured` and `expected` are numbers of experiments, `defects` of those with a

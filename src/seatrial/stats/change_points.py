@@ -12,7 +12,8 @@ are exchangeable (bench/history_simulation.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from seatrial.model.frozen import Frozen
 
 ALPHA = 0.01
 FEWEST = 10
@@ -24,8 +25,7 @@ _BATCH = 100
 """Most series without a change are known after so many permutations."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePoint:
+class ChangePoint(Frozen):
     """The position of the first value after a change, and the p-value of "there is none"."""
 
     index: int

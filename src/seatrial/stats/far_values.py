@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist, median
 
+from seatrial.model.frozen import Frozen
 from seatrial.stats.interval import median_interval
 from seatrial.stats.outliers import deviate_p_values
 from seatrial.stats.student import student_tail
@@ -51,8 +51,7 @@ _MOST_ODD = 0.05
 """Of many, more than this share is no oddity but another class."""
 
 
-@dataclass(frozen=True, slots=True)
-class FarValue:
+class FarValue(Frozen):
     """A value far from the others. `ratio` is over the median of the others; `distance` in units of their spread (1.48
     median absolute deviations); `p` is adjusted for the number of values."""
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from seatrial.model.frozen import Frozen
 
 FEWEST_POINTS = 5
 """With fewer points (including the baseline), the residuals are meaningless."""
 
 
-@dataclass(frozen=True, slots=True)
-class SerialShare:
+class SerialShare(Frozen):
     """`share` is the fitted serial fraction; outside 0..1, the law does not describe the measurements.
 
     `residuals` are measured minus fitted speedups, in the order of the points.
@@ -34,8 +34,7 @@ class SerialShare:
 Line = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
+class Law(Frozen):
     """A law with the serial share as its only unknown, as a straight line through the origin whose slope it is.
 
     `line` gives its point (x, y) for a number of workers p and a speedup s, both over those of the baseline; `weight`

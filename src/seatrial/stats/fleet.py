@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
+
+from seatrial.model.frozen import Frozen
 
 DIFFERS = 0.05
 """Nodes differ if equal ones would look so different in fewer cases."""
@@ -22,8 +23,7 @@ _FEWEST_FOR_KINDS = 10
 _FEWEST_OF_A_KIND = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(Frozen):
     """Groups of repeats that should be equal, as ratios over the median of their medians.
 
     `p_equal` is the p-value of "they are equal"; `spread` the range of the middle 90 % of the medians. `minority` are

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.stats.fits import Law
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.max_t import adjusted_p
@@ -29,8 +29,7 @@ TOLERANCE = math.log(1.02)
 _ALPHA = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class LawInterval:
+class LawInterval(Frozen):
     """`ends`: 95 % interval of the serial share, None if the law does not describe the points. `misfit`: the position
     of the point that the law describes worst, if it does not describe it."""
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from seatrial.model.frozen import Frozen
 from seatrial.stats.fleet import DIFFERS, p_equal
 from seatrial.stats.interval import median_interval
 from seatrial.stats.student import student_tail
@@ -67,8 +67,7 @@ _MOST_UNIFORM = 20
 """Up to this number of repeats, the rank sum is tested with the exact sum of uniform values."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutlyingValue:
+class OutlyingValue(Frozen):
     """An outlier. `ratio` is over the median of all; `p_adjusted` is adjusted for the number of screened values."""
 
     index: int

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.placements import two_sample_tail
 from seatrial.stats.ranks import critical, signed_rank_critical, signed_rank_tail
@@ -25,8 +25,7 @@ ROUNDING = 1e-12
 """A ratio that exceeds an edge of the margin by less is on the edge: logarithms are rounded."""
 
 
-@dataclass(frozen=True, slots=True)
-class RatioInterval:
+class RatioInterval(Frozen):
     """Candidate over baseline. The ends are None if there are too few values for the error."""
 
     ratio: float

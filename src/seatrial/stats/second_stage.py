@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from seatrial.model.frozen import Frozen
 from seatrial.stats.outliers import FALSE_ALARM_RATE, OutlyingValue, p_in_heavy_tails, rank_sum_p
 from seatrial.stats.student import student_tail
 
@@ -31,8 +31,7 @@ _MOST_ALIKE = 2
 """... and more than that, or than a tenth of all, are no outliers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(Frozen):
     """Positions of the nodes to measure again, farthest first, and of the controls."""
 
     suspects: tuple[int, ...]

@@ -19,9 +19,11 @@ result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.model.comparison import Statistic, Verdict
+from seatrial.model.frozen import Frozen
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval
@@ -48,8 +50,7 @@ _END_SHARE = 0.85
 With 0.85, the first end has an interval from six blocks on (2 / 2^6 = 0.03125)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(Frozen):
     """The result of a comparison of blocks.
 
     `plain` is the 95 % interval of this comparison alone; `family` holds for the family and all looks at once and gives

@@ -9,15 +9,15 @@ value, and a verdict needs sessions of both sides in alternation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
+
+from seatrial.model.frozen import Frozen
 
 LEAST_SESSIONS = 6
 """Alternating sessions of each side that a verdict needs: as blocks, since each pair of sessions is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(Frozen):
     """A value with its start in seconds, and its place among the repeats of the run that made it."""
 
     t0: float

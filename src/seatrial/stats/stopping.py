@@ -10,9 +10,9 @@ depend on the one before have wider intervals, or none, so that they do not stop
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from seatrial.model.frozen import Frozen
 from seatrial.stats.dependence import dependence
 from seatrial.stats.interval import MINIMUM_REPEATS, median_interval
 
@@ -30,8 +30,7 @@ class Stop(StrEnum):
     COMPLETE = "complete"  # the maximum number was made
 
 
-@dataclass(frozen=True, slots=True)
-class StoppingRule:
+class StoppingRule(Frozen):
     """`precision`: half width of the interval relative to the median (0.01 is 1 %); `budget_s`: time of all repeats;
     `maximum`: the largest number of repeats; `minimum`: repeats that are made regardless of the budget."""
 

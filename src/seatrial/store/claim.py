@@ -18,12 +18,14 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.errors import StoreError
+from seatrial.model.frozen import Frozen
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.jobs import IN_JOB, is_dead_in_job
 
@@ -36,8 +38,7 @@ _USUAL_LIMIT_S = 600.0
 """The time limit of a claim that does not state its own (`limit_s`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Frozen):
     """A claimed repeat: the folder for the program's output, and the notes made before it started."""
 
     experiment: str

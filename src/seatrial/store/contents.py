@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from seatrial.benchmarks.declared import know_declarations
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.environment_shape import EnvironmentJson
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import check_shape
 from seatrial.model.machine_document import KeptMachineJson
 from seatrial.model.record import RepeatRecord
@@ -24,19 +24,18 @@ from seatrial.store.stored_samples import PartReader, RecordFile
 _LINE_BITS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Frozen):
     """All records by experiment, each list in order of repeat, with the facts that they refer to.
 
     `damaged` has a sentence for each line or file that was rejected; a torn last line (its writer was killed) is
     ignored, since that repeat was not finished.
     """
 
-    experiments: Mapping[str, Experiment] = field(default_factory=dict)
-    records: Mapping[str, tuple[RepeatRecord, ...]] = field(default_factory=dict)
-    places: Mapping[tuple[str, int], RecordPlace] = field(default_factory=dict)
-    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    experiments: Mapping[str, Experiment] = {}
+    records: Mapping[str, tuple[RepeatRecord, ...]] = {}
+    places: Mapping[tuple[str, int], RecordPlace] = {}
+    machines: Mapping[str, Mapping[str, Any]] = {}
+    environments: Mapping[str, Mapping[str, Any]] = {}
     studies: tuple[KeptStudy, ...] = ()
     damaged: tuple[str, ...] = ()
 
@@ -58,8 +57,7 @@ def read_contents(folder: ResultsFolder) -> Contents:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFacts:
+class KeptFacts(Frozen):
     """What records refer to, by key."""
 
     experiments: Mapping[str, Experiment]

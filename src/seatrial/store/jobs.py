@@ -27,12 +27,12 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from seatrial.errors import StoreError
+from seatrial.model.frozen import Frozen
 from seatrial.model.strict_json import parse_json
 from seatrial.store.files import make_folder, opened_folder, read_file, write_once
 from seatrial.store.folder import ResultsFolder
@@ -67,8 +67,7 @@ class Phase(StrEnum):
     """It ended in another way, or never started: `over.json` says how."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Frozen):
     """The latest start of a job: the batch system's id of it, the host, the time in seconds since 1970."""
 
     batch_id: str
@@ -77,8 +76,7 @@ class Start:
     token: str
 
 
-@dataclass(frozen=True, slots=True)
-class Over:
+class Over(Frozen):
     """How a job ended that did not end by itself. `state` is the word of `batch.job.JobState`, or `refused` if it was
     not accepted; `reason` is what the batch system said."""
 
@@ -86,8 +84,7 @@ class Over:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobFolder:
+class JobFolder(Frozen):
     """The folder of one job, in a results folder."""
 
     results: Path

@@ -6,10 +6,10 @@ import json
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NotRequired, TypedDict
 
 from seatrial.errors import StoreError
+from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import check_shape
 from seatrial.model.strict_json import parse_json
 from seatrial.store.files import make_folder, names, read_file, reason, write_once
@@ -31,8 +31,7 @@ class ChangeJson(TypedDict):
     note: NotRequired[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(Frozen):
     """The labels in force. `notes`: (seconds since the epoch, text), oldest first."""
 
     name: str = ""

@@ -14,11 +14,14 @@ import stat
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from seatrial.errors import ProtocolError, StoreError, UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.record import decode, encode
 from seatrial.store.claim import process_start
 from seatrial.store.file_system import is_remote
@@ -34,8 +37,7 @@ _WRITER_ENDED_S = 2 * 86400.0
 writer any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collision:
+class Collision(Frozen):
     """Repeats of one experiment with numbers that were taken: how many of which folder got new numbers."""
 
     experiment: str
@@ -43,14 +45,13 @@ class Collision:
     renumbered: int
 
 
-@dataclass(slots=True)
-class Merged:
+class Merged(Struct):
     """What a merge adds: repeats by file, what is there already, and what collides."""
 
     added: int = 0
     equal: int = 0
-    collisions: list[Collision] = field(default_factory=list)
-    documents: list[str] = field(default_factory=list)
+    collisions: list[Collision] = []
+    documents: list[str] = []
     """Documents of equal names with different contents: that of the target counts."""
     damaged: int = 0
     """Lines that are not valid records: they are not copied, and stay in their folder."""

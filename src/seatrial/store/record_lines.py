@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from seatrial.errors import ProtocolError
+from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import checks_of
 from seatrial.model.outcome import Stage, State
 from seatrial.model.record import RepeatRecord, crc_tail, decode
@@ -223,8 +223,7 @@ class LineDecoder:
         return self._words.setdefault(word, word)
 
 
-@dataclass(frozen=True, slots=True)
-class _Common:
+class _Common(Frozen):
     """What the objects of two records in a row end with: its text, its values, and the names before it."""
 
     end: bytes

@@ -6,9 +6,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.errors import StoreError
+from seatrial.model.frozen import Frozen
 from seatrial.store.files import opened_file, opened_folder, reason
 from seatrial.store.folder import ResultsFolder
 
@@ -17,8 +19,7 @@ SPAN_B = 32 << 20
 _BLOCK_B = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Frozen):
     """Whole lines of a record file: bytes from `start` up to `end`, where the last line may be torn."""
 
     file: str

@@ -6,11 +6,11 @@ import fcntl
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
 from seatrial.errors import StoreError
+from seatrial.model.frozen import Frozen
 from seatrial.model.sample import Sample
 from seatrial.model.sample_columns import ColumnedSamples, SampleColumns, samples_of
 from seatrial.store.files import opened_file, reason
@@ -65,8 +65,7 @@ class PartReader:
         self.close()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordFile:
+class RecordFile(Frozen, eq=False):
     """A file of records, with the reader that all files of its folder share."""
 
     name: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.answer.reaches import open_points, rated_points, reaches_of
 from seatrial.analysis.answer.spans import spans_of

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.needed_repeats import repeats_to_exclude
 from seatrial.model.answer import Efficiency, Interval, Reach
+from seatrial.model.frozen import Frozen
 from seatrial.model.scaling import EFFICIENT, ScalingPoint, ScalingResult
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPoint:
+class OpenPoint(Frozen):
     """An efficiency that is neither above nor below the threshold for certain. `more` repeats of it and of the
     baseline may decide it; None: not known, or more will not help."""
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.needed_repeats import needed_repeats, why_undecided
 from seatrial.analysis.restated import restated_figures, sides_of
 from seatrial.model.answer import Interval, Stretch, Undecided
 from seatrial.model.comparison import Comparison, Verdict, decisive
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.study_result import Compared
 from seatrial.model.varying import distinct, distinguishing, is_number
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Frozen):
     """One figure on two sides along one numeric setting, in its order. Without such a setting (`along` None) it is a
     single point. `axis` is what the sides are values of, `restated` are figures that say the same."""
 

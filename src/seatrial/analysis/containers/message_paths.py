@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.record import RepeatRecord
 
 _OPEN_MPI = re.compile(r"mca_(?P<kind>pml|btl|mtl)_(?P<name>\w+)\.so")
@@ -18,8 +18,7 @@ _WORKS = "yes"
 _COPIES_ONCE = re.compile(r"\((?:cma|knem|xpmem)\)")
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePaths:
+class MessagePaths(Frozen):
     """`cross_memory`: whether ranks can read each other's memory ("yes", "no (why)"); `single_copy`: how Open MPI
     copies large messages ("1 (cma)"); `modules`: what the MPI library loaded to carry messages; `library`: the build id
     of libmpi; `root`: the type of the container's root file system. None: not recorded, () : none known."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from msgspec import field
+
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.diagnosis import cause as profile
 
 
@@ -36,8 +38,7 @@ HABITS = frozenset({Cause.LOCKS, Cause.PAGE_FAULTS, Cause.SLEEP, Cause.CHILD})
 """How the program works: it does so in all repeats, so this does not explain why they differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disturbance:
+class Disturbance(Frozen):
     """A cause and the share of the repeats' time that it explains (0..1; None: not measured).
 
     `seen` are the values that speak for it, by name, as words.py uses them.

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.disturbance.cause import Cause, Disturbance
 from seatrial.analysis.disturbance.own_causes import own_causes

@@ -4,12 +4,12 @@ mutexes or child processes; and its page faults."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from seatrial.model.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class Span:
+
+class Span(Frozen):
     """In how many looks it was seen, and the seconds that they stand for."""
 
     seconds: float = 0.0
@@ -19,8 +19,7 @@ class Span:
         return Span(self.seconds + other.seconds, self.looks + other.looks)
 
 
-@dataclass(frozen=True, slots=True)
-class Locks:
+class Locks(Frozen):
     """The threads that waited for mutexes. They were blocked for any reason in `blocked_looks`, and for `blocked_s` as
     the kernel counts; they got a CPU `turns` times."""
 
@@ -30,8 +29,7 @@ class Locks:
     turns: float
 
 
-@dataclass(frozen=True, slots=True)
-class Processes:
+class Processes(Frozen):
     """The processes of one name. `waits_for`: by the name of a child, while no thread of theirs ran."""
 
     name: str
@@ -40,11 +38,10 @@ class Processes:
     cpu_s: float
     system_s: float
     minor_faults: float
-    waits_for: Mapping[str, Span] = field(default_factory=dict)
+    waits_for: Mapping[str, Span] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Habits:
+class Habits(Frozen):
     """Sums over repeats. `looked_s`: the time that the looks stand for; `runs` of the program were made in it.
 
     `system_s`, `minor_faults` and `voluntary` (switches) are of the program and the children that it waited for.

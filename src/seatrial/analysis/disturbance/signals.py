@@ -4,10 +4,10 @@ counts some of them in steps of 10 ms."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.analysis.disturbance.habits import Habits, habits
+from seatrial.model.frozen import Frozen
 
 LEAST_TIME_S = 1.0
 """Shares of less time say nothing: the kernel counts in steps of 10 ms on each CPU."""
@@ -19,8 +19,7 @@ _LEAST_OF_PROGRAM = 0.05
 Seen = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Frozen):
     """A CPU quota and how far it was used up: `periods` of which `throttled_periods`, and `throttled_s` of all CPUs."""
 
     cpus: float
@@ -30,8 +29,7 @@ class Quota:
     throttled_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class IoLimit:
+class IoLimit(Frozen):
     """A limit on I/O (B/s or op/s) and what was moved under it."""
 
     file: str
@@ -42,8 +40,7 @@ class IoLimit:
     moved: float
 
 
-@dataclass(frozen=True, slots=True)
-class FileWait:
+class FileWait(Frozen):
     """Waiting in calls of one kind ("read", "write", "sync", "open", "fault") for files of a file system, in seconds.
     The file system's type is "" where it is not known."""
 
@@ -54,8 +51,7 @@ class FileWait:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Frozen):
     """Threads that may run on these CPUs only: how many, their CPU time, and how long they waited for a CPU."""
 
     cpus: frozenset[int]
@@ -64,8 +60,7 @@ class Bound:
     delay_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Signals:
+class Signals(Frozen):
     """Sums over repeats. None: some of the repeats have no value.
 
     `wall_s` is the time of the programs; `cpu_s` their CPU time. `counted_cpu_s` and `delay_s`: CPU time of the threads

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 from typing import TypeVar
+
+from seatrial.model.frozen import Frozen
 
 LONGEST = 100
 """Maximum number of characters shown of a value."""
@@ -48,8 +49,7 @@ class Kind(StrEnum):
 RANK: Mapping[Kind, int] = {kind: place for place, kind in enumerate(Kind)}
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
+class Noticed(Frozen):
     """`name` identifies it within its kind ("threads", "libm.so.6"), "" if there is only one. Sides as in
     Difference."""
 

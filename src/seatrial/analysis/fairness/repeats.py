@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from statistics import median
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.fairness.compiled import compilation_differences, stated
 from seatrial.analysis.fairness.noticed import (

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from seatrial.benchmarks import registry
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.record import RepeatRecord
 from seatrial.store.contents import Contents
 
 
-@dataclass(frozen=True, slots=True)
-class SideFacts:
+class SideFacts(Frozen):
     """Experiments by id, all repeats of each with any outcome, and the documents that the experiments refer to."""
 
-    experiments: Mapping[str, Experiment] = field(default_factory=dict)
-    records: Mapping[str, tuple[RepeatRecord, ...]] = field(default_factory=dict)
-    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    experiments: Mapping[str, Experiment] = {}
+    records: Mapping[str, tuple[RepeatRecord, ...]] = {}
+    environments: Mapping[str, Mapping[str, Any]] = {}
+    machines: Mapping[str, Mapping[str, Any]] = {}
 
     def all_records(self) -> tuple[RepeatRecord, ...]:
         """The repeats of all experiments."""
@@ -40,8 +39,7 @@ def side_facts(contents: Contents, experiment_ids: Iterable[str]) -> SideFacts:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Frozen):
     """Experiments of one benchmark to compare with each other; one side may have none."""
 
     benchmark: str

@@ -9,9 +9,10 @@ import json
 import zlib
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
@@ -70,8 +71,7 @@ _READINGS: Mapping[str, str] = {
 _SAMPLES: Mapping[str, str] = {"record": "q", "grp": "q", "i": "q", "elapsed_s": "d", "work": "q"}
 
 
-@dataclass(slots=True)
-class Chunk:
+class Chunk(Struct):
     """What the lines of a span contain, by column.
 
     `records` has one row for each accepted record, `readings` one for each figure and point of an ok repeat, `samples`
@@ -85,13 +85,13 @@ class Chunk:
     records: dict[str, array[Any]] = field(default_factory=lambda: _columns(_RECORDS))
     readings: dict[str, array[Any]] = field(default_factory=lambda: _columns(_READINGS))
     samples: dict[str, array[Any]] = field(default_factory=lambda: _columns(_SAMPLES))
-    texts: list[str] = field(default_factory=list)
-    keys: list[tuple[str, str]] = field(default_factory=list)
+    texts: list[str] = []
+    keys: list[tuple[str, str]] = []
     """Figure and point as JSON."""
-    groups: list[tuple[str, str, int]] = field(default_factory=list)
+    groups: list[tuple[str, str, int]] = []
     """Series, point as JSON, rank."""
-    experiments: list[str] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)
+    experiments: list[str] = []
+    damaged: list[str] = []
 
 
 def _columns(codes: Mapping[str, str]) -> dict[str, array[Any]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.ceilings import with_ceilings
 from seatrial.analysis.experiment_figures import Extent, summarised
@@ -16,6 +17,7 @@ from seatrial.analysis.stated import stated_figures
 from seatrial.benchmarks import registry
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValue, RepeatValues
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import Limit
 from seatrial.model.outcome import Outcome, Stage, State
 from seatrial.model.reading import impossible_reason
@@ -27,8 +29,7 @@ _BATCH = 200_000
 """Readings that are fetched at a time; those of one figure are never split."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Frozen):
     """What the repeats of one experiment have in common: the latest outcome, and when they ran. `last` is the place of
     the latest record: its file, offset and length."""
 
@@ -155,8 +156,7 @@ def needs_ceilings(experiment: Experiment) -> bool:
     return benchmark is not None and any(figure.ceiling is not None for figure in benchmark.figures)
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Frozen):
     """One figure at one point of one experiment: columns over its repeats, in order of time."""
 
     experiment: int

@@ -10,11 +10,13 @@ import os
 import stat
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import field
 
 from seatrial.analysis.index.chunk import crc_of
 from seatrial.errors import StoreError
+from seatrial.model.frozen import Frozen
 from seatrial.store.files import opened_folder, reason
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.spans import Span
@@ -27,8 +29,7 @@ _SETTLED_S = 2.0
 """A file that changed so shortly before it was looked at may change again without a new time."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderState:
+class FolderState(Frozen):
     """The files of a folder with a stamp each: size, times and inode. A stamp of "" is never equal to another."""
 
     files: Mapping[str, str]
@@ -36,8 +37,7 @@ class FolderState:
     documents: Mapping[tuple[str, str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Additions:
+class Additions(Frozen):
     """What an index has yet to read: spans of record files, and new documents (kind, key)."""
 
     spans: Sequence[Span] = ()

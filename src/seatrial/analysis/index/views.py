@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Frozen):
     """A column of a view: its SQL type, its meaning with its unit, and its SQL over the tables of the view."""
 
     name: str
@@ -15,8 +14,7 @@ class Column:
     sql: str
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Frozen):
     """A view: what one row is, its columns, and the tables that they are of (of the schema `stored`)."""
 
     name: str

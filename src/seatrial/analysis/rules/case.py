@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import field
 
 from seatrial.model.fact import Fact, Facts
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.finding import Finding
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind, Machine
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 """(experiment id, repeat) -> what probes recorded during that repeat."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Frozen):
     """One machine with its results."""
 
     machine: Machine

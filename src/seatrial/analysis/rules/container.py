@@ -65,7 +65,7 @@ def memory_limit(case: Case) -> Iterator[Finding]:
 
 def few_cpus_allowed(case: Case) -> Iterator[Finding]:
     """Fires if this process may use only some of the CPUs: figures of "all" cores mean those."""
-    allowed, all_cpus = case.machine.allowed_cpus, case.machine.pus()
+    allowed, all_cpus = case.machine.allowed_cpus, case.machine.pus
     if not allowed or not all_cpus or len(set(allowed) & set(all_cpus)) >= len(all_cpus):
         return
     yield Finding(

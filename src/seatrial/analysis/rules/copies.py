@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.device_copies import WORDS, HostCopy, host_copies
 from seatrial.analysis.rules.again import again
@@ -13,6 +12,7 @@ from seatrial.analysis.rules.uplinks import Uplink, shared_uplinks
 from seatrial.analysis.rules.words import listed
 from seatrial.model.figure_result import FigureResult
 from seatrial.model.finding import Finding, Severity
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_links import way_up
 from seatrial.model.machine import Machine
 from seatrial.model.role import Direction
@@ -25,8 +25,7 @@ _FILLED = 0.6
 """An uplink that carries at least this share of its rate is full, including headers: see `links`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Device:
+class _Device(Frozen):
     """A device's rates in B/s for one direction and setting: median and interval, alone and at once."""
 
     id: str
@@ -39,8 +38,7 @@ class _Device:
         return _ends(self.at_once)[1] < (1 - _LEAST_LOSS) * _ends(self.alone)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(Frozen):
     """All devices for one direction and setting. `copy` is one of the simultaneous copies: how it was measured."""
 
     direction: Direction
@@ -53,8 +51,7 @@ class _Comparison:
         return 1 - sum(d.at_once.median for d in own) / sum(d.alone.median for d in own)
 
 
-@dataclass(frozen=True, slots=True)
-class _Slowed:
+class _Slowed(Frozen):
     """The GPUs behind one uplink that slow each other down, in the direction with the largest loss."""
 
     uplink: Uplink

@@ -112,7 +112,7 @@ def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:
     `CpuPart` attaches CPUs to the lower of two nodes that are local to the same CPUs, so each CPU counts once.
     """
     found: dict[int, list[int]] = {}
-    for cpu, pu in machine.pus().items():
+    for cpu, pu in machine.pus.items():
         if pu.numa is not None:
             found.setdefault(pu.numa, []).append(cpu)
     return {node: tuple(sorted(found[node])) for node in sorted(found)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.roles import is_of_devices
 from seatrial.analysis.rules.again import again
@@ -22,14 +21,14 @@ from seatrial.analysis.rules.words import Names, listed
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.finding import Finding, Severity
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.spelling import count, show, show_percent
 from seatrial.model.units import Unit
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Frozen):
     """A figure with a known limit; `ceiling` is the limit's value, `of_attainable` is compared with thresholds."""
 
     share: float

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Finding, Severity
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_links import faces_down
 from seatrial.model.limit import pcie_bandwidth
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
@@ -25,8 +25,7 @@ READ_AGAIN = "`sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'`"
 _SPELLED = {"pcie": "PCIe", "nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Lowered:
+class _Lowered(Frozen):
     """A link below its capability; `lanes` (trained, capable) if it is narrower, `GTps` (trained, capable) if it is
     also slower per lane. `is_port_known`: the capability is that of both ends, not of the device alone."""
 

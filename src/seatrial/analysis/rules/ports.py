@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.rules.case import Case, cite
 from seatrial.analysis.rules.devices import fabric_adapters, is_virtual, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.fact import Fact
 from seatrial.model.finding import Finding, Severity
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_links import narrowest, way_up
 from seatrial.model.machine import Device, Machine
 from seatrial.model.spelling import show, show_percent
@@ -22,8 +22,7 @@ _SPLIT = frozenset({"HDR", "NDR", "XDR"})
 _LESS = 0.99
 
 
-@dataclass(frozen=True, slots=True)
-class _Port:
+class _Port(Frozen):
     """An active port; `number` is "" for the first."""
 
     adapter: Device

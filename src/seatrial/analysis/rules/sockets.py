@@ -79,7 +79,7 @@ def _packages(machine: Machine) -> Sequence[Device]:
 def _nodes_of_sockets(machine: Machine) -> Mapping[str, set[int]]:
     """Package -> the NUMA nodes of its CPUs; empty if the package or node of a CPU is unknown."""
     found: dict[str, set[int]] = {}
-    for pu in machine.pus().values():
+    for pu in machine.pus.values():
         package = next((a for a in machine.ancestors(pu) if a.kind is DeviceKind.PACKAGE), None)
         if package is None or pu.numa is None:
             return {}

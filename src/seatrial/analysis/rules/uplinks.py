@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import pairwise
 
 from seatrial.analysis.rules.case import Case, cite_best, is_true
 from seatrial.analysis.rules.devices import fast_adapters, gpus, is_virtual, spans
 from seatrial.analysis.rules.words import listed
 from seatrial.model.finding import Aim, Finding, Severity
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_links import faces_down
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show
@@ -17,8 +17,7 @@ from seatrial.model.spelling import count, show
 _NARROWER = 0.99
 
 
-@dataclass(frozen=True, slots=True)
-class Uplink:
+class Uplink(Frozen):
     """A link that `cards` (one GPU per PCI device) share; `rate` is its rate, `wanted` the sum of theirs, in B/s."""
 
     link: Link

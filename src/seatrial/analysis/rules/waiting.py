@@ -4,7 +4,6 @@ waits or takes time in the kernel. They fire where all repeats are alike, too: t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.disturbance.cause import CPU_CAUSES, Cause, Disturbance
 from seatrial.analysis.disturbance.diagnose import disturbances, is_slow
@@ -15,6 +14,7 @@ from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.words import Names, listed
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.finding import Finding, NamedCause, Severity
+from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import count
 from seatrial.profiler.diagnosis.cause import Sureness
 
@@ -35,8 +35,7 @@ _NOTES = frozenset(
 """How a program works, or where: not a fault of the machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disturbed:
+class Disturbed(Frozen):
     """An experiment with its causes."""
 
     result: ExperimentResult

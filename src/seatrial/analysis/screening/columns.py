@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.benchmarks import benchmark_of, registry
@@ -17,6 +19,7 @@ from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.benchmark import Benchmark, Figure
 from seatrial.model.declaration import PREFIX
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Value
 from seatrial.model.protocol import UNREADABLE
@@ -70,30 +73,29 @@ def _columns(codes: Mapping[str, str]) -> dict[str, array[Any]]:
     return {name: array(code) for name, code in codes.items()}
 
 
-@dataclass(slots=True)
-class ScreenColumns:
+class ScreenColumns(Struct):
     """The records in some spans. `records` has a row for each accepted record, `values` one for each figure and point
     of an ok repeat; columns refer to the lists and the spans by position, `values` to records too. Lines count from 1
     in their span."""
 
-    experiments: list[str] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    hosts: list[Hosts] = field(default_factory=list)
-    keys: list[Key] = field(default_factory=list)
+    experiments: list[str] = []
+    outcomes: list[Outcome] = []
+    hosts: list[Hosts] = []
+    keys: list[Key] = []
     records: dict[str, array[Any]] = field(default_factory=lambda: _columns(_RECORDS))
     values: dict[str, array[Any]] = field(default_factory=lambda: _columns(_VALUES))
-    not_floats: dict[int, Any] = field(default_factory=dict)
+    not_floats: dict[int, Any] = {}
     """Row of `values` -> the value, if a figure is an int."""
-    links: dict[int, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    links: dict[int, Sequence[Mapping[str, Any]]] = {}
     """Record -> the counters of links that grew."""
-    pairs: dict[int, dict[str, dict[NodePair, float]]] = field(default_factory=dict)
+    pairs: dict[int, dict[str, dict[NodePair, float]]] = {}
     """Record -> figure -> the value between two nodes."""
-    declared: dict[int, tuple[int, int]] = field(default_factory=dict)
+    declared: dict[int, tuple[int, int]] = {}
     """Record of a declared benchmark, whose values are not here -> offset and length of its line: which figures there
     are, all declarations of the folder tell together."""
-    damaged: list[tuple[int, int, str]] = field(default_factory=list)
+    damaged: list[tuple[int, int, str]] = []
     """Span, line (0: its file) and what is wrong."""
-    n_lines: list[int] = field(default_factory=list)
+    n_lines: list[int] = []
     """Of each span."""
 
 
@@ -191,8 +193,7 @@ class ColumnReader:
         return layout, [median(values) for _, _, values, _ in found]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class Layout(Frozen, eq=False):
     """What all repeats of a benchmark whose samples have the same series and points share."""
 
     places: PlacesOfPoints

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seatrial.analysis.screening.columns import (
@@ -22,6 +21,7 @@ from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.emulation import is_stored_as_emulated
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.outcome import Outcome
 from seatrial.model.protocol import UNREADABLE
 from seatrial.store.contents import KeptFacts, kept_facts
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     Numbers = np.ndarray[Any, np.dtype[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenFolder:
+class ScreenFolder(Frozen):
     """What a screen uses of a folder. Columns of records are in the order of `experiments`, and of time within each.
     Columns of values are in the order of the records, and as declared within each.
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from seatrial.analysis.screening.columns import natural
 from seatrial.analysis.screening.gathered import ScreenFolder
 from seatrial.benchmarks import registry
 from seatrial.model.benchmark import Figure
 from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.sample import point_key
 from seatrial.model.screen import Item, ItemFigure, RepeatsOfItems
@@ -25,8 +27,7 @@ _DEVICE = "device"
 """The parameter that has the number of a GPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class FigureRows:
+class FigureRows(Frozen):
     """One figure at one point of one experiment. `number` is that of its rows in `FolderFigures.of_rows`."""
 
     experiment: int
@@ -83,8 +84,7 @@ def item_figures(
     yield from collected.made()
 
 
-@dataclass(slots=True)
-class _Collection:
+class _Collection(Struct):
     """One figure over experiments, named after the first of them."""
 
     experiment: Experiment

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from statistics import median
+
+from msgspec.structs import replace
 
 from seatrial.analysis.screening.nodes import Share, over_nodes, screen_figure
 from seatrial.model.benchmark import Better
+from seatrial.model.frozen import Frozen
 from seatrial.model.screen import (
     FALSE_ALARM_RATE,
     FigureOverNodes,
@@ -43,8 +45,7 @@ _TESTS = 4
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class LinkAnswer:
+class LinkAnswer(Frozen):
     """The odd ones of one figure of pairs, the distributions of links and uplinks, and what could not be screened."""
 
     odd: tuple[Odd, ...] = ()

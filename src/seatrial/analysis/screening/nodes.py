@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from statistics import median
+
+from msgspec.structs import replace
 
 from seatrial.model.benchmark import Better
 from seatrial.model.fact import FactValue
+from seatrial.model.frozen import Frozen
 from seatrial.model.screen import (
     FALSE_ALARM_RATE,
     FigureOverNodes,
@@ -27,8 +29,7 @@ Namer = Callable[[Item], tuple[OddKind, str, str]]
 _MOST_MEMBERS = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Frozen):
     """The part of the false alarm rate that one figure may spend, and the difference that counts as none."""
 
     rate: float

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.screening.counters import COUNTED, links_with_errors
 from seatrial.analysis.screening.facts import facts_that_differ, nodes_with_less

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps import amber_water
 from seatrial.benchmarks.apps.copies import with_copies

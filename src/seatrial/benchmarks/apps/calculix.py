@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.calculix_output import INCREMENTS, read_ccx, read_results, with_increments
 from seatrial.benchmarks.apps.copies import with_copies

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.benchmarks.apps.output import Text
+from seatrial.model.frozen import Frozen
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 
@@ -70,8 +72,7 @@ def read_ccx(data: bytes) -> ProgramRecord:
     return ProgramRecord(samples=(sample,), checks=checks, notes=notes, ended=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(Frozen):
     """What a `.dat` file has of one time (s of the simulation): numbers by (quantity, set)."""
 
     time_s: float

@@ -8,7 +8,7 @@ slowest (model/reading.py).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from seatrial.benchmarks.nodes import RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Better, Figure, Skip

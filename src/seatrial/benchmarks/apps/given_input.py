@@ -7,10 +7,11 @@ is started and which published inputs it knows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import inf, nan
 from pathlib import Path
 from typing import Literal
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.copies import with_copies
 from seatrial.benchmarks.apps.layout import RANKS, THREADS, openmp_variables, placement, resolved
@@ -20,6 +21,7 @@ from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import Benchmark, Bound, Check, Figure, Skip
+from seatrial.model.frozen import Frozen
 from seatrial.model.given_input import AUTO, CASE, CLOCKED_S, FOLDER, INPUT, NONE, OWN, GivenInput, InputCase
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
@@ -153,8 +155,7 @@ def nothing_more(data: bytes) -> ProgramRecord:
     return ProgramRecord(ended=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Frozen):
     """A case that is made here: its files, its parameters (`prepare` may raise Skip), and the checks on what `parse`
     reads in the log. Checks and `parse` must let the other cases pass. `estimate_s` is None for these."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 
 TOOL = "HPCG"
 SHORTEST_OFFICIAL_S = 1800.0
@@ -59,8 +59,7 @@ _PRINTED = 2e-5
 """Numbers are printed to six digits, as C++ streams print them."""
 
 
-@dataclass(frozen=True, slots=True)
-class HpcgReport:
+class HpcgReport(Frozen):
     """One report. `failed` says why the result is wrong, as HPCG says it ("": it is not); then there are no `rates`.
 
     `counts` has ranks, threads, nx, ny and nz (of one process; no nz where the report does not state it, and processes
@@ -114,8 +113,7 @@ def _local_nz(entries: _Entries) -> dict[str, int]:
     return {} if whole % processes else {"nz": whole // processes}
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
+class _Entries(Frozen):
     """Key -> (value, place of its line)."""
 
     of: Mapping[str, tuple[str, int]]

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.copies import with_copies
 from seatrial.benchmarks.apps.hpl_input import (
@@ -95,7 +96,7 @@ def _layout(machine: Machine, params: Params, nodes: int) -> tuple[int, int]:
 
 def _numa_nodes(machine: Machine) -> int:
     """The NUMA nodes that hold the cores."""
-    return len({numa_node(machine, cpu) for cpu in machine.cpus_one_per_core()})
+    return len({numa_node(machine, cpu) for cpu in machine.cpus_one_per_core})
 
 
 def blocks(params: Params) -> tuple[int, ...]:
@@ -205,7 +206,7 @@ def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Lim
     if peak is None or peak.value is None:
         return peak or Limit.unknown("flop/s", "the peak of the cores is unknown")
     nodes = whole(params[NODES])
-    cores = len(machine.cpus_one_per_core())
+    cores = len(machine.cpus_one_per_core)
     used = min(nodes * cores, cpus_of(params))
     if nodes > 1:
         of_all = f"{used} cores of {nodes} nodes, each node: {peak.derivation}"

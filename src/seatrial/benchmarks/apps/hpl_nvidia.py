@@ -4,7 +4,8 @@ hpl-nvidia=FILE` does."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.given_input import FORMAT_SEEN, Made, application
 from seatrial.benchmarks.apps.hpl_input import grids_of, hpl_dat

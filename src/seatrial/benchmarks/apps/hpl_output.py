@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from seatrial.errors import ParseError, ProtocolError
+from seatrial.model.frozen import Frozen
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 
@@ -46,16 +48,14 @@ def operations(n: int) -> float:
     return (2 / 3 * n + 3 / 2) * float(n) * n
 
 
-@dataclass(frozen=True, slots=True)
-class Residual:
+class Residual(Frozen):
     """The scaled residual of a solution; `value` is None where it overflowed: HPL prints nan or inf, and fails it."""
 
     value: float | None
     passed: bool
 
 
-@dataclass(slots=True)
-class HplTest:
+class HplTest(Struct):
     """One row of the output: `line` (from 1) and its `text`, time in s and rate in Gflops as printed, the time 0 where
     HPL printed 0.00, with the steps of their last printed digits, and the residuals that stand below it."""
 
@@ -70,7 +70,7 @@ class HplTest:
     printed_Gflops: float
     time_step_s: float = 0.0
     rate_step_Gflops: float = 0.0
-    residuals: list[Residual] = field(default_factory=list)
+    residuals: list[Residual] = []
 
     @property
     def time_s(self) -> float:
@@ -88,8 +88,7 @@ class HplTest:
         return all(residual.passed for residual in self.residuals)
 
 
-@dataclass(frozen=True, slots=True)
-class HplOutput:
+class HplOutput(Frozen):
     """One run: the version of HPL, its tests in order, and how many more it skipped as impossible."""
 
     version: str
@@ -118,8 +117,7 @@ def _version(lines: _Lines) -> str:
     return f"{version} (HPL-NVIDIA {vendor})" if vendor else version
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines:
+class _Lines(Frozen):
     lines: Sequence[str]
     first: int
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.benchmarks.apps.output import Text, is_near, rounding
+from seatrial.model.frozen import Frozen
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 
@@ -33,8 +33,7 @@ MEASURED, SETTLING = "run", "settling"
 """The series of the last `run` of an input, and of those before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Frozen):
     """One `run` command: `steps` and total energies per atom, of each row of its output (None: not a number)."""
 
     loop_s: float

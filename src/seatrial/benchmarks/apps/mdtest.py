@@ -4,8 +4,9 @@ import mdtest=FILE` does."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.given_input import TARGET, Made, application, target, with_target
 from seatrial.benchmarks.imported.mdtest import BENCHMARK as IMPORTED

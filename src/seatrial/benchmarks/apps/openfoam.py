@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.copies import with_copies
 from seatrial.benchmarks.apps.layout import RANKS, cpus_of, placement, resolved

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.benchmarks.apps.output import Text
+from seatrial.model.frozen import Frozen
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.sample import Sample
 
@@ -105,8 +107,7 @@ def _largest(values: Sequence[float | None]) -> float | None:
     return max(known) if known and len(known) == len(values) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Profile:
+class _Profile(Frozen):
     """Elapsed times of rank 0 since its start, in s: of the program, of its time loop, and of the pressure in it."""
 
     program_s: float

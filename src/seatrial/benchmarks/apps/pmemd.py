@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.amber import declared
 from seatrial.benchmarks.apps.given_input import FORMAT_SEEN

@@ -13,11 +13,12 @@ none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from math import inf, isqrt
 from pathlib import Path
 from statistics import median
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import between
 from seatrial.benchmarks.placement import THREADS, memory_size, spread, thread_count
@@ -128,7 +129,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     clocks = clocks_Hz(samples)
     cores: dict[str, tuple[float, FmaUnit]] = {}
     for cpu, clock_Hz in zip(cpus, clocks, strict=False):
-        unit, pu = machine.fma_unit(cpu), machine.pus().get(cpu)
+        unit, pu = machine.fma_unit(cpu), machine.pus.get(cpu)
         if unit is None or pu is None or len(clocks) != len(cpus):
             return Limit.unknown("flop/s", "the FMA units of this microarchitecture are not in the table")
         core = pu.parent or pu.id

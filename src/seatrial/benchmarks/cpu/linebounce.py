@@ -81,7 +81,7 @@ def chosen_pairs(params: Params) -> tuple[Pair, ...]:
 
 def _branch(machine: Machine, cpu: int) -> tuple[Device, ...]:
     """The devices that contain a CPU, from the package down to the CPU itself; empty if unknown."""
-    pu = machine.pus().get(cpu)
+    pu = machine.pus.get(cpu)
     return () if pu is None else (*reversed(tuple(machine.ancestors(pu))), pu)
 
 

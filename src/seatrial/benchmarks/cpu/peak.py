@@ -9,9 +9,10 @@ the CPU in use.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import between, zero
 from seatrial.benchmarks.placement import spread
@@ -29,7 +30,7 @@ _REPEATABLE = 0.03
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    cores = len(machine.cpus_one_per_core())
+    cores = len(machine.cpus_one_per_core)
     return spread(machine, 1 if params["cores"] == "one" else cores)
 
 

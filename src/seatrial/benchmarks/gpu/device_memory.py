@@ -17,7 +17,7 @@ than is counted.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.gpu.device_benchmark import LimitOf, chosen_size, device_benchmark, rates, size_class

@@ -6,7 +6,8 @@ As SHOC's MaxFlops; every result is compared with the same chain on the host, bi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.gpu.device_benchmark import LimitOf, device_benchmark, rates

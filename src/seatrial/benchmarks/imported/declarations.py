@@ -105,7 +105,7 @@ def device_memory_limit() -> LimitOf:
     """The bandwidth that the user gave, else the DRAM bandwidth if the machine has no GPU that may have been used."""
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-        may_be_of_a_gpu = not machine.pus() or machine.of_kind(DeviceKind.GPU)
+        may_be_of_a_gpu = not machine.pus or machine.of_kind(DeviceKind.GPU)
         return (given_limit("B/s") if may_be_of_a_gpu else memory_limit())(machine, params, samples)
 
     return limit
@@ -127,7 +127,7 @@ def _limit(machine: Machine, params: Params, unit: Unit, given: str, own: str, r
     if stated is not None:
         return stated
     count = params.get(ranks) if ranks is not None else None
-    cpus = len(machine.pus())
+    cpus = len(machine.pus)
     if isinstance(count, int) and cpus and count > cpus:
         return Limit.unknown(unit, f"{count} processes ran on more than this machine, which has {cpus} CPUs")
     return machine.named_limit(own) or Limit.unknown(unit, f"{own} is unknown")

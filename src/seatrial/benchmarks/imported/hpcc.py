@@ -29,7 +29,7 @@ _STREAM = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
 def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """The DRAM bandwidth if the arrays are beyond the caches. Their size follows HPL's N, which may be small."""
     elements = params["stream_elements"]
-    least_B = beyond_caches_B(machine, machine.pus())
+    least_B = beyond_caches_B(machine, machine.pus)
     is_given = machine.named_limit(GIVEN_BANDWIDTH) is not None
     if not is_given and (elements == UNKNOWN or least_B is None or whole(elements) * 8 < least_B):
         return Limit.unknown("B/s", "the arrays are not known to be beyond the caches")

@@ -101,7 +101,7 @@ def _largest(machine: Machine, cpu: int) -> int:
 
 def _line_size(machine: Machine, cpu: int) -> int:
     """The longest line of the caches above a CPU, in bytes."""
-    pu = machine.pus().get(cpu)
+    pu = machine.pus.get(cpu)
     above = () if pu is None else machine.ancestors(pu)
     sizes = [device.facts.integer("line_size") for device in above if device.kind is DeviceKind.CACHE]
     return max((size for size in sizes if size), default=_LINE_B)

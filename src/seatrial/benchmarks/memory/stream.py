@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.placement import (
@@ -119,7 +120,7 @@ def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
 def _packages(machine: Machine, params: Params, cpus: Sequence[int]) -> Set[str]:
     """The sockets that the threads may have run on: if their places are unknown, as many sockets as threads reach."""
     if params.get(NODE.name) == UNKNOWN:
-        sockets = sorted({package.id for cpu in machine.pus() if (package := machine.package_of(cpu))})
+        sockets = sorted({package.id for cpu in machine.pus if (package := machine.package_of(cpu))})
         return frozenset(sockets[: whole(params["threads"])])
     return {package.id for cpu in cpus if (package := machine.package_of(cpu))}
 
@@ -129,7 +130,7 @@ def _nodes_of(machine: Machine, packages: Set[str]) -> int:
     return len(
         {
             numa_node(machine, cpu)
-            for cpu in machine.pus()
+            for cpu in machine.pus
             if (package := machine.package_of(cpu)) is not None and package.id in packages
         }
     )

@@ -7,7 +7,6 @@ differs from other programs, says `collective_family`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from seatrial.benchmarks.mpi.sizes import ELEMENT_B
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.model.benchmark import Benchmark, Native, Skip
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import Basis, Limit
 from seatrial.model.machine import Machine
 from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, whole
@@ -53,8 +53,7 @@ REDUCTION = Parameter(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Operation:
+class _Operation(Frozen):
     """`counted` is what size_B counts the bytes of; "" where there is no size. `buffers` gives the bytes that n ranks
     of a node take for each byte of it, `moved` those that pass the links of each of N nodes, per direction and at
     least, of n ranks in all; None where the formula is not settled."""

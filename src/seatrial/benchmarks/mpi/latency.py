@@ -9,9 +9,10 @@ so the multiple of it is comparable where the time itself is not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.mpi.between_nodes import exchanged_in_turns

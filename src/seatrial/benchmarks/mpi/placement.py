@@ -108,7 +108,7 @@ def _nearest(machine: Machine, groups: Sequence[Sequence[int]], count: int, what
 def _below_each_part(machine: Machine, cpus: Sequence[int]) -> list[list[int]]:
     """Those of the CPUs that each part above them holds."""
     held: dict[str, list[int]] = {}
-    pus = machine.pus()
+    pus = machine.pus
     for cpu in cpus:
         for part in machine.ancestors(pus[cpu]) if cpu in pus else ():
             held.setdefault(part.id, []).append(cpu)
@@ -119,7 +119,7 @@ def _packages(machine: Machine) -> list[list[int]]:
     """The cores (the first CPU of each) of every package, packages in the order of their first core. Cores whose
     unknown package count as one."""
     found: dict[str, list[int]] = {}
-    for cpu in machine.cpus_one_per_core():
+    for cpu in machine.cpus_one_per_core:
         package = machine.package_of(cpu)
         found.setdefault("" if package is None else package.id, []).append(cpu)
     return list(found.values())
@@ -148,7 +148,7 @@ def _cores_near(machine: Machine) -> list[int]:
     if not adapters:
         raise Skip("placement=near: the NUMA nodes of this machine's adapters are unknown")
     node = _node_of(machine, adapters[0])
-    return [cpu for cpu in machine.cpus_one_per_core() if numa_node(machine, cpu) == node]
+    return [cpu for cpu in machine.cpus_one_per_core if numa_node(machine, cpu) == node]
 
 
 def _cores_far(machine: Machine) -> list[list[int]]:
@@ -160,7 +160,7 @@ def _cores_far(machine: Machine) -> list[list[int]]:
     taken = {_node_of(machine, adapter) for adapter in adapters}
     nodes: dict[int, list[int]] = {}
     beside = set()
-    for cpu in machine.cpus_one_per_core():
+    for cpu in machine.cpus_one_per_core:
         node, package = numa_node(machine, cpu), machine.package_of(cpu)
         if node == _node_of(machine, adapters[0]) and package is not None:
             beside.add(package.id)

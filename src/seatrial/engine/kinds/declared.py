@@ -10,9 +10,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.declared import program_of, timed
 from seatrial.benchmarks.declared_output import LARGEST_OUTPUT_B, Outputs, read_checks, read_figures

@@ -7,10 +7,12 @@ import platform
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from seatrial.engine.contained import Contained
 from seatrial.engine.containers import Containers

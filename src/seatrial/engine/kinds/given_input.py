@@ -7,9 +7,11 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.given_input import stated_key
 from seatrial.engine.file_contents import files_among

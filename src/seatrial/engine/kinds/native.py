@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from seatrial.engine.blas_libraries import BlasLibraries, LoadedLibrary
 from seatrial.engine.contained import Contained
@@ -93,7 +96,7 @@ class NativeProgram(Runnable):
                 words[words.index("--slice") + 1] = str(seconds)
             return [*words, "--slice", str(seconds)] if is_for_devices and "--slice" not in words else words
 
-        return replace(self, declared=replace(self.declared, arguments=arguments))
+        return dataclasses.replace(self, declared=replace(self.declared, arguments=arguments))
 
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
         """The record's folder, the placement, and the arguments from its parameters."""

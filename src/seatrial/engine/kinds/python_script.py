@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from seatrial.engine.file_contents import files_among
 from seatrial.engine.kinds.external import ExternalKind

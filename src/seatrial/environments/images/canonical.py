@@ -10,11 +10,11 @@ import hashlib
 import json
 import tarfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from seatrial.environments.images.tree import Entry, Kind, Tree, folder
 from seatrial.errors import ImageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.image_facts import FACTS_FILE, FACTS_FOLDER
 
 _TYPES = {Kind.FOLDER: tarfile.DIRTYPE, Kind.FILE: tarfile.REGTYPE, Kind.LINK: tarfile.SYMTYPE}
@@ -22,8 +22,7 @@ _TYPES = {Kind.FOLDER: tarfile.DIRTYPE, Kind.FILE: tarfile.REGTYPE, Kind.LINK: t
 _PIECE_B = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Frozen):
     """What a stream holds: the SHA-256 of every entry's path, kind, permissions, owner, time, target and bytes; the
     number of files; their bytes, of hard links once."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from seatrial.environments.images.tree import Entry, Kind, Part, Tree
 from seatrial.errors import UsageError
@@ -20,12 +21,11 @@ _KINDS = {
 }
 
 
-@dataclass(slots=True)
-class LeftOut:
+class LeftOut(Struct):
     """What of a base does not come into the image: setuid and setgid bits of files, and special files."""
 
-    setuid: list[str] = field(default_factory=list)
-    special: list[str] = field(default_factory=list)
+    setuid: list[str] = []
+    special: list[str] = []
 
 
 def entry_of(path: Path, mtime_s: int) -> Entry:

@@ -9,7 +9,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.environments.images.canonical import Content, write_tar
@@ -28,6 +27,7 @@ from seatrial.environments.images.tree import Entry, Kind, Tree, folder, text_fi
 from seatrial.environments.images.write_folder import write_folder
 from seatrial.environments.images.write_squashfs import need_sif, write_sif, write_squashfs
 from seatrial.errors import ImageError, UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.image import IMAGE_ENDINGS, DebianBase, GivenBase, ImageDefinition, ImageFormat
 from seatrial.model.image_facts import FACTS_FILE, FACTS_FOLDER, ImageFacts, ImageProgram, facts_text, read_facts
 from seatrial.model.secrets import sounds_like_a_secret
@@ -41,8 +41,7 @@ _LATEST_S = 1 << 32
 _SPARE_B = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class MadeImage:
+class MadeImage(Frozen):
     """An image that was made: `digest` identifies it as a file (OCI: its manifest; a folder: its content), `size_B` are
     the bytes of the file, or of the files in a folder."""
 
@@ -201,8 +200,7 @@ def _usable(variables: Iterable[str]) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Maker:
+class _Maker(Frozen):
     """Everything that goes into an image, ready to be written."""
 
     definition: ImageDefinition

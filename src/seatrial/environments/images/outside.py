@@ -7,8 +7,9 @@ and sockets are refused.
 from __future__ import annotations
 
 import stat
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.environments.images.from_folder import add_folder, entry_of
 from seatrial.environments.images.static import require_static

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.build import BASE_FLAGS, NATIVE_HEADERS
@@ -20,6 +22,7 @@ from seatrial.environments.native_sources import Unit, units_of
 from seatrial.environments.target import resolve_target
 from seatrial.errors import BuildError, ImageError
 from seatrial.model.experiment import content_key
+from seatrial.model.frozen import Frozen
 from seatrial.model.image_facts import ImageProgram
 
 PROGRAMS = "opt/seatrial"
@@ -35,8 +38,7 @@ _LIMIT_S = 1800.0
 _MOST_LINES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Frozen):
     """A benchmark whose program is wanted, and its source."""
 
     benchmark: str
@@ -80,8 +82,7 @@ def add_built(
     return tuple(made)
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(Struct):
     """Compiles inside one root; objects are shared by programs."""
 
     tree: Tree

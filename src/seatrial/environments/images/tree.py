@@ -10,12 +10,14 @@ import io
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec.structs import replace
+
 from seatrial.errors import ImageError, UsageError
+from seatrial.model.frozen import Frozen
 
 _MOST_LINKS = 40
 _SPECIAL = 0o6000
@@ -30,8 +32,7 @@ class Kind(Enum):
     LINK = "link"
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(Frozen):
     """Content in memory."""
 
     data: bytes
@@ -41,8 +42,7 @@ class Data:
         return io.BytesIO(self.data)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Frozen):
     """Content in a file of this machine, from `offset` on."""
 
     path: Path
@@ -62,8 +62,7 @@ class Part:
         return stream
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class Entry(Frozen, eq=False):
     """One file, folder or symbolic link. Hard links are the same entry under several paths.
 
     `mode` are permission bits; `attributes` are extended attributes, as pax headers name them.

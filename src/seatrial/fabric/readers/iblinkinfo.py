@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from seatrial.errors import ParseError
 from seatrial.fabric.parts import DevicePart, FabricDump, PartKind, PortPart, Source, Text
@@ -41,11 +42,10 @@ def read_iblinkinfo(texts: Sequence[Text]) -> FabricDump:
     return reader.dump(texts[0].name)
 
 
-@dataclass
-class _Reader:
+class _Reader(Struct):
     messages: Messages = field(default_factory=Messages)
-    _rows: list[Row] = field(default_factory=list)
-    _switches: dict[str, Owner] = field(default_factory=dict)
+    _rows: list[Row] = []
+    _switches: dict[str, Owner] = {}
     """GUID -> switch whose block has begun."""
     _open: Owner | None = None
 

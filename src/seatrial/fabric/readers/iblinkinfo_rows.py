@@ -6,10 +6,10 @@ Format: infiniband-diags, iblinkinfo(8). Below the name of its switch or adapter
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from seatrial.fabric.parts import LinkRate, PartKind, Source
 from seatrial.fabric.readers.fields import guid, lanes, port_number, speed_name
+from seatrial.model.frozen import Frozen
 
 _ROW = re.compile(
     r"(?:(?P<guid>0x[0-9a-fA-F]+)\s+)?(?P<own>\".*?\"\s+)?(?P<lid>\d{1,6})\s+(?P<port>\d{1,4})\s*\[[\s\d]*\]\s+"
@@ -32,8 +32,7 @@ _COULD = re.compile(rf"{_COULD_BE}\s+(?:(?P<width>\d{{1,4}})X|(?P<speed>{_SPEED}
 _UP = ("Active", "Armed", "Initialize", "Init")
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Frozen):
     """The device that a port is on. `kind` is None where the line does not say it; `guid` has 16 hexadecimal digits and
     is that of the port, or for a switch its own."""
 
@@ -43,8 +42,7 @@ class Owner:
     head: Source
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Frozen):
     """The other end of a link, as the line names it. `guid` is "" unless the line gives it."""
 
     lid: int
@@ -53,8 +51,7 @@ class Peer:
     guid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Frozen):
     """One port. `peer` is None without a link, or where the tool could not read the other end (`is_unread`)."""
 
     owner: Owner

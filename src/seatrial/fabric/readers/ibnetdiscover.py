@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from seatrial.errors import ParseError
 from seatrial.fabric.parts import DevicePart, FabricDump, LinkRate, PartKind, PortPart, Source, Text
@@ -77,18 +78,17 @@ def _picked(text: Text) -> Sequence[Line]:
     return [line for line in lines if begin.number <= line.number < end]
 
 
-@dataclass
-class _Reader:
-    devices: list[DevicePart] = field(default_factory=list)
-    ports: list[PortPart] = field(default_factory=list)
-    facts: dict[str, str] = field(default_factory=dict)
+class _Reader(Struct):
+    devices: list[DevicePart] = []
+    ports: list[PortPart] = []
+    facts: dict[str, str] = {}
     messages: Messages = field(default_factory=Messages)
-    _fields: dict[str, str] = field(default_factory=dict)
+    _fields: dict[str, str] = {}
     _open: DevicePart | None = None
     _begin: Source | None = None
     """Where the dump says when it was made."""
-    _with_rate: set[PartKind] = field(default_factory=set)
-    _without_rate: dict[PartKind, Source] = field(default_factory=dict)
+    _with_rate: set[PartKind] = set()
+    _without_rate: dict[PartKind, Source] = {}
     """The first line of a port without a rate, of each kind of device."""
 
     def read(self, line: Line, source: Source) -> None:

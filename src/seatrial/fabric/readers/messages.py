@@ -7,7 +7,8 @@ often end with status 0.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from seatrial.fabric.parts import Source
 
@@ -15,8 +16,7 @@ _MESSAGE = re.compile(r"(?:ib(?:warn|error|panic|debug): |[\w./+~-]{0,200}\w\.c:
 _FAILURE = re.compile(r"bad status|timed out|fail|can't|cannot|unable|iberror|ibpanic", re.IGNORECASE)
 
 
-@dataclass
-class Messages:
+class Messages(Struct):
     """The messages in a dump."""
 
     failures: int = 0

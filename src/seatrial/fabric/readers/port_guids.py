@@ -6,15 +6,14 @@ hardware has an adapter of one port for each of its ports.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 
-@dataclass
-class Adapters:
+class Adapters(Struct):
     """The GUID of a port -> its adapter. Ports are of one adapter if it has the same name and their GUIDs follow."""
 
-    _ports: dict[str, tuple[int, str]] = field(default_factory=dict)
-    _of: dict[tuple[int, str], dict[int, str]] = field(default_factory=dict)
+    _ports: dict[str, tuple[int, str]] = {}
+    _of: dict[tuple[int, str], dict[int, str]] = {}
 
     def add(self, guid: str, port: int, name: str) -> None:
         """A port: its GUID as 16 hexadecimal digits, its number, the name of its adapter."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import SeatrialError
 from seatrial.machine.readers.control_groups import read_cgroup_mounts
 from seatrial.machine.readers.scalars import write_cpu_list
+from seatrial.model.frozen import Frozen
 from seatrial.processes.tree import kill
 
 _CONTROLLERS = ("cpuset", "cpu", "memory")
@@ -27,8 +27,7 @@ class GroupsError(SeatrialError):
     """Control groups cannot be used as a cluster needs them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Frozen):
     """Where the groups of a cluster are: one folder in version 2, one for each controller in version 1. `enabled`:
     controllers of version 2 that the root passes on only since then."""
 

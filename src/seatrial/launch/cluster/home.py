@@ -11,13 +11,13 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import BusyError, StoreError, UsageError
 from seatrial.launch.cluster.groups import Groups
 from seatrial.launch.cluster.state import STATE, State, read_state
 from seatrial.launch.owned_folder import is_owned, locked, write_synced
+from seatrial.model.frozen import Frozen
 
 FOLDER = "SEATRIAL_CLUSTER"
 """Names the folder of the cluster; `exec` sets it for its command."""
@@ -27,8 +27,7 @@ _LONGEST_PATH = 60
 """Sockets in it have at most 107 characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Frozen):
     """The folder of a cluster, which is locked while it is brought up or down."""
 
     path: Path

@@ -11,13 +11,15 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from seatrial.launch.cluster.namespaces import entering
 from seatrial.launch.cluster.shape import Node, Shape
 from seatrial.launch.cluster.state import Obtained
 from seatrial.launch.cluster.tools import ClusterError, Tools, plain_environment
+from seatrial.model.frozen import Frozen
 from seatrial.processes.start import Running
 
 _PORT = 5201
@@ -34,8 +36,7 @@ _UPLINK_TIMES = 3
 _LIMIT_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Frozen):
     rate_Bps: float | None
     round_trip_s: float
 
@@ -71,8 +72,7 @@ def _elsewhere(shape: Shape, switch: str) -> tuple[Node, ...]:
     return tuple(in_turn[:each])
 
 
-@dataclass(frozen=True, slots=True)
-class _Bench:
+class _Bench(Frozen):
     tools: Tools
     probe: Path
     holders: Mapping[str, int]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 
 MOST_NODES = 512
 """A Linux bridge has at most 1024 ports, and each node has its own slurmd."""
@@ -16,16 +16,14 @@ PREFIX_BITS = 16
 SPINE, SWITCH = "spine", "switch"
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Frozen):
     """What is asked of a link: B/s in each direction, and the delay in seconds that it adds in each direction."""
 
     rate_Bps: float
     delay_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Frozen):
     """Leaf switches of equally many nodes, below one spine. `ratio`: the rates of a leaf's nodes together, over the
     rate of its uplink."""
 
@@ -34,8 +32,7 @@ class Tree:
     ratio: float
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSettings:
+class NodeSettings(Frozen):
     """What is asked of one node besides its link, None: the same as of the others. `quota`: the share of its CPUs that
     it may use."""
 
@@ -45,8 +42,7 @@ class NodeSettings:
     cpus: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Frozen):
     """A node: `switch` is the one that its link leads to. `memory_B` None: not limited."""
 
     number: int
@@ -67,8 +63,7 @@ class Node:
         return f"10.101.{self.number >> 8}.{self.number & 255}"
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(Frozen):
     """A switch; `uplink` is its link to the switch above, None for the top one."""
 
     name: str
@@ -76,8 +71,7 @@ class Switch:
     uplink: Link | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Frozen):
     """A whole cluster, the top switch first."""
 
     nodes: tuple[Node, ...]
@@ -89,8 +83,7 @@ class Shape:
         return tuple(node for node in self.nodes if node.switch == switch)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Frozen):
     """What `seatrial cluster up` was asked for. `nodes` None: as the tree says. `cpus`: of each node; None: an equal
     part of this machine's. `changed` and `uplinks` are by the number of the node or leaf switch, from 1."""
 
@@ -98,8 +91,8 @@ class Wanted:
     link: Link
     tree: Tree | None = None
     cpus: int | None = None
-    changed: Mapping[int, NodeSettings] = field(default_factory=dict)
-    uplinks: Mapping[int, Link] = field(default_factory=dict)
+    changed: Mapping[int, NodeSettings] = {}
+    uplinks: Mapping[int, Link] = {}
 
 
 def shape_of(wanted: Wanted, host_cpus: Sequence[int]) -> Shape:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from seatrial.launch.cluster.shape import Link, Node, Shape, Switch
+from seatrial.model.frozen import Frozen
 
 STATE = "state.json"
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Obtained:
+class Obtained(Frozen):
     """What was measured on a link, None: not measured. `out_Bps` is away from the node or leaf switch, `in_Bps` towards
     it, both the payload of TCP. `round_trip_s` includes the other end's link. `against`: the nodes at the other end."""
 
@@ -25,19 +26,18 @@ class Obtained:
     against: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Frozen):
     """`processes`: node -> role -> process id; the roles are `namespaces` (which keeps them alive), `slurmd`,
     `slurmctld`, `munged`. `obtained`: node or leaf switch -> what was measured on its link upwards."""
 
     name: str
     shape: Shape
     processes: Mapping[str, Mapping[str, int]]
-    obtained: Mapping[str, Obtained] = field(default_factory=dict)
+    obtained: Mapping[str, Obtained] = {}
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        return {"v": _VERSION, **asdict(self)}
+        return {"v": _VERSION, **to_builtins(self)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -15,12 +14,12 @@ from seatrial.launch.cluster.shape import HEAD
 from seatrial.launch.cluster.slurm import node_states
 from seatrial.launch.cluster.state import State
 from seatrial.launch.cluster.tools import find_tools
+from seatrial.model.frozen import Frozen
 
 Condition = Literal["up", "incomplete", "down"]
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Frozen):
     """`condition` is up, incomplete (it did not come up, or a process of it has ended) or down (there is none). `slurm`
     is node -> state in Slurm, empty if the controller does not answer or this user cannot ask it. `running` are the
     processes that run, as (node, role)."""
@@ -28,7 +27,7 @@ class Status:
     folder: Path
     condition: Condition
     state: State | None = None
-    slurm: Mapping[str, str] = field(default_factory=dict)
+    slurm: Mapping[str, str] = {}
     running: frozenset[tuple[str, str]] = frozenset()
 
 

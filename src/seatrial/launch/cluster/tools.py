@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.errors import SeatrialError
+from seatrial.model.frozen import Frozen
 from seatrial.processes.output import OutOfTimeError, Output, output_of
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -34,8 +34,7 @@ class ClusterError(SeatrialError):
     """A cluster cannot be made here, or a part of it failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
+class Tools(Frozen):
     """The paths of the programs, by name."""
 
     paths: Mapping[str, str]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.launch.containers.error import ContainerError
 from seatrial.model.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
+from seatrial.model.frozen import Frozen
 
 _LINES = 3
 _SHOWN = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Frozen):
     """A known fault: its name, the pattern of its message, the cause and the remedy."""
 
     name: str

@@ -6,12 +6,12 @@ import hashlib
 import os
 import re
 import stat
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from seatrial.launch.containers.error import ContainerError
+from seatrial.model.frozen import Frozen
 
 _BLOCK_B = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,254}")
@@ -34,8 +34,7 @@ class ImageKind(StrEnum):
     GUEST = "virtual machine"
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Frozen):
     """An image. `given` is its absolute path, or its name; `digest` identifies its content ("" for a name, whose
     runtime knows it). `archive` is what it was unpacked from; "" if it was not."""
 

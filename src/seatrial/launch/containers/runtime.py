@@ -10,7 +10,6 @@ import platform
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,13 +17,13 @@ from seatrial.launch.containers.error import ContainerError
 from seatrial.launch.containers.image import Image, ImageKind
 from seatrial.model.container_device import Device
 from seatrial.model.container_mount import is_unmistakable
+from seatrial.model.frozen import Frozen
 
 SHARED = Path("/tmp")  # noqa: S108  launchers and ranks meet there, inside and outside
 """The folder that is the same inside and outside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Frozen):
     """A folder of the host, and where it is inside."""
 
     host: Path
@@ -42,15 +41,14 @@ class Mount:
         return str(self.inside) + text[len(host) :] if text == host or text.startswith(f"{host}/") else text
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Frozen):
     """What one start needs: the image, what is mounted for it, the variables that are set only inside. `is_shared`:
     with the other ranks of this node. `works_in` is the current folder, as it is inside; None: that of the runtime.
     `added` are the mounts that the user asks for, and `devices` the devices."""
 
     image: Image
     mounts: tuple[Mount, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = {}
     is_shared: bool = False
     works_in: Path | None = None
     added: tuple[Mount, ...] = ()

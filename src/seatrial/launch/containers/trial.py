@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -11,13 +10,13 @@ from seatrial.launch.containers.faults import fault_in, last_words
 from seatrial.launch.containers.image import Image, ImageKind
 from seatrial.launch.containers.runtime import SHARED, Inside, Runtime
 from seatrial.launch.containers.tiny_root import PROGRAM, STATUS, write_root
+from seatrial.model.frozen import Frozen
 from seatrial.processes.output import OutOfTimeError, output_of
 
 _LIMIT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Frozen):
     """A runtime on this machine. `need` is why it does not start programs, in its own words, with the remedy; "" if
     it does. A runtime that only starts images of its own store is not tried: `unverified`."""
 

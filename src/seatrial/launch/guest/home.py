@@ -14,12 +14,12 @@ import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import BusyError, StoreError, UsageError
 from seatrial.launch.guest.qemu import GuestError
 from seatrial.launch.owned_folder import is_owned, locked
+from seatrial.model.frozen import Frozen
 
 FOLDER = "SEATRIAL_VM"
 """Names the folder of the guest."""
@@ -29,8 +29,7 @@ _LONGEST_PATH = 80
 _LOOK_S, _MOST_LOOKS = 1.0, 60
 
 
-@dataclass(frozen=True, slots=True)
-class GuestHome:
+class GuestHome(Frozen):
     """The folder of a guest, which is locked while it is brought up or down."""
 
     path: Path

@@ -20,13 +20,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from seatrial.errors import SeatrialError
+from seatrial.errors import Exit, SeatrialError
 from seatrial.launch.guest.channel import Channel, Connection
 from seatrial.launch.guest.counters import SEEN, STATE, write_counters
 from seatrial.launch.guest.files import fetch, pack, unpack
 from seatrial.launch.guest.qemu import GuestError
 from seatrial.launch.guest.session import Streams
-from seatrial.model.protocol import Exit
 
 _OURS = frozenset({"stdout", "stderr", SEEN})
 

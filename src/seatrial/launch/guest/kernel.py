@@ -11,11 +11,11 @@ import lzma
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import UsageError
 from seatrial.launch.guest.qemu import GuestError
+from seatrial.model.frozen import Frozen
 
 KERNEL = "SEATRIAL_GUEST_KERNEL"
 """Names the kernel of guests, if `--kernel` does not."""
@@ -33,8 +33,7 @@ _ALWAYS = ("virtio_pci", "virtio_console")
 _UNPACK = {".xz": lzma.decompress, ".gz": gzip.decompress}
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Frozen):
     """A kernel image, its version, and the folder of its modules."""
 
     image: Path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +11,7 @@ from seatrial.errors import SeatrialError
 from seatrial.launch.guest.initramfs import find_busybox
 from seatrial.launch.guest.kernel import KERNEL, find_kernel
 from seatrial.launch.guest.qemu import find_emulator
+from seatrial.model.frozen import Frozen
 from seatrial.model.guest import RUNNING
 from seatrial.model.site import SiteGuest
 
@@ -19,8 +19,7 @@ ANY_TOPOLOGY = "/FILE.yaml"
 """Stands for the path of a topology file."""
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedGuest:
+class OfferedGuest(Frozen):
     """A value of `environment.vm`, and what it stands for. `running`: it is up; `startable`: all that it is started
     from is here; `unreached`: ssh would reach it, which was not tried; `fails`: with the reason in `need`."""
 

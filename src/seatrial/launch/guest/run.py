@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -19,14 +18,14 @@ from seatrial.launch.guest.home import GuestHome, check_guest_home
 from seatrial.launch.guest.qemu import GuestError
 from seatrial.launch.guest.session import Streams
 from seatrial.launch.guest.state import GuestState, read_guest_state
+from seatrial.model.frozen import Frozen
 
 WORK = "/root"
 """The working folder of commands, and that of files without a place."""
 _FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Frozen):
     """A file or folder, and its place on the other side."""
 
     source: str

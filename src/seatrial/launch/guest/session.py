@@ -20,8 +20,9 @@ from pathlib import Path
 from seatrial.errors import BusyError
 from seatrial.launch.guest import frames
 from seatrial.launch.guest.qemu import GuestError
-from seatrial.launch.guest.words import PORTS, port_path
 
+PORTS = 4
+"""Commands that can run at the same time."""
 _PIECE_B = 1 << 16
 _MOST_UNTAKEN_B = 1 << 18
 """Input that the guest has been sent and the command has not read."""
@@ -39,6 +40,11 @@ class Streams:
     output: int
     errors: int
     signals: int | None = None
+
+
+def port_path(folder: Path, number: int) -> Path:
+    """The socket through which commands reach the guest."""
+    return folder / f"port{number}"
 
 
 @contextmanager

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
+from seatrial.model.frozen import Frozen
 from seatrial.model.guest_topology import DeviceKind, GuestDevice, GuestNode, GuestTopology
 
 STATE = "state.json"
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class GuestState:
+class GuestState(Frozen):
     """`accelerator`: kvm, or tcg if the processors are emulated, and then `why_emulated`. `boot_s`: from the start of
     QEMU until the guest ran a command. `kernel`: its version."""
 
@@ -28,7 +29,7 @@ class GuestState:
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        return {"v": _VERSION, **asdict(self)}
+        return {"v": _VERSION, **to_builtins(self)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> GuestState:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from seatrial.launch.guest.home import check_guest_home
 from seatrial.launch.guest.state import GuestState, read_guest_state
 from seatrial.launch.guest.up import console_end
+from seatrial.model.frozen import Frozen
 
 Condition = Literal["up", "incomplete", "down"]
 
 
-@dataclass(frozen=True, slots=True)
-class GuestStatus:
+class GuestStatus(Frozen):
     """`condition` is up, incomplete (it did not come up, or has ended) or down (there is none). `console`: the last
     lines that an incomplete one printed."""
 

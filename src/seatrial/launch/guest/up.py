@@ -6,17 +6,17 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.launch.guest.home import ALIVE, GuestHome, existing_guest_home, new_guest_home
 from seatrial.launch.guest.initramfs import BUSYBOX, find_busybox, initramfs
 from seatrial.launch.guest.kernel import Kernel, needed_modules
 from seatrial.launch.guest.qemu import Emulator, GuestError
-from seatrial.launch.guest.session import Streams, free_port, run_in_guest
+from seatrial.launch.guest.session import PORTS, Streams, free_port, port_path, run_in_guest
 from seatrial.launch.guest.state import STATE, GuestState, state_text
-from seatrial.launch.guest.words import CONSOLE, INITRAMFS, PORTS, guest_words, port_path
+from seatrial.launch.guest.words import CONSOLE, INITRAMFS, guest_words
 from seatrial.launch.owned_folder import write_synced
+from seatrial.model.frozen import Frozen
 from seatrial.model.guest_topology import DeviceKind, GuestTopology
 from seatrial.processes.detached import start_detached
 from seatrial.processes.output import OutOfTimeError, output_of
@@ -37,8 +37,7 @@ _MODULES: Mapping[DeviceKind, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Frozen):
     """What a guest is started from: emulator, kernel, and the agent's file."""
 
     emulator: Emulator

@@ -7,14 +7,15 @@ QEMU, docs/pcie.txt, docs/pci_expander_bridge.rst, docs/system/devices/cxl.rst, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from seatrial.launch.guest.kernel import Kernel
+from seatrial.launch.guest.session import PORTS, port_path
+from seatrial.model.frozen import Frozen
 from seatrial.model.guest_topology import DeviceKind, GuestDevice, GuestTopology
 
-PORTS = 4
-"""Commands that can run at the same time."""
 CONSOLE = "console"
 INITRAMFS = "initramfs"
 MONITOR = "monitor"
@@ -29,25 +30,18 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 _KERNEL_WORDS = "console=ttyS0 earlyprintk=ttyS0 panic=-1 rdinit=/init random.trust_cpu=on"
 
 
-@dataclass(frozen=True, slots=True)
-class BackingFile:
+class BackingFile(Frozen):
     """A file of the guest's folder that a drive or memory is in."""
 
     name: str
     size_B: int
 
 
-@dataclass(frozen=True, slots=True)
-class GuestWords:
+class GuestWords(Frozen):
     """The command, and the files that must be there before it runs."""
 
     words: tuple[str, ...]
     files: tuple[BackingFile, ...]
-
-
-def port_path(folder: Path, number: int) -> Path:
-    """The socket through which commands reach the guest."""
-    return folder / f"port{number}"
 
 
 def guest_words(topology: GuestTopology, folder: Path, emulator: str, accelerator: str, kernel: Kernel) -> GuestWords:
@@ -77,14 +71,13 @@ def _quoted(path: Path) -> str:
     return str(path).replace(",", ",,")
 
 
-@dataclass
-class _Words:
+class _Words(Struct):
     topology: GuestTopology
     folder: Path
-    words: list[str] = field(default_factory=list)
-    files: list[BackingFile] = field(default_factory=list)
-    bridges: dict[int, str] = field(default_factory=dict)
-    cxl_bridges: dict[int, str] = field(default_factory=dict)
+    words: list[str] = []
+    files: list[BackingFile] = []
+    bridges: dict[int, str] = {}
+    cxl_bridges: dict[int, str] = {}
     ports: int = 0
     count: int = 0
     cxl_B: int = 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from seatrial.machine.readers.scalars import read_cpu_list
@@ -23,6 +22,7 @@ from seatrial.machine.readers.topology_matrix import (
     Word,
     gpu_index,
 )
+from seatrial.model.frozen import Frozen
 
 _NUMBER = r"(?:0|[1-9][0-9]{0,5})"
 _LIST = re.compile(f"{_NUMBER}(?:-{_NUMBER})?(?:,{_NUMBER}(?:-{_NUMBER})?)*\\Z")
@@ -31,8 +31,7 @@ _TAB = 8
 _MAX_CPUS = 8192  # Linux's largest NR_CPUS
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Frozen):
     """The CPUs and the NUMA node near a device (None for several nodes, which `numa_nodes` has), and the NUMA node of a
     GPU's own memory."""
 
@@ -42,8 +41,7 @@ class Place:
     gpu_numa: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Tail:
+class _Tail(Frozen):
     """The end of a row: its words, and its cells if tabs separate them (else None)."""
 
     row: Row

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line
@@ -22,34 +23,31 @@ _UNKNOWN = frozenset({"", "N/A", "None", "null", "-1", "4294967295", "UNKNOWN", 
 Pair = tuple[str, str]
 
 
-@dataclass(slots=True)
-class Gpu:
+class Gpu(Struct):
     """A GPU as `amd-smi static` or `list` describes it: the values of its sections by "SECTION.KEY" in capital letters
     ("BUS.BDF"), each a text, and its line."""
 
     line: Line
     number: int | None = None
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = {}
 
 
-@dataclass(slots=True)
-class Tables:
+class Tables(Struct):
     """The tables of `amd-smi topology`: what -> cell of each ordered pair; `labels` are addresses, or "GPU0" in JSON
     of old versions; `numbers`: label -> the number of the GPU."""
 
     line: Line
     labels: tuple[str, ...] = ()
-    numbers: dict[str, int] = field(default_factory=dict)
-    cells: dict[str, dict[Pair, str]] = field(default_factory=dict)
+    numbers: dict[str, int] = {}
+    cells: dict[str, dict[Pair, str]] = {}
 
 
-@dataclass(slots=True)
-class Output:
+class Output(Struct):
     """The output of one machine: topology, descriptions of GPUs, or both."""
 
     line: Line
     tables: Tables | None = None
-    gpus: dict[int, Gpu] = field(default_factory=dict)
+    gpus: dict[int, Gpu] = {}
 
 
 LINK_TYPE, ACCESS, HOPS, BANDWIDTH = "LINK TYPE", "ACCESS", "HOPS", "NUMA BW"

@@ -6,14 +6,13 @@ Formats: cgroups(7) and proc_pid_mountinfo(5).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.mounts import unescape
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class CgroupMount:
+class CgroupMount(Frozen):
     """A mounted cgroup hierarchy: mount point, root within the hierarchy, version 1 controllers (None for version
     2)."""
 

@@ -6,9 +6,9 @@ Each architecture writes its own keys: Linux, arch/x86/kernel/cpu/proc.c and arc
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 
 _VECTOR_ISA = (
     *("sse2", "sse4_2", "avx", "f16c", "fma", "fma4", "avx2", "avx512f", "avx512dq", "avx512bw", "avx512vl"),
@@ -24,8 +24,7 @@ _ARM_IMPLEMENTERS = {
 """Main ID Register, implementer codes as util-linux 2.40 (sys-utils/lscpu-arm.c) lists them."""
 
 
-@dataclass(frozen=True, slots=True)
-class CpuRecord:
+class CpuRecord(Frozen):
     """One CPU as the kernel reports it. None is unknown; `implementer` and `part` are for Arm."""
 
     number: int

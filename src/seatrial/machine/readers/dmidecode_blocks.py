@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from seatrial.machine.readers.dump import Line, choose, is_fence, prefix_of, without_prefix
+from seatrial.model.frozen import Frozen
 
 TOOL = "dmidecode"
 
@@ -45,16 +47,14 @@ _STRICT = frozenset({"Physical Memory Array", "Memory Device"})
 _ONCE = frozenset({"BIOS Information", "System Information"})
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Frozen):
     """The value of a key, stripped, and its line."""
 
     line: Line
     value: str
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """One structure. `handle` and `length` are None with `-q`; `items` are the lines other than "Key: value"."""
 
     title: str
@@ -62,8 +62,8 @@ class Block:
     last: Line
     handle: int | None = None
     length: int | None = None
-    fields: dict[str, Field] = field(default_factory=dict)
-    items: list[str] = field(default_factory=list)
+    fields: dict[str, Field] = {}
+    items: list[str] = []
 
     def line(self, key: str) -> Field | None:
         """The field of a key, or None."""
@@ -82,21 +82,19 @@ class Block:
         return found
 
 
-@dataclass(slots=True)
-class Section:
+class Section(Struct):
     """The text below one header. `is_whole`: it has all types, as its "Table at ..." states; `has_end`: its end is
     present, or dmidecode reports that the table has none; `announced`: the number of structures that it states."""
 
     begin: int
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[Block] = []
     is_whole: bool = False
     has_end: bool = False
     last: Line | None = None
     announced: int | None = None
 
 
-@dataclass(slots=True)
-class Dump:
+class Dump(Struct):
     """The structures of one machine, in order, and the line where they begin.
 
     `handles` are those of all structures before the end of the table, sorted, also of those that are not parsed, and
@@ -104,8 +102,8 @@ class Dump:
     """
 
     begin: int
-    blocks: list[Block] = field(default_factory=list)
-    handles: list[int] = field(default_factory=list)
+    blocks: list[Block] = []
+    handles: list[int] = []
     structures: int = 0
     has_end: bool = False
     announced: int | None = None

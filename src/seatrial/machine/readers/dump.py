@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.line_labels import labelled_lines
+from seatrial.model.frozen import Frozen
 
 MAX_BYTES = 64 << 20
 """Larger texts are refused: `lspci -vv` of a machine with a thousand functions has 4 MB."""
@@ -34,8 +34,7 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _PREFIX = re.compile(r"[ \t]{0,8}(?:(?:[#>|]|&gt;)[ \t]?)+")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Frozen):
     """One line: its number in the file (from 1), its text without control sequences and labels, and its raw text.
 
     `is_ended` is False for the last line of a file without a line break at its end, and for a wrapped line whose rest

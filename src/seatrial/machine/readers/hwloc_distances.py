@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.machine.readers.xml import Document, Element
 from seatrial.machine.survey import PeerLink
+from seatrial.model.frozen import Frozen
 
 TEXTS = frozenset({"indexes", "u64values", "userdata"})
 """Elements of hwloc XML that contain text."""
@@ -27,8 +27,7 @@ _INDEX = re.compile(r"(?:([A-Za-z0-9]{1,20})(?:\[[^\]]{0,40}\])?:)?(\d{1,18})\Z"
 _LATENCY_BIT = 4
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Frozen):
     """The object of a matrix index. `pci` is None for CPUs, packages and NUMA nodes; `is_processor`: it is a PCI
     function other than a bridge."""
 
@@ -36,8 +35,7 @@ class End:
     is_processor: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PeerMatrix:
+class PeerMatrix(Frozen):
     """Links of one matrix. `cpu_rates`: PCI address of a GPU -> B/s of its links to CPUs; `members`: all addresses."""
 
     links: tuple[PeerLink, ...]
@@ -46,8 +44,7 @@ class PeerMatrix:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Matrix:
+class _Matrix(Frozen):
     """A square matrix; `lines` has the element that contains each value."""
 
     element: Element

@@ -11,7 +11,8 @@ hwloc: the XML does not say which, so they are stated, not measured by seatrial.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.machine.readers.hwloc_infos import info_number, info_size, read_infos
 from seatrial.machine.readers.memory_locators import read_places
@@ -19,6 +20,7 @@ from seatrial.machine.readers.scalars import write_cpu_list
 from seatrial.machine.readers.xml import Document, Element
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, merge_facts
 from seatrial.model.fact import FactKind, Facts
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind
 from seatrial.model.units import Unit
 
@@ -36,8 +38,7 @@ _FAST_KINDS = frozenset({"HBM", "MCDRAM"})
 _MOST_VALUES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class SideCache:
+class SideCache(Frozen):
     """A memory-side cache: bytes, ways, and whether it is around a cluster (Xeon Phi) rather than around its nodes."""
 
     size: int | None
@@ -108,8 +109,7 @@ def placed_modules(modules: Sequence[MemoryModule]) -> tuple[MemoryModule, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Frozen):
     """A value of an attribute, and the CPUs that it is for (None: all, or those of another object)."""
 
     value: int

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.machine.readers.hwloc_infos import info_size, read_infos
 from seatrial.machine.readers.xml import Element
 from seatrial.machine.survey import FactBook, NamedPart
 from seatrial.model.fact import Facts
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind
 
 _NUMBERS = {
@@ -33,8 +36,7 @@ _VENDOR_NUMBER = re.compile(r"(?:nvml|rsmi)(\d{1,4})\Z", re.ASCII)
 _RUNTIME_NUMBERS = (re.compile(r"cuda(\d{1,4})\Z", re.ASCII), re.compile(r"opencl0d(\d{1,4})\Z", re.ASCII))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Frozen):
     """The function that a device is on (`pci`: its address, None if that is unknown or there is no function), and the
     NUMA node and CPUs of the object around it."""
 
@@ -44,14 +46,13 @@ class Place:
     cpus: frozenset[int] | None
 
 
-@dataclass(slots=True)
-class OsDevices:
+class OsDevices(Struct):
     """Collects the devices of one file; `has_bits`: the types are bit sets."""
 
     source: str
     has_bits: bool
-    _parts: list[NamedPart] = field(default_factory=list)
-    _rdma_names: set[str] = field(default_factory=set)
+    _parts: list[NamedPart] = []
+    _rdma_names: set[str] = set()
 
     def add(self, element: Element, osdev_type: int | None, place: Place) -> None:
         """Keep a named device on a PCI function, and memory devices; skip DMA engines, bonds and RAM disks."""

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.hwloc_distances import TEXTS, End, PeerMatrix, node_distances, peer_matrices
@@ -33,6 +35,7 @@ from seatrial.machine.readers.scalars import read_cpu_mask, write_cpu_list
 from seatrial.machine.readers.xml import Document, Element, read_xml
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts
 from seatrial.model.fact import Facts
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind
 
 TOOL = "hwloc-xml"
@@ -119,8 +122,7 @@ def _with_distances(part: CpuPart, distances: Mapping[int, str], source: str) ->
     return replace(part, facts=merge_facts(part.facts, book.facts()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
+class _Context(Frozen):
     """The context of an object: the bridge or function above, its buses (domain, first, last), the CPUs and NUMA nodes
     of the enclosing object (None at the top), the memory-side caches around, the NUMA node that it is inside of."""
 
@@ -143,24 +145,23 @@ class _Context:
         return next(iter(self.nodes)) if self.nodes is not None and len(self.nodes) == 1 else None
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Walks the objects and collects parts. `major` is the format version."""
 
     document: Document
     source: str
     major: str
     devices: OsDevices
-    cpu_parts: list[CpuPart] = field(default_factory=list)
-    pci_parts: dict[str, PciPart] = field(default_factory=dict)
-    modules: list[MemoryModule] = field(default_factory=list)
-    ends: dict[int, End] = field(default_factory=dict)
-    node_numbers: dict[int, int] = field(default_factory=dict)
-    node_caches: dict[int, SideCache] = field(default_factory=dict)
-    unread: list[str] = field(default_factory=list)
+    cpu_parts: list[CpuPart] = []
+    pci_parts: dict[str, PciPart] = {}
+    modules: list[MemoryModule] = []
+    ends: dict[int, End] = {}
+    node_numbers: dict[int, int] = {}
+    node_caches: dict[int, SideCache] = {}
+    unread: list[str] = []
     hidden: frozenset[int] = frozenset()
-    numbers: set[tuple[DeviceKind, int]] = field(default_factory=set)
-    masks: dict[str, frozenset[int]] = field(default_factory=dict)
+    numbers: set[tuple[DeviceKind, int]] = set()
+    masks: dict[str, frozenset[int]] = {}
     mask_bits: int = 0
 
     def walk(self, element: Element, context: _Context) -> frozenset[int]:

@@ -6,7 +6,8 @@ Format: ibstat(8). Rates are in Gbit/s, as in sysfs. GUIDs and LIDs are not read
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.machine.readers.dump import Line, read_lines, without_prefix
@@ -22,12 +23,11 @@ _RATE = re.compile(r"(\d{1,4}(?:\.\d)?)(?:\s.*)?\Z", re.ASCII)
 _WHOLE = re.compile(r"\d{1,3}\Z", re.ASCII)
 
 
-@dataclass(slots=True)
-class _Adapter:
+class _Adapter(Struct):
     line: Line
     name: str
-    fields: dict[str, str] = field(default_factory=dict)
-    ports: dict[int, dict[str, str]] = field(default_factory=dict)
+    fields: dict[str, str] = {}
+    ports: dict[int, dict[str, str]] = {}
 
 
 def read_ibstat(data: bytes, pick: int | None = None) -> Survey:

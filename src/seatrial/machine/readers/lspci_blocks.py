@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, is_fence
@@ -23,6 +24,7 @@ from seatrial.machine.readers.lspci_common import (
     plain_text,
 )
 from seatrial.machine.readers.lspci_names import CLASS_BY_NAME
+from seatrial.model.frozen import Frozen
 
 TOOL = "lspci-vv"
 
@@ -38,8 +40,7 @@ _DETAIL = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """A function: its first line, the text after the address, and its details."""
 
     header: Line
@@ -47,7 +48,7 @@ class Block:
     has_domain: bool
     title: str
     indent: int
-    body: list[Line] = field(default_factory=list)
+    body: list[Line] = []
 
     @property
     def is_verbose(self) -> bool:
@@ -55,8 +56,7 @@ class Block:
         return any(is_start(text) or text.lstrip().startswith("!!!") for text in map(plain_text, self.body))
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Frozen):
     """The functions of one listing in text order; `is_verbose` if it was made with -v or more."""
 
     blocks: tuple[Block, ...]

@@ -9,9 +9,9 @@ bus, below a host bridge, if the listing proves that; else its bridge is missing
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.machine.readers.dump import Line
+from seatrial.model.frozen import Frozen
 
 BRIDGE_CLASSES = frozenset({"0604", "0607"})
 """Classes (PCI and CardBus) of functions with buses behind them."""
@@ -22,8 +22,7 @@ _BELOW_A_PORT = frozenset({"Endpoint", "Legacy Endpoint", "Upstream Port", "Down
 _MAX_PHYSICAL = 256
 
 
-@dataclass(frozen=True, slots=True)
-class BusRange:
+class BusRange(Frozen):
     """The buses behind a bridge, and the line that states them."""
 
     secondary: int
@@ -31,8 +30,7 @@ class BusRange:
     line: Line
 
 
-@dataclass(frozen=True, slots=True)
-class VirtualFunctions:
+class VirtualFunctions(Frozen):
     """The routing ids of the virtual functions of a physical function, as distances (SR-IOV 1.1, 3.3)."""
 
     count: int
@@ -40,8 +38,7 @@ class VirtualFunctions:
     stride: int
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Frozen):
     """The position of a function as its text states it; `port` is its kind of Express port or endpoint."""
 
     address: str

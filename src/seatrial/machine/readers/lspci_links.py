@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from seatrial.machine.readers.dump import Line
 from seatrial.machine.readers.lspci_blocks import TOOL, Block
 from seatrial.machine.readers.lspci_common import plain_text
 from seatrial.machine.survey import LinkRate
+from seatrial.model.frozen import Frozen
 
 _SPEED = r"(unknown|2\.5GT/s|5GT/s|8GT/s|16GT/s|32GT/s|64GT/s|128GT/s)"
 _NOTE = r"(?: \((ok|downgraded|strange|overdriven)\))?"
@@ -26,8 +26,7 @@ _Link = tuple[float | None, int]
 """GT/s (None if lspci says "unknown") and lanes."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLink:
+class BlockLink(Frozen):
     """Both rates; None if not reported, the link is down (x0), or the function has no link."""
 
     capable: LinkRate | None = None

@@ -7,8 +7,8 @@ Code and ID Assignment Specification. A name missing here stays unknown: nothing
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind
 
 UNKNOWN_CLASS = "0000"
@@ -80,8 +80,7 @@ _IDS = re.compile(r"(?:(.*) )?\[?\b([0-9a-f]{4}):([0-9a-f]{4})\]?\Z", re.DOTALL)
 _UNNAMED = re.compile(r"(.*?) ?\bDevice(?: ([0-9a-f]{4}))?\Z", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class PciIdentity:
+class PciIdentity(Frozen):
     """Vendor and name of a function, as far as stated; ids have four hex digits."""
 
     vendor_id: str | None = None

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, choose, is_fence
@@ -29,6 +31,7 @@ from seatrial.machine.readers.lspci_common import (
 )
 from seatrial.machine.readers.lspci_names import UNKNOWN_CLASS, kind_by_name, read_identity
 from seatrial.machine.survey import FactBook, PciPart, Survey
+from seatrial.model.frozen import Frozen
 
 TOOL = "lspci-tree"
 SOURCE = "lspci -tv"
@@ -43,8 +46,7 @@ _BEHIND = re.compile(rf"-\[({BUS})(?:-({BUS}))?\]--")
 _MAX_DEPTH = 64
 
 
-@dataclass(slots=True)
-class _Bus:
+class _Bus(Struct):
     """A bus with functions; `parent` is the bridge above, or the bus's own "domain:bus" for a root bus."""
 
     domain: str
@@ -56,8 +58,7 @@ class _Bus:
     highest: int = -1  # the last function seen, device and function in 8 bits: lspci sorts them
 
 
-@dataclass(slots=True)
-class _Fork:
+class _Fork(Struct):
     """A list of branches: functions of `bus` or, if that is None, buses behind `above` (None: root buses)."""
 
     column: int
@@ -67,8 +68,7 @@ class _Fork:
     is_closed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(Frozen):
     """A function, with its name if the tree has names."""
 
     address: str

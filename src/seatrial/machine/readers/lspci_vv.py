@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from seatrial.machine.readers.dump import Line, choose
 from seatrial.machine.readers.lspci_blocks import TOOL, Block, Listing, damaged, find_listings, is_start
@@ -18,6 +17,7 @@ from seatrial.machine.readers.lspci_express import EXPRESS_KEYS, say_express_set
 from seatrial.machine.readers.lspci_links import BlockLink, read_link
 from seatrial.machine.readers.lspci_names import CLASS_BY_NAME, UNKNOWN_CLASS, PciIdentity, kind_by_name, read_identity
 from seatrial.machine.survey import FactBook, PciPart, Survey
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind
 
 SOURCE = "lspci -vv"
@@ -72,8 +72,7 @@ def read_lspci_vv(data: bytes, pick: int | None = None) -> Survey:
     return _survey(functions, listing, torn)
 
 
-@dataclass(frozen=True, slots=True)
-class _Function:
+class _Function(Frozen):
     """One parsed block."""
 
     block: Block

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.machine.readers.dump import Line, read_lines
 from seatrial.machine.readers.matrix_wraps import unwrapped

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+
+from msgspec.structs import replace
 
 from seatrial.machine.readers.dump import Line, is_fence, without_prefix
 from seatrial.machine.readers.topology_matrix import CPU_AFFINITY, GPU_NUMA, MAX_LABELS, NUMA_AFFINITY, is_any_cell
+from seatrial.model.frozen import Frozen
 
 _NUMBER = re.compile(r"[0-9]{1,4}\Z")
 _PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")
@@ -26,8 +28,7 @@ _MAX_BLOCK = 8 * MAX_LABELS
 _MAX_WIDTH = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Seam:
+class _Seam(Frozen):
     """Where one piece ended and the next began without a space: number of the last word before; whether the piece had
     the full width; and whether it certainly ended inside a number ("0-31," must continue)."""
 
@@ -36,8 +37,7 @@ class _Seam:
     is_inside: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Joined:
+class _Joined(Frozen):
     """A rejoined line, its seams, and whether its last piece has the full width: another may be missing."""
 
     text: str

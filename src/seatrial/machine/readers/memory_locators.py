@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from seatrial.model.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class Place:
+
+class Place(Frozen):
     """The position of a slot; None if its name does not contain it. `channel` is unique within a socket."""
 
     socket: int | None

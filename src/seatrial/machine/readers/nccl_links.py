@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.machine.readers.xml import Document, Element
 from seatrial.machine.survey import PciPart, PeerLink
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind
 
 _NVLINK_Bps: Mapping[int, float] = {
@@ -34,8 +34,7 @@ def normal_address(text: str) -> str | None:
     return f"{domain}:{match[2]}:{match[3]}.{match[4]}"
 
 
-@dataclass(frozen=True, slots=True)
-class DirectLink:
+class DirectLink(Frozen):
     """One end of links: `count` links of `kind` ("nvlink", "xgmi") from the GPU at `gpu` to `target`."""
 
     gpu: str
@@ -46,8 +45,7 @@ class DirectLink:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedLinks:
+class ResolvedLinks(Frozen):
     """Links with known ends; switches that occur only as targets; whether the other end of every link is known; and
     sentences about the omitted links."""
 

@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.nccl_links import DirectLink, normal_address, resolve_links
@@ -77,25 +79,24 @@ def _all_elements(root: Element) -> list[Element]:
     return found
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Walks the document. `is_current`: the file may have current speeds of GPUs."""
 
     document: Document
     source: str
     is_amd: bool
     is_current: bool
-    cpus: list[Element] = field(default_factory=list)
-    cpu_parts: list[CpuPart] = field(default_factory=list)
-    pci_parts: dict[str, PciPart] = field(default_factory=dict)
-    pci_elements: dict[str, Element] = field(default_factory=dict)
-    gpus: dict[str, tuple[Element, int | None]] = field(default_factory=dict)
-    gpu_parts: list[NamedPart] = field(default_factory=list)
-    nets: dict[str, tuple[Element, int]] = field(default_factory=dict)
+    cpus: list[Element] = []
+    cpu_parts: list[CpuPart] = []
+    pci_parts: dict[str, PciPart] = {}
+    pci_elements: dict[str, Element] = {}
+    gpus: dict[str, tuple[Element, int | None]] = {}
+    gpu_parts: list[NamedPart] = []
+    nets: dict[str, tuple[Element, int]] = {}
     """Name -> its first element, and its index in `net_parts`."""
-    net_parts: list[NamedPart] = field(default_factory=list)
-    links: list[DirectLink] = field(default_factory=list)
-    unknown: dict[str, list[Element]] = field(default_factory=dict)
+    net_parts: list[NamedPart] = []
+    links: list[DirectLink] = []
+    unknown: dict[str, list[Element]] = {}
 
     def survey(self) -> Survey:
         """The survey, with both ends of the links combined."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.machine.readers.affinity_cells import Place, read_places
 from seatrial.machine.readers.dump import Line, choose, is_fence, without_prefix

@@ -8,7 +8,8 @@ users without privileges only the first 64 bytes, in which no capability is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from seatrial.model.frozen import Frozen
 
 _HAS_CAPABILITIES = 0x10
 _EXPRESS = 0x10
@@ -32,8 +33,7 @@ they read as 0 (Single Root I/O Virtualization 1.1, Device Control). Of other en
 _REDIRECTS = 1 << _ACS_BITS.index("ReqRedir")
 
 
-@dataclass(frozen=True, slots=True)
-class ExpressSettings:
+class ExpressSettings(Frozen):
     """Sizes in bytes; None is unknown. `acs` is the control register as lspci writes it, `acs_redirects` whether
     requests between devices below the port go through the root complex."""
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from seatrial.errors import ParseError
 from seatrial.machine.readers.scalars import read_cpu_list
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessStatus:
+class ProcessStatus(Frozen):
     """Effective user id, and the CPUs of the affinity mask (already restricted by the cpuset); None is unknown."""
 
     effective_user: int | None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from seatrial.machine.readers.dump import Line, choose, without_prefix
 from seatrial.machine.readers.matrix_lines import read_matrix_lines
@@ -44,13 +45,12 @@ _CLASSES = {"XGMI": "XGMI", "PCIE": "PCI"}
 _VALUE = re.compile(r"(?:[0-9]{1,10}|N/A)\Z")
 
 
-@dataclass(slots=True)
-class _Dump:
+class _Dump(Struct):
     """The sections of one run of the tool (lower-case title -> matrix), and the lines about NUMA nodes."""
 
     first: Line
-    sections: dict[str, Matrix] = field(default_factory=dict)
-    nodes: list[tuple[Line, int, str, str]] = field(default_factory=list)
+    sections: dict[str, Matrix] = {}
+    nodes: list[tuple[Line, int, str, str]] = []
 
 
 def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:

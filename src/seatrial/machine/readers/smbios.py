@@ -8,9 +8,9 @@ modules are not read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 
 TOOL = "smbios"
 MAX_BYTES = 16 << 20
@@ -31,8 +31,7 @@ _EMPTY_WORDS = frozenset(
 """Placeholders of firmware for missing values."""
 
 
-@dataclass(frozen=True, slots=True)
-class SmbiosStructure:
+class SmbiosStructure(Frozen):
     """One structure: its formatted part (header included) and its strings."""
 
     type: int
@@ -57,8 +56,7 @@ class SmbiosStructure:
         return None if text.lower() in _EMPTY_WORDS else text
 
 
-@dataclass(frozen=True, slots=True)
-class SmbiosModule:
+class SmbiosModule(Frozen):
     """A memory slot (type 17). `size_bytes` is 0 for an empty slot; rates in MT/s; None is unknown.
 
     `buffering` is RDIMM, LRDIMM or UDIMM; `is_persistent` marks modules that keep their contents without power;
@@ -83,8 +81,7 @@ class SmbiosModule:
     total_bits: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SmbiosArray:
+class SmbiosArray(Frozen):
     """A physical memory array (type 16) that is used as system memory."""
 
     handle: int
@@ -92,8 +89,7 @@ class SmbiosArray:
     error_correction: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Smbios:
+class Smbios(Frozen):
     """The parsed parts of a table. `sockets` are the designations of populated processor sockets."""
 
     modules: tuple[SmbiosModule, ...]

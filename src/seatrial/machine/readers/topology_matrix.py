@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import combinations
@@ -17,6 +16,7 @@ from typing import NoReturn
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, is_fence, without_prefix
+from seatrial.model.frozen import Frozen
 
 MAX_LABELS = 256
 """More than any machine has (16 GPUs, 20 adapters): pairs grow with the square."""
@@ -53,8 +53,7 @@ VOCABULARY = {
 SELF = {Kind.TOPOLOGY: "X", Kind.P2P: "X", Kind.LINK_TYPE: "0"}
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Frozen):
     """A word of a line with its start and end (characters from 0, without the prefix of the line)."""
 
     text: str
@@ -62,8 +61,7 @@ class Word:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Frozen):
     """A line of a matrix, without its prefix, and its words."""
 
     line: Line
@@ -81,8 +79,7 @@ class Row:
         return tuple(word.text for word in self.words[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Frozen):
     """A header and the unchecked rows below it. `columns` are the named columns after the labels.
 
     `first` and `end` count the lines of the file from 0; `after` is the line at `end`. `command` is the last
@@ -118,8 +115,7 @@ class Matrix:
         return frozenset({Kind.P2P} if "-p2p" in self.command or "--p2p" in self.command else {Kind.P2P, Kind.TOPOLOGY})
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Frozen):
     """A complete matrix: labels in header order, the cell of each ordered pair, the row of each label."""
 
     labels: tuple[str, ...]

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
+from msgspec import Struct
+
 from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, choose, prefix_of, read_lines
 
@@ -43,14 +45,13 @@ _PLAIN_DOCTYPE = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Element:
+class Element(Struct):
     """One element: its tag, attributes, child elements, text directly inside, and line in the file (from 1)."""
 
     tag: str
     attributes: dict[str, str]
     line: int
-    children: list[Element] = field(default_factory=list)
+    children: list[Element] = []
     text: str = ""
 
 

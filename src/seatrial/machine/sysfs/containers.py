@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.mounts import Mount, read_mounts
@@ -79,8 +80,7 @@ image."""
 _ALIASES = {"singularity": "apptainer", "oci": "", "incus": "lxc", "lxc-libvirt": "lxc"}
 
 
-@dataclass(slots=True)
-class _Evidence:
+class _Evidence(Struct):
     """What was found, as (runtime or "" if unknown, what shows it). `sees_host`: process 2 is the kernel's."""
 
     strong: list[tuple[str, str]]

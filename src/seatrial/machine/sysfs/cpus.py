@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
@@ -15,6 +14,7 @@ from seatrial.machine.readers.cpuinfo import CpuRecord, read_cpuinfo, vector_isa
 from seatrial.machine.readers.scalars import read_cpu_list, read_size, write_cpu_list
 from seatrial.machine.survey import CpuPart, FactBook
 from seatrial.machine.sysfs.frequency import add_frequency
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind
 
 CPU_ROOT = "/sys/devices/system/cpu"
@@ -22,8 +22,7 @@ CPU_ROOT = "/sys/devices/system/cpu"
 _CACHE_SUFFIX = {"Unified": "", "Data": "d", "Instruction": "i"}
 
 
-@dataclass(frozen=True, slots=True)
-class CpuSurvey:
+class CpuSurvey(Frozen):
     """The CPU part of a machine, and sentences about what could not be read."""
 
     parts: tuple[CpuPart, ...]

@@ -14,17 +14,17 @@ does not return an error code; `-`: it has no Fortran binding; `^`: it is newer 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from seatrial.model.frozen import Frozen
 
 _TABLE = Path(__file__).with_name("functions.txt")
 _LINE = re.compile(r"(MPI_\w+)(!?)(-?)(\^?)((?: \w+:[>=]?[~+]?\w+(?:\[\])?)*)")
 _PARAMETER = re.compile(r"(\w+):([>=]?)([~+]?)(\w+)(\[\])?")
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Frozen):
     """An argument: its name and kind in the standard. `is_wider`: MPI_Count or MPI_Aint in the `_c` function;
     `is_large_only`: an argument of the `_c` function only."""
 
@@ -37,8 +37,7 @@ class Parameter:
     is_large_only: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Frozen):
     """An MPI function in C. `is_newer`: missing in libraries of MPI 3.1, the oldest version in use. `is_large`: the
     `_c` function with MPI_Count."""
 

@@ -7,7 +7,6 @@ import platform
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.environments.asking import ask
@@ -16,13 +15,13 @@ from seatrial.environments.preload import programs_among, why_not_preloaded
 from seatrial.errors import BuildError, NoCompilerError, UsageError
 from seatrial.launch.attached import Ended, run_attached
 from seatrial.launch.forwarded import forwarded, is_launcher
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.capture.library import build_collector, build_profiler, profiler_variables
 from seatrial.profiler.capture.node_folder import NodeFolder, node_folder
 from seatrial.store.files import opened_file
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeSettings:
+class ProbeSettings(Frozen):
     """What is recorded besides counts and times. `io_s`: sampling interval of input and output in seconds;
     `wait_every`: every N-th collective gets a barrier before it; `trace_B`: the largest trace of a rank; `path_frames`:
     calls of a call path; 0: off. `rows`: of each thread's table; 0: as many as usual. `has_counters`: hardware
@@ -37,8 +36,7 @@ class ProbeSettings:
     has_openmp: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Profiler:
+class Profiler(Frozen):
     """The library to preload, and the collector program that runs on each node."""
 
     library: Path

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.call_site import CallSite
 
 
@@ -209,8 +209,7 @@ class Signal(StrEnum):
     """Floating-point operations per second: the highest measured on this machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Frozen):
     """The value of one signal; `is_against`: it speaks against the cause."""
 
     signal: Signal
@@ -218,8 +217,7 @@ class Evidence:
     is_against: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Frozen):
     """A cause and the share of the program's time that it explains, between 0 and 1.
 
     `rank` and `host` say where, `call` and `size_B` in which MPI function and message size, if that is part of it.

@@ -3,9 +3,12 @@ it for a while."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import isnan
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +26,7 @@ _MOST_OF_RUN = 0.75
 _MOST_OF_DELAY = 2 / 3
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Frozen):
     """From `begin_s` to `end_s` since the first rank was started, a rank waited `delay_s` for a CPU."""
 
     begin_s: float

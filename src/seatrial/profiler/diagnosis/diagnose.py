@@ -4,8 +4,9 @@ then messages. What is waited for without a known reason is said to be not known
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from seatrial.profiler.diagnosis.calls import call_diagnoses, slow_transfer
 from seatrial.profiler.diagnosis.cause import (

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import exp, log
 
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal
 
 _ONE_MESSAGE = re.compile(r"MPI_([SBR]?send|Recv|Mrecv|Sendrecv(_replace)?)(_c)?", re.IGNORECASE)
@@ -23,8 +25,7 @@ SAME_SIZES = frozenset(
 """Collective functions for which each rank passes what their measurement counts as the size."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredCall:
+class MeasuredCall(Frozen):
     """Medians by size in bytes of one collective operation of all ranks, in seconds; a barrier has size 0. `source`
     says where they are from."""
 
@@ -32,8 +33,7 @@ class MeasuredCall:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredNetwork:
+class MeasuredNetwork(Frozen):
     """Medians by size in bytes of a message between two ranks: seconds one way, bytes per second of a stream. `source`
     says where they are from. `collectives` are those that were measured with the `ranks` of the profile, by MPI
     function."""
@@ -41,7 +41,7 @@ class MeasuredNetwork:
     one_way_s: Mapping[int, float]
     bandwidth_Bps: Mapping[int, float]
     source: str
-    collectives: Mapping[str, MeasuredCall] = field(default_factory=dict)
+    collectives: Mapping[str, MeasuredCall] = {}
     ranks: int = 0
 
     def expected(self, call: str, size_B: int) -> tuple[float, str] | None:

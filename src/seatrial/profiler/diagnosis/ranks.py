@@ -4,10 +4,12 @@ that has so little to do that it waits for the others."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.diagnosis.work import Work, blocked_evidence, bytes_of, file_evidence, work_of
 
@@ -34,8 +36,7 @@ _MOSTLY = 0.5
 _NAMED = tuple(part for part in Work if part is not Work.NO_CPU)
 
 
-@dataclass(frozen=True, slots=True)
-class Uneven:
+class Uneven(Frozen):
     """Causes by ranks that differ, and (n,) the seconds of each rank's waiting that the differences explain."""
 
     causes: tuple[Diagnosis, ...] = ()

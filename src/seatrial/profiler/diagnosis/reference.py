@@ -7,8 +7,11 @@ constants are generous: four times the latency and a quarter of the bandwidth of
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from math import ceil, log2
+
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 
 _PIECES = 20
 """Copies of single numbers are so much slower than those of whole blocks, at most."""
@@ -32,8 +35,7 @@ def makes_communicator(call: str) -> bool:
     return _COMMUNICATORS.fullmatch(call) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Frozen):
     """Latency and bandwidth of a message between two ranks, both generous. `source` says where they are from."""
 
     latency_s: float

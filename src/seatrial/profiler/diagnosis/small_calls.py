@@ -3,8 +3,9 @@ such as the launcher that forwards the output of ranks. The kernel counts them, 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal
 

@@ -4,8 +4,10 @@ columns for its JSON, and the profile made from them again."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.merge.merge import empty_profile
@@ -50,7 +52,7 @@ def rank_columns(tables: Sequence[ProcessTable]) -> dict[str, Any]:
     return {
         "per_rank": columns,
         "masks": [list(mask) for mask in masks],
-        "nodes": [{one.name: getattr(node, one.name) for one in fields(node)} for node in nodes],
+        "nodes": [to_builtins(node) for node in nodes],
     }
 
 
@@ -64,7 +66,7 @@ def recorded_profile(summary: Mapping[str, Any]) -> Profile | None:
     columns = summary.get("per_rank")
     if not columns or len({len(column) for column in columns.values()}) != 1 or not columns["rank"]:
         return None
-    nodes = [NodeCpu(**{one.name: node[one.name] for one in fields(NodeCpu)}) for node in summary.get("nodes", ())]
+    nodes = [NodeCpu(**{name: node[name] for name in NodeCpu.__struct_fields__}) for node in summary.get("nodes", ())]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     ranks = [_rank(row, nodes, summary.get("masks", ())) for row in rows]
     wall_s = float(summary["wall_s"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from seatrial.profiler.merge.rank_waits import rank_waits
 from seatrial.profiler.merge.rows import Rows
@@ -48,7 +49,7 @@ def _waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], proces
 
     key = rows.process * _NUMBERS + rows.region
     order = np.argsort(key, kind="stable")
-    columns = {name: getattr(rows, name)[order] for name in Rows.__slots__}
+    columns = {name: getattr(rows, name)[order] for name in Rows.__struct_fields__}
     by_region = replace(Rows(**columns), process=key[order])
     waits = rank_waits(by_region, sizes, names, processes * _NUMBERS)
     return np.array([one.all_s for one in waits]).reshape(processes, _NUMBERS)

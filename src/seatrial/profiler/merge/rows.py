@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.diagnosis.reference import ON_ONE_HOST, Reference
 from seatrial.profiler.merge.bound import (
     SMALL_B,
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 _BITS_OF_BIN = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Frozen):
     """Columns of equal length (n,), over all processes in order. `process` is the index of the row's process; times are
     in seconds, `least_s` is the shortest call; `call` counts functions from 1; `site` is an address in the process,
     `region` the number of the innermost region in its table, 0: none. `pause_s` is the time between calls that ask if
@@ -78,8 +77,7 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Frozen):
     """Rows summed and sorted by (call, bin) and process. Columns (g,)."""
 
     call: Whole
@@ -157,8 +155,7 @@ def grouped(rows: Rows) -> Groups:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
+class _Rules(Frozen):
     """What totals are judged by. `polling`: the numbers of functions that are called instead of waiting.
     `received_s`: the best time of receiving a message, by its bin."""
 

@@ -4,8 +4,9 @@ that are more than an address to (a file of no name, number of the path)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from seatrial.profiler.call_site import Caller, CallSite, Frame
 from seatrial.profiler.merge.places import Paths, shown_of

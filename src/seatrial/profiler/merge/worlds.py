@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.profiler.tables.header import State
 from seatrial.profiler.tables.process_table import ProcessTable
@@ -35,9 +37,8 @@ def worlds(tables: Sequence[ProcessTable]) -> list[World]:
     return [world.ranks for world in found]
 
 
-@dataclass(slots=True)
-class _World:
-    ranks: World = field(default_factory=dict)
+class _World(Struct):
+    ranks: World = {}
 
     def has_same_job(self, table: ProcessTable) -> bool:
         """Whether it has processes of the same job, but not this rank."""

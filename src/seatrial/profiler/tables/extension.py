@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
+
+from seatrial.model.frozen import Frozen
 
 EXTENSION_B = 4 * 4096
 MOST_COUNTERS = 16
@@ -67,8 +68,7 @@ class Counter(NamedTuple):
     running_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(Frozen):
     """The counters of a process. `paranoid` is kernel.perf_event_paranoid, None if unknown; `has_unit`: whether the
     kernel knows a unit with hardware counters."""
 
@@ -108,8 +108,7 @@ class CpuSample(NamedTuple):
     steal_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class CpuSamples:
+class CpuSamples(Frozen):
     """In order of time. `own_ticks` were spent on taking them."""
 
     own_ticks: int
@@ -139,8 +138,7 @@ class RegionRow(NamedTuple):
     cpu_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Regions:
+class Regions(Frozen):
     """The regions of a process: number k of a row is `rows[k - 1]`. `lost`: begun without a row; `unbegun`: ended, but
     not begun; `crossed`: ended by an enclosing region; `early`: before MPI_Init or after MPI_Finalize. `stopped_ticks`:
     not recorded because of MPI_Pcontrol(0); `stopped_at`: since then, until the end; 0: recording at the end."""
@@ -155,8 +153,7 @@ class Regions:
     rows: tuple[RegionRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ParallelRow:
+class ParallelRow(Frozen):
     """The parallel regions begun at one place (`site` is a return address). `ticks` is the time of the thread that
     began them. `arrived` threads reached their ends: after `busy_ticks` together; `longest_ticks` sums the time of the
     last one, `last_ticks` that times the number of threads. `barriers` and `barrier_ticks`: within them, over
@@ -174,8 +171,7 @@ class ParallelRow:
     barrier_ticks: int
 
 
-@dataclass(frozen=True, slots=True)
-class OpenMp:
+class OpenMp(Frozen):
     """OpenMP in a process. `runtimes` reported to the profiler; `lost`: parallel regions without a row, or outside MPI;
     `outer_ticks`: the time in regions that are not nested."""
 
@@ -185,8 +181,7 @@ class OpenMp:
     rows: tuple[ParallelRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(Frozen):
     """None where it was not requested."""
 
     counters: Counters | None

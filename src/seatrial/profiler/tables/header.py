@@ -4,7 +4,6 @@ samples of input, output and CPU time."""
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from math import isfinite
 from typing import NamedTuple
@@ -59,7 +58,6 @@ class IoCounters(NamedTuple):
     cancelled_B: int
 
 
-@dataclass(frozen=True, slots=True)
 class SampledCpu(CpuUse):
     """CPU time between two samples of a process, and what all CPUs of its node did meanwhile."""
 

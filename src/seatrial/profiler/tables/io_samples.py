@@ -7,12 +7,12 @@ sample is NaN.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ _LARGEST_B = RANKS_AT + MOST_RANKS * RANK_B
 _TOOL = "I/O samples"
 
 
-@dataclass(frozen=True, slots=True)
-class RankSamples:
+class RankSamples(Frozen):
     """One process. `rank` is None before MPI_Init; `error` is the errno if its counters are unreadable, else 0.
     `counters` (samples, 7) are those of `proc_pid_io(5)`, in that order."""
 
@@ -51,8 +50,7 @@ class RankSamples:
     counters: Real
 
 
-@dataclass(frozen=True, slots=True)
-class IoSamples:
+class IoSamples(Frozen):
     """One node. `at_s` (samples,) is seconds since the epoch; `period_s` is the sampling interval at the end.
 
     `node` (samples, 4) is bytes since the machine was booted: read from and written to its disks, read from and

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.call_site import Frame
 
 PLACE = struct.Struct("<QIHH")
@@ -12,8 +12,7 @@ PLACE = struct.Struct("<QIHH")
 PLACE_BIT = 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Frozen):
     """`addresses` are the call site and the return addresses of the calls that led to it, innermost first; `python`
     the frames of Python code that did, likewise."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.profile_io import SystemUse
 from seatrial.profiler.tables.extension import EXTENSION_B, MOST_REGIONS, Extension, parse_extension
 from seatrial.profiler.tables.header import (
@@ -101,8 +101,7 @@ class Module(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadTable:
+class ThreadTable(Frozen):
     """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use, of whole calls; `mpi_ticks` (512,)
     is its time in MPI since the process was loaded, in bins of `bin_ticks`. `parts` (k,) are rows with the same fields
     that split calls with a barrier before them into waiting and transfer; their time is in `slots` too. `regions`
@@ -116,8 +115,7 @@ class ThreadTable:
     regions: npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessTable:
+class ProcessTable(Frozen):
     """One process. `rank` is None before MPI_Init; `size` is that of MPI_COMM_WORLD, 0 if unknown.
 
     `loaded_at_s` is seconds since the epoch, `wall_s` the seconds from then to MPI_Finalize, or to the last known call;
@@ -166,7 +164,7 @@ class ProcessTable:
     initialized_s: float | None = None
     stopped_s: float = 0.0
     extension: Extension | None = None
-    places: Mapping[int, Place] = field(default_factory=dict)
+    places: Mapping[int, Place] = {}
     lost_places: int = 0
     script: str = ""
     noncontiguous_B: int = 0

@@ -9,11 +9,10 @@ the function's type (int, or MPI_Count in a `_c` function), W the width in bytes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Frozen):
     """Statements around a call."""
 
     before: str = ""

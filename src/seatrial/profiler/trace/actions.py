@@ -16,10 +16,12 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import islice, tee, zip_longest
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.trace.collective_messages import Round, Shape, is_known, rounds_of
@@ -77,8 +79,7 @@ class WorldCollective(NamedTuple):
 Action = Compute | Send | Receive | Wait | WorldCollective
 
 
-@dataclass(slots=True)
-class LeftOut:
+class LeftOut(Struct):
     """What a replay leaves out: calls by name, whose time becomes computation, and messages outside the world."""
 
     calls: Counter[str] = field(default_factory=Counter)

@@ -6,7 +6,7 @@ that move messages, or in which a rank may wait for another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 _MADE_BY_ALL = {
     "Comm_dup": "newcomm",
@@ -39,8 +39,7 @@ _WAITS = frozenset(
 """These need no statement: they are recorded where requests are started and completed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Traced:
+class Traced(Frozen):
     """`statements` after the call. `always`: the call is in the trace even if they record nothing."""
 
     statements: str

@@ -11,8 +11,9 @@ exchange); D. Hensgen, R. Finkel, U. Manber, "Two Algorithms for Barrier Synchro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from seatrial.model.frozen import Frozen
 
 
 class Part(NamedTuple):
@@ -22,16 +23,14 @@ class Part(NamedTuple):
     size_B: int
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Frozen):
     """The messages that a rank sends and receives at the same time."""
 
     sends: tuple[Part, ...] = ()
     receives: tuple[Part, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Frozen):
     """A collective as one rank sees it. `block_B`: the bytes of one rank's block; `root`: -1 for none; `sent_B` and
     `received_B`: the bytes to and from each rank, if they differ."""
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
+
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.trace.actions import Action, LeftOut, RankActions, Receive, Send, Tags, Wait, WorldCollective
 from seatrial.profiler.trace.world import TraceWorld
 
 _Message = tuple[int, int, int]
 
 
-@dataclass(slots=True)
-class Matching:
+class Matching(Struct):
     """Messages by (source, destination, tag) and collectives by rank, counted over all ranks."""
 
     sent: Counter[_Message] = field(default_factory=Counter)
@@ -68,8 +69,7 @@ class Matching:
                 self.dropped += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Frozen):
     """The actions of each rank. Iterate over them once and in this order: this also counts what is left out."""
 
     ranks: tuple[Iterable[Action], ...]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.tables.process_table import LEAST_RATE, MOST_RATE
 from seatrial.store.files import opened_file
 
@@ -92,8 +92,7 @@ class Communicator(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Frozen):
     """One record; `place` is its index. `begin` and `end` are ticks, 0 in parts; `waited` is in ticks; `call` is the
     number of the function, 0 in parts and if the call did not return; `comm` numbers the communicators of this trace
     from 1."""

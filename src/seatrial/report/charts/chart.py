@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.report.pages.svg import Svg
 from seatrial.report.pages.tables import Table
 from seatrial.report.pages.view import BenchmarkView, TrialView
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Frozen):
     """One chart. `caption` states how to read it and what was left out."""
 
     title: str

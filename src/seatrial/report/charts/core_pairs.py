@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 from statistics import median
 
 from seatrial.model.figure_result import FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.report.charts.shapes import cpu_pair
 
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Distance:
+class Distance(Frozen, order=True):
     """The distance of two CPUs, by the innermost part that contains both; a smaller rank is nearer.
 
     `name` is that part: "one L3 cache", "the machine only".
@@ -36,8 +35,7 @@ UNKNOWN = Distance(50, "an unknown part")
 _CACHE_RANK = 10
 
 
-@dataclass(frozen=True, slots=True)
-class AtDistance:
+class AtDistance(Frozen):
     """All pairs at one distance: their times in seconds, ascending, and the number of possible pairs."""
 
     distance: Distance
@@ -50,8 +48,7 @@ class AtDistance:
         return median(self.times_s)
 
 
-@dataclass(frozen=True, slots=True)
-class CorePairs:
+class CorePairs(Frozen):
     """One experiment. `cpus` are ordered by location; `boundaries` maps a position to the distance across it."""
 
     cpus: tuple[int, ...]
@@ -90,7 +87,7 @@ def core_pairs(machine: Machine, figures: Sequence[FigureResult]) -> CorePairs |
 
 def _cpus(machine: Machine, measured: set[int]) -> set[int]:
     """The measured CPUs, and the cores that were left out if at least half of the machine's cores were sampled."""
-    cores = set(machine.cpus_one_per_core())
+    cores = set(machine.cpus_one_per_core)
     return cores if measured <= cores and 2 * len(measured) >= len(cores) else measured
 
 
@@ -105,7 +102,7 @@ class _Places:
     def branch(self, cpu: int) -> tuple[Device, ...]:
         """The parts that contain a CPU, from the outside in; empty if no source describes it."""
         if cpu not in self._branches:
-            pu = self._machine.pus().get(cpu)
+            pu = self._machine.pus.get(cpu)
             above = () if pu is None else tuple(self._machine.ancestors(pu))
             self._branches[cpu] = () if pu is None else (*reversed(above), pu)
         return self._branches[cpu]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from seatrial.model.figure_result import FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.units import Unit
 from seatrial.report.charts.core_pairs import CorePairs, core_pairs
 from seatrial.report.charts.heat import HeatScale, Place, number, text
@@ -21,8 +21,7 @@ _LONGEST_LABEL = 11
 _BORDER = {40: "border-package", 30: "border-node"}
 
 
-@dataclass(frozen=True, slots=True)
-class CoreToCore:
+class CoreToCore(Frozen):
     """One experiment on the page. `picture` is None for two CPUs, whose only time is given as a sentence."""
 
     title: str

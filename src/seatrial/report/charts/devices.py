@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from seatrial.analysis.device_copies import DeviceName, devices_of
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.sample import point_key
 from seatrial.model.units import Unit
 from seatrial.report.charts.chart import Chart
@@ -25,8 +25,7 @@ _DEVIATION = 0.05
 """A device is named if it is slower than the median over devices by more than this."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
+class _Family(Frozen):
     """A figure of each device at one point. `where` states which of several points it is."""
 
     name: str

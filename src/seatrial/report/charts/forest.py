@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Comparison, Verdict
+from seatrial.model.frozen import Frozen
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.vega import render
 from seatrial.report.pages.tables import Cell, Column, Table
@@ -57,8 +57,7 @@ _SHAPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Frozen):
     """A comparison that can be drawn."""
 
     subject: str

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.units import Unit
 from seatrial.report.units import display_scale
 
@@ -27,8 +27,7 @@ Place = tuple[int, int]
 """(row, column) of a cell, from 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeatScale:
+class HeatScale(Frozen):
     """`bounds` ascend, in SI; class k (from 1) goes from bounds[k - 1] to bounds[k]."""
 
     unit: Unit

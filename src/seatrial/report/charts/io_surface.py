@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.units import Unit
 from seatrial.report.charts.chart import Chart
@@ -39,8 +39,7 @@ Point = tuple[int, int]
 Settings = tuple[tuple[str, Value], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Surface:
+class Surface(Frozen):
     """One mode of reading or writing, such as `read` with `direct`, at several points."""
 
     name: str

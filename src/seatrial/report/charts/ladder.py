@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.analysis.latency_levels import LatencyLevel, levels
 from seatrial.model.figure_result import FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.lines import Line, lines_over
@@ -27,16 +27,14 @@ _TICKS_EVERY = 4
 _ROOM_BELOW, _ROOM_ABOVE = 0.75, 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class CacheSize:
+class CacheSize(Frozen):
     """A cache of the measured CPU."""
 
     name: str
     size_B: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
+class Rung(Frozen):
     """A level of one line. `is_labelled`: whether the chart shows its latency."""
 
     line: str
@@ -65,7 +63,7 @@ def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
 
 def data_caches(machine: Machine, cpu: int | None) -> tuple[CacheSize, ...]:
     """The data and unified caches of a CPU with known sizes, innermost first."""
-    pu = machine.pus().get(cpu) if cpu is not None else None
+    pu = machine.pus.get(cpu) if cpu is not None else None
     found = []
     for device in machine.ancestors(pu) if pu is not None else ():
         facts = device.facts
@@ -85,7 +83,7 @@ def _cpu(view: TrialView, lines: Sequence[Line]) -> int | None:
                 if isinstance(cpu, int):
                     return cpu
     machine = view.trial.machine
-    return next(iter(machine.allowed_cpus or sorted(machine.pus())), None)
+    return next(iter(machine.allowed_cpus or sorted(machine.pus)), None)
 
 
 def _rungs(machine: Machine, lines: Sequence[Line], cpu: int | None) -> list[Rung]:

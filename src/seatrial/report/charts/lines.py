@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from seatrial.model.figure_result import FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.report.pages.view import Row
 from seatrial.report.units import label
@@ -14,8 +14,7 @@ from seatrial.report.units import label
 Measured = tuple[Row, FigureResult]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Frozen):
     """Figures that differ only in one number, in its order, with their rows."""
 
     name: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.units import Unit
 from seatrial.report.charts.heat import (
     LEGEND_HEIGHT,
@@ -31,8 +31,7 @@ _SPARSE = 0.5
 _LEFT, _TOP = 76.0, 40.0
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Frozen):
     """`values` of the pairs of `count` items, in SI; places without a value stay blank.
 
     If less than half of the pairs have a value, each cell is drawn at least `least_mark` wide. `better` states which

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from seatrial.analysis.pairs import pair_of
 from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.outlier import Outlier
 from seatrial.report.charts.heat import Place, number, rectangle, text
 from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix
@@ -23,8 +23,7 @@ _LEAST_MARK = 3.0
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class RankPairs:
+class RankPairs(Frozen):
     """One figure of one experiment on the page. `found` lists what is slow, or states that nothing is."""
 
     title: str

@@ -9,19 +9,18 @@ The figures declare whether they are roofs (`Role`), and their intensity (`Inten
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.roles import Source, role_of
 from seatrial.benchmarks import declared_figure
 from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import ELEMENT_BITS, Basis
 from seatrial.model.role import Intensity, Role
 from seatrial.report.pages.view import TrialView
 from seatrial.report.units import settings, show_percent
 
 
-@dataclass(frozen=True, slots=True)
-class Roof:
+class Roof(Frozen):
     """`value` is in B/s for a memory roof, in flop/s for a compute roof; `origin` is its source."""
 
     name: str
@@ -32,8 +31,7 @@ class Roof:
     precision: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Frozen):
     """A figure at its arithmetic intensity (flop/B); `rate` in flop/s."""
 
     name: str
@@ -45,8 +43,7 @@ class Point:
     precision: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ridge:
+class Ridge(Frozen):
     """Where a memory roof meets a compute roof: above this intensity, arithmetic is the limit, not memory."""
 
     intensity: float
@@ -55,8 +52,7 @@ class Ridge:
     compute: Roof
 
 
-@dataclass(frozen=True, slots=True)
-class Roofline:
+class Roofline(Frozen):
     """All elements of one roofline chart."""
 
     roofs: tuple[Roof, ...]

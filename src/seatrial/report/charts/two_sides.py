@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.model.comparison import Comparison, Side, Verdict
 from seatrial.model.figure_result import RepeatValue
+from seatrial.model.frozen import Frozen
 from seatrial.report.studies.effect import effect_of
 from seatrial.report.studies.verdicts import short
 from seatrial.report.units import arrow, display_scale
@@ -25,8 +25,7 @@ _TITLE_CHARACTERS = 58
 _ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME, Verdict.EQUIVALENT)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Frozen):
     """A comparison with repeats on at least one side. Values divided by `scale` are in `unit`."""
 
     subject: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.screen import FigureOverNodes, Odd
 from seatrial.report.charts.heat import number, rectangle, svg, text
 from seatrial.report.cluster.words import few_names, figure_name
@@ -25,8 +25,7 @@ _MOST_WITH_ENDS = 10
 """The middle 90 % of so few are all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(Frozen):
     """One figure: its name, its picture, and the same in words."""
 
     title: str

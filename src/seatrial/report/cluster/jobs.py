@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from seatrial.model.durations import duration
+from seatrial.model.frozen import Frozen
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, count
 
 
-@dataclass(frozen=True, slots=True)
-class JobRow:
+class JobRow(Frozen):
     """One job. Times are in seconds since 1970, None if not known; `state` is what its files say."""
 
     batch_id: str

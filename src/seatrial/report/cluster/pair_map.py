@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.screen import Odd, OddKind, PairFigure, Screen
 from seatrial.report.charts.heat import Place, rectangle, text
 from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix
@@ -19,8 +19,7 @@ _MOST_CELLS = 128
 _LEAST_MARK = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class PairMap:
+class PairMap(Frozen):
     """One figure of pairs: its name, its picture, and the same in words."""
 
     title: str

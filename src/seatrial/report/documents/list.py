@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.environments.blas import Blas
 from seatrial.launch.containers.trial import Trial
 from seatrial.launch.guest.offered import OfferedGuest
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, area_of
+from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import GIVEN, OPEN, From, Text, filled, shape, when
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.parameter import Parameter
@@ -19,8 +19,7 @@ from seatrial.report.documents.references import ReferenceJson
 from seatrial.report.units import written
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
+class Tools(Frozen):
     """The tools to build programs with, the default of each kind first.
 
     `runtimes` are MPI libraries without mpi.h, each with what it needs. `missing`: name of an environment of the site

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Affinity, Device, DeviceKind, Link
 from seatrial.report.drawing.names import clean, model_name, several
 from seatrial.report.drawing.rates import rate_of
@@ -27,8 +29,7 @@ _MOST_CARDS = 18
 _ORDER = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.SWITCH, DeviceKind.NVME, DeviceKind.BLOCK)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Frozen):
     """Devices behind one link: one, or the functions of one adapter. `chain` is the path to it, the nearest link
     last."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
+from msgspec import Struct
+
+from seatrial.model.frozen import Frozen
 from seatrial.report.drawing.scene import Grade, Line, Tone
 from seatrial.report.drawing.text_width import text_width, wrap
 
@@ -15,8 +17,7 @@ PAD = 6.0
 """Distance between the edge of a box and its text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Frozen):
     """A line of text; `x`, `y` are the start of its baseline (its middle if `anchor` is "middle")."""
 
     x: float
@@ -39,8 +40,7 @@ class Text:
         return left, self.y - 0.8 * self.size, left + self.width, self.y + 0.25 * self.size
 
 
-@dataclass(slots=True)
-class Box:
+class Box(Struct):
     """A rectangle. `kind` is its style, `inside` the number of the enclosing box, `hint` its description."""
 
     x: float
@@ -72,8 +72,7 @@ class Box:
         return self.x + self.width / 2
 
 
-@dataclass(frozen=True, slots=True)
-class Stroke:
+class Stroke(Frozen):
     """A line through points, or a curve if `path` is given. `kind` is its style: pcie, peer, socket, rail."""
 
     points: tuple[tuple[float, float], ...]
@@ -85,15 +84,14 @@ class Stroke:
     assumed: bool = False
 
 
-@dataclass(slots=True)
-class Picture:
+class Picture(Struct):
     """All elements with their positions."""
 
     width: float = 0.0
     height: float = 0.0
-    boxes: list[Box] = field(default_factory=list)
-    strokes: list[Stroke] = field(default_factory=list)
-    labels: list[Text] = field(default_factory=list)
+    boxes: list[Box] = []
+    strokes: list[Stroke] = []
+    labels: list[Text] = []
 
     @property
     def lowest(self) -> float:

@@ -6,8 +6,10 @@ The drawing is at most `WIDEST` wide and grows downwards. `planning` offers seve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
+
+from seatrial.model.frozen import Frozen
 from seatrial.report.drawing.geometry import (
     HEAD_SIZE,
     LABEL_SIZE,
@@ -50,8 +52,7 @@ def lay_out(scene: Scene) -> Picture:
     return _Drawer(scene, min(tried, key=lambda each: each[:2])[2]).draw()
 
 
-@dataclass(slots=True)
-class _Drawer:
+class _Drawer(Struct):
     """Draws one plan: once to find the bottom of the lowest GPU, then again with all GPUs aligned there."""
 
     scene: Scene
@@ -225,8 +226,7 @@ def _parts_height(parts: Sequence[Part], width: float) -> float:
     return max(heights) + PAD * 0.6 if _is_across(width) else sum(heights) + 4.0 * (len(parts) - 1) + PAD * 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(Frozen):
     """The upper part of a socket's frame: name, model, memory modules."""
 
     socket: Socket

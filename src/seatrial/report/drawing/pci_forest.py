@@ -7,8 +7,10 @@ port of a switch, whose downstream ports are bridges too, so the whole switch is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_links import links_above
 from seatrial.model.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.cards import ENDPOINTS, CardMaker, Endpoint, gather, merge_functions
@@ -23,8 +25,7 @@ _MOST_HUBS = 24
 _MOST_HUBS_HERE = 12
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
+class _Branch(Frozen):
     """A bridge with several items behind it."""
 
     bridge: Device

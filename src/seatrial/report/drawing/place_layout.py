@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from seatrial.report.drawing.geometry import PAD, Box, Picture, moved, set_text
 from seatrial.report.drawing.scene import Card, Grade, Hub, Place
 
@@ -38,13 +40,12 @@ class Shape:
     """By the id of the place; the place is stored too, so that its id is not reused."""
 
 
-@dataclass(slots=True)
-class _Unit:
+class _Unit(Struct):
     """A hub with everything below it, or the cards of a place in columns."""
 
     width: float
     hub: Hub | None = None
-    columns: list[tuple[list[Card], list[Card]]] = field(default_factory=list)
+    columns: list[tuple[list[Card], list[Card]]] = []
 
 
 def place_width(place: Place, shape: Shape) -> float:
@@ -63,14 +64,13 @@ def gpus_fit_one_row(place: Place, shape: Shape) -> bool:
     return all(gpus_fit_one_row(unit.hub.place, shape) for row in rows for unit in row if unit.hub and unit.hub.place)
 
 
-@dataclass(slots=True)
-class PlaceLayout:
+class PlaceLayout(Struct):
     """Draws places. `gpu_floor` is the bottom of the lowest GPUs; None in the first pass, which measures it."""
 
     picture: Picture
     shape: Shape
     gpu_floor: float | None = None
-    gpu_boxes: dict[str, int] = field(default_factory=dict)
+    gpu_boxes: dict[str, int] = {}
     """Device -> the number of its box."""
 
     def put(self, place: Place, x: float, y: float, from_y: float) -> float:

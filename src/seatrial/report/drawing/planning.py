@@ -7,8 +7,10 @@ rows, only the widest is tried.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 from seatrial.report.drawing.geometry import Picture
 from seatrial.report.drawing.place_layout import GAP, Shape, gpus_fit_one_row, place_width
 from seatrial.report.drawing.scene import Domain, Place, Scene, Socket
@@ -25,8 +27,7 @@ _ROOMY = 60
 """With more cards, fewer divisions are tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Frozen):
     """One division. `tail` is drawn below the links between processors."""
 
     shape: Shape

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+
+from seatrial.model.frozen import Frozen
 
 
 class Tone(StrEnum):
@@ -32,16 +33,14 @@ class Grade(StrEnum):
     UNMEASURED = "unmeasured"  # if others on the drawing are measured
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Frozen):
     """One statement in a box; it may be wrapped."""
 
     text: str
     tone: Tone = Tone.PLAIN
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(Frozen):
     """The rate of the path to a part: `text` is the narrowest link's speed ("" if unknown), `also` lists other links on
     the path that run below their capability, `share` is the measured fraction of the trained rate."""
 
@@ -62,8 +61,7 @@ class Rate:
         return first + tuple(Line(text, Tone.WARNING) for text in self.also)
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Frozen):
     """A device, or several equal ones: the leaves of the drawing. `hint` is the full description."""
 
     kind: str
@@ -74,8 +72,7 @@ class Card:
     rate: Rate = Rate()
 
 
-@dataclass(frozen=True, slots=True)
-class Hub:
+class Hub(Frozen):
     """A switch, a host bridge with several items behind it, or a group from a matrix (`assumed`)."""
 
     title: str
@@ -87,8 +84,7 @@ class Hub:
     assumed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Frozen):
     """The items attached to one point of the machine."""
 
     cards: tuple[Card, ...] = ()
@@ -105,16 +101,14 @@ class Place:
                 yield from hub.place.all_cards()
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Frozen):
     """Cores, caches or memory of a domain. `kind` is the style's name."""
 
     kind: str
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Frozen):
     """A NUMA node, or the whole package if nodes are unknown."""
 
     title: str
@@ -125,24 +119,21 @@ class Domain:
     assumed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Frozen):
     """A memory channel or, if channels are unknown, one module."""
 
     filled: bool
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Modules:
+class Modules(Frozen):
     """The memory modules of a socket; `slots` are drawn, `lines` describe them."""
 
     slots: tuple[Slot, ...]
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Socket:
+class Socket(Frozen):
     """A package with its domains. Without `title` it has no frame: a bare NUMA node."""
 
     title: str
@@ -157,8 +148,7 @@ class Socket:
     """Whether it continues the socket before it, which was too wide."""
 
 
-@dataclass(frozen=True, slots=True)
-class PeerEdge:
+class PeerEdge(Frozen):
     """Direct links between two processors; `count` is their number, None if unknown."""
 
     a: str
@@ -168,8 +158,7 @@ class PeerEdge:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bank:
+class Bank(Frozen):
     """Switches that connect many processors, or a mesh too dense to draw; `assumed` if the links are inferred."""
 
     title: str
@@ -182,8 +171,7 @@ class Bank:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Peers:
+class Peers(Frozen):
     """The direct links between processors. `name` is NVLink or XGMI."""
 
     name: str
@@ -192,8 +180,7 @@ class Peers:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Frozen):
     """The text on the links between sockets, at most two lines beside the stroke. `name` is for the legend."""
 
     lines: tuple[str, ...]
@@ -202,8 +189,7 @@ class Between:
     name: str = "inter-socket link"
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Frozen):
     """The whole drawing. `loose` are items without a known parent."""
 
     title: str

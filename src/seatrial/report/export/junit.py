@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 from xml.sax.saxutils import escape, quoteattr
 
 from seatrial.model.exported import Exported, ExportedRow, ExportedVerdict
+from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import show
 from seatrial.model.units import Unit
 from seatrial.report.studies.verdicts import NOT_COMPARED
@@ -15,8 +15,7 @@ from seatrial.report.studies.verdicts import NOT_COMPARED
 _SKIPPED = ("skipped", "unsupported")
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Frozen):
     name: str
     time_s: float
     result: str = ""  # "", failure, error or skipped

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from seatrial.model.fabric import AdapterKind, Fabric, FabricLink
+from seatrial.model.frozen import Frozen
 
 _DEEPEST = 6
 """Levels below this one are not divided further: a chain of switches is not a tree."""
@@ -20,8 +22,7 @@ _SMALL_NODES = 32
 """Up to these numbers, nothing is folded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Frozen):
     """Links of one kind between a block and the block above: their number, rate in B/s of each (None: unknown)."""
 
     number: int
@@ -30,8 +31,7 @@ class Bundle:
     is_low: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Frozen):
     """Switches of one level, `parts` below them, and the nodes directly on them.
 
     `switches` and `nodes` are the names of the first of `number` equal blocks; `alike` are the switches of all of them.

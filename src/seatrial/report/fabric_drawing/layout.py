@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.host_list import by_number, host_spans
 from seatrial.report.drawing.geometry import HEAD_SIZE, PAD, Box, Picture, Text, label, moved, set_text
 from seatrial.report.drawing.names import clean
@@ -25,8 +25,7 @@ _MOST_SEPARATE = 4
 _MANY_PARTS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
+class _Drawn(Frozen):
     """A block with its place: middles and top of its boxes of switches, and its right and lower edge."""
 
     middles: tuple[float, ...]

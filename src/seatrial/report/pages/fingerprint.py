@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from seatrial.model.fact import Disagreement
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind, Machine
 from seatrial.report.units import count, show, show_fact, surrounding
 
 
-@dataclass(frozen=True, slots=True)
-class FactLine:
+class FactLine(Frozen):
     """One line of the table."""
 
     label: str

@@ -7,10 +7,12 @@ one parameter: otherwise it would be on every bar of the benchmark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 
+from msgspec import Struct
+
 from seatrial.model.figure_result import FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.reference import Reference
 from seatrial.references import references_for
 from seatrial.references.words import (
@@ -25,8 +27,7 @@ from seatrial.report.pages.view import Row
 from seatrial.report.units import settings
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(Frozen):
     """A reference on one bar. `mark` is its number in the list below the benchmark, `value` in the figure's unit."""
 
     mark: str
@@ -34,8 +35,7 @@ class Tick:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceLine:
+class ReferenceLine(Frozen):
     """One entry of the list. `what` is the figure with the settings that the source states."""
 
     mark: str
@@ -44,12 +44,11 @@ class ReferenceLine:
     about: str
 
 
-@dataclass(slots=True)
-class ReferenceMarks:
+class ReferenceMarks(Struct):
     """Numbers the references of one benchmark in the order of the rows."""
 
-    _numbers: dict[str, int] = field(default_factory=dict)
-    _lines: list[ReferenceLine] = field(default_factory=list)
+    _numbers: dict[str, int] = {}
+    _lines: list[ReferenceLine] = []
 
     def ticks(self, row: Row, figure: FigureResult) -> tuple[Tick, ...]:
         """The ticks of one bar, by number; new references are numbered."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Svg:
+class Svg(Frozen):
     """An inline `<svg>` element. Its author has escaped all text in it. `is_picture`: not a sentence in its place."""
 
     text: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from seatrial.model.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Frozen):
     """The content of a cell. `value` is the exact number behind a rounded text; `href` makes it a link.
 
     `tone` is a class of the style sheet that colours the cell; `is_code` marks a command, which a click selects.
@@ -20,8 +20,7 @@ class Cell:
     is_code: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Frozen):
     """A column's heading; numbers are right-aligned, the heading of an `upright` column is rotated to save width."""
 
     title: str
@@ -29,8 +28,7 @@ class Column:
     is_upright: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Frozen):
     """Rows with column headings. `caption` describes the table; the first cell of a row is its heading."""
 
     caption: str

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any
 from urllib.parse import quote
 
 from seatrial.analysis.rules.expectation import Judge, Judgement
 from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValues
+from seatrial.model.frozen import Frozen
 from seatrial.model.trial import PerRepeat, Trial
 from seatrial.report.units import label
 
@@ -22,8 +22,7 @@ _MOST_TRIED = 50
 """Repeats whose places are tried for a link."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLink:
+class RecordLink(Frozen):
     """The place of a raw record, and its address if the page may link to it."""
 
     path: str
@@ -31,8 +30,7 @@ class RecordLink:
     href: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Frozen):
     """One figure of one experiment at one sweep coordinate, or an experiment without figures (`figure` None).
 
     `settings` are those that distinguish its experiment, `point` the sweep coordinates inside the program.
@@ -52,8 +50,7 @@ class Row:
         return " · ".join(part for part in parts if part) or self.result.experiment.benchmark
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkView:
+class BenchmarkView(Frozen):
     """All results of one benchmark. `shared` are the settings common to all of them, as text."""
 
     name: str
@@ -71,8 +68,7 @@ class BenchmarkView:
         return tuple((row, row.figure) for row in self.rows if row.figure is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class TrialView:
+class TrialView(Frozen):
     """One trial with the data shared by all panels. `number` counts the trials of the page from 1."""
 
     trial: Trial

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from seatrial.analysis.bindings import Binding, bindings
 from seatrial.model.machine import Machine
@@ -18,7 +18,7 @@ def bindings_table(machine: Machine) -> Table | None:
     for binding in bindings(machine):
         if binding.cpus:
             alike.setdefault(replace(binding, device=""), []).append(binding.device)
-    everywhere = set(machine.allowed_cpus or machine.pus())
+    everywhere = set(machine.allowed_cpus or machine.pus)
     if all(set(binding.cpus or ()) == everywhere for binding in alike):
         return None
     columns = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.analysis.rules.expectation import Judgement
 from seatrial.model.benchmark import Better
 from seatrial.model.figure_result import FigureResult
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import Basis
 from seatrial.report.derivation import derivation
 from seatrial.report.intervals import no_interval_words, widening_words
@@ -28,8 +28,7 @@ _NOT_WORTH_FOLDING = 20
 _WORDS = {Judgement.DEFECT: "low", Judgement.UNSTEADY: "unsteady"}
 
 
-@dataclass(frozen=True, slots=True)
-class FigureLine:
+class FigureLine(Frozen):
     """One row of the table, formatted. `limit_mark` refers to the derivation below the benchmark."""
 
     row: Row
@@ -51,8 +50,7 @@ Block = Sequence[FigureLine]
 """The rows of one experiment, which share one cell with its settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Frozen):
     """The rows of one benchmark. `derivations` are the distinct limits with the letters that rows refer to,
     `references` the published values with their numbers below the bars."""
 

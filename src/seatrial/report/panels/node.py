@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from seatrial.analysis.overlay import with_measured
+from seatrial.model.frozen import Frozen
 from seatrial.model.limit import Limit
 from seatrial.model.machine import Device, DeviceKind, Link, Machine, NamedLimit
 from seatrial.report.drawing import machine_svg_fragment
@@ -23,8 +23,7 @@ _LINKS = "pcie"
 _INDENT = "\N{NO-BREAK SPACE}" * 3
 
 
-@dataclass(frozen=True, slots=True)
-class TreeLine:
+class TreeLine(Frozen):
     """One line of a tree: depth, number of identical parts, name and description."""
 
     depth: int

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from seatrial.model.frozen import Frozen
 from seatrial.report.pages.view import TrialView
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Frozen):
     """One section. `context` returns the variables of its template, or None to leave the section out.
 
     The template is `templates/panels/<template>.html.j2`, with the name as the default; besides the context it gets

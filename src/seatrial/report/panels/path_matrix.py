@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import DeviceKind, Machine, Path
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.path_classes import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN
@@ -19,8 +19,7 @@ _CROWD, _LARGE_CROWD = 10, 20
 """Above this number of devices headings are rotated; above the second, print is smaller."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Frozen):
     """The table, the meaning of its classes, and a sentence on peer access."""
 
     table: Table

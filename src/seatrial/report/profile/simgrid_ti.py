@@ -8,9 +8,9 @@ speed of a host, which is 1 Gflop/s on the platforms of `simgrid_platform`. A li
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.trace.actions import Action, Compute, LeftOut, Receive, Send, Wait, WorldCollective
 from seatrial.profiler.trace.matching import program_of
 from seatrial.profiler.trace.world import TraceWorld
@@ -24,8 +24,7 @@ _MOST_COUNT = 2**31 - 1
 _DOUBLE_B = 8
 
 
-@dataclass(frozen=True, slots=True)
-class TiExport:
+class TiExport(Frozen):
     """What was written: files (the list first, then one for each rank), ranks, messages, collectives of all ranks, and
     what was left out; `dropped` counts sends, receives and collectives without a counterpart in the traces."""
 

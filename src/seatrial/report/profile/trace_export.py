@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import field
 
 from seatrial.analysis.network_tables import NetworkTables
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 from seatrial.model.role import Role
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.trace.world import trace_worlds
@@ -22,8 +24,7 @@ _NAMED = 5
 """Most calls or ranks listed by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceExport:
+class TraceExport(Frozen):
     """`summary`: lines for people; `files`: those written; `command`: replays them from their folder, None without a
     platform. `load` is the share of a processor that the ranks had."""
 

@@ -13,16 +13,15 @@ traced time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import fmean
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.diagnosis.cpu import LEAST_DELAY
 from seatrial.profiler.profile import Profile, RankTotals
 from seatrial.report.units import show_percent
 
 
-@dataclass(frozen=True, slots=True)
-class RankLoad:
+class RankLoad(Frozen):
     """CPU time, run delay and wall time of a rank in seconds, and the part of its traced computation that is its own
     (0 to 1). All None, and 1, where the kernel did not report them."""
 
@@ -39,8 +38,7 @@ class RankLoad:
         return min(1.0, self.delay_s / self.wall_s)
 
 
-@dataclass(frozen=True, slots=True)
-class TraceLoad:
+class TraceLoad(Frozen):
     """The load of each rank, in order."""
 
     ranks: tuple[RankLoad, ...] = ()

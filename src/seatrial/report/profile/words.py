@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Sureness
 from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals, Trust
 from seatrial.profiler.profile_io import FILE_CALLS
@@ -41,8 +41,7 @@ BOUND_RULE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TrustLine:
+class TrustLine(Frozen):
     """A statement about the reliability of the numbers. `is_weak`: it is a limitation."""
 
     name: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.study_result import Compared
 from seatrial.report.pages.templating import Verbatim
 from seatrial.report.studies.section import Section
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-@dataclass(frozen=True, slots=True)
-class Article:
+class Article(Frozen):
     """A part of the page: its name and one line for the list at the top, its anchor, and its HTML."""
 
     name: str
@@ -25,8 +24,7 @@ class Article:
     html: Verbatim
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Frozen):
     """The text above the sections. `lines` are the results, most important first.
 
     `needed` is what undecided results still need; `alarm` is a possible cause of a result; `about` says how it was

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from seatrial.analysis.needed_repeats import is_apart
 from seatrial.model.comparison import Comparison, Verdict

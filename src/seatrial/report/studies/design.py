@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.needed_repeats import repeats_made
 from seatrial.model.comparison import Comparison, Stopped
 from seatrial.model.difference import Difference
+from seatrial.model.frozen import Frozen
 from seatrial.model.study_result import Compared
 from seatrial.report.studies.effect import margin_words
 from seatrial.report.studies.verdicts import FEWEST_REPEATS
@@ -26,8 +26,7 @@ _WHY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DesignLine:
+class DesignLine(Frozen):
     """One aspect of the design. `is_weak`: it limits the value of the verdicts."""
 
     name: str

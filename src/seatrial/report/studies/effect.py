@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Comparison, Verdict
+from seatrial.model.frozen import Frozen
 from seatrial.model.units import Unit
 
 Interval = tuple[float, float]
@@ -31,8 +31,7 @@ _WIDE_PERCENT = 3.0
 """In an interval this wide (percentage points), tenths are meaningless."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Frozen):
     """Candidate over baseline, inverted if lower is better: above 1, the candidate is better.
 
     `plain` and `family` are the intervals of the model, inverted likewise, or None.

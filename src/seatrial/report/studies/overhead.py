@@ -6,9 +6,9 @@ A time of 1.03 and a rate of 1/1.03 are both 3 % of extra time. The interval is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from seatrial.model.comparison import Comparison
+from seatrial.model.frozen import Frozen
 from seatrial.report.studies.effect import (
     Interval,
     effect_of,
@@ -21,8 +21,7 @@ from seatrial.report.studies.effect import (
 _TIMES = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Overhead:
+class Overhead(Frozen):
     """One figure: extra time as a share, its interval, and the margin, with the same in words."""
 
     subject: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.reference import Reference
 from seatrial.model.study import Study
 from seatrial.references.loader import all_references
@@ -30,8 +30,7 @@ _MOST_LINES = 4
 """Of one source on a terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Frozen):
     """The values of one source, in the order of the study."""
 
     name: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from seatrial.model.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class Section:
+
+class Section(Frozen):
     """One part of an article. `template` is a file in `templates/study/`."""
 
     name: str

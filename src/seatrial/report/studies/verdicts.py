@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 from seatrial.analysis.needed_repeats import is_apart, needed_repeats, repeats_made
 from seatrial.model.benchmark import Better
 from seatrial.model.comparison import Comparison, Stopped, Verdict, decisive
+from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value
 from seatrial.model.study_result import Compared
 from seatrial.model.varying import distinguishing, varying
@@ -37,8 +37,7 @@ ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME, Verdic
 """The most important first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Frozen):
     """A verdict in words. `subject` is what was compared, `sentence` says it.
 
     `hint` is advice if there is no verdict, `note` a limitation.

@@ -4,8 +4,9 @@ copies between GPUs as a matrix of numbers."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from seatrial.analysis.device_copies import PeerRates
 from seatrial.model.host_links import PCIE

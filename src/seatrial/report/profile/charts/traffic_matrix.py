@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.profile import PairTable, Profile
 from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.heat import (
@@ -36,8 +36,7 @@ _LEFT, _TOP = 96.0, 44.0
 _MOST_ROWS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(Frozen):
     """Ranks ordered by node. `groups` are neighbours in that order; `hosts` those of the first rank of each group."""
 
     groups: Sequence[Sequence[int]]
