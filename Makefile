@@ -13,16 +13,19 @@ WORKERS ?= 4
 BIN := .venv/bin
 # The schema that the first line of each example names, for editors.
 write_schemas = @mkdir -p examples/schemas && $(BIN)/python -m seatrial.plan.study_schema > examples/schemas/study-1.json
+# Where Python may not write bytecode, each command of a test would compile our sources, and each worker the tests.
+unexport PYTHONDONTWRITEBYTECODE
 # tests/conftest.py decides which tests may run at the same time.
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --durations 10
 
-.PHONY: run test fast exhaustive portability lint clean
+.PHONY: run test fast exhaustive portability compiled lint clean
 
 run: .venv/run-ready
 	@$(BIN)/seatrial run --results $(RESULTS) || [ $$? -eq 3 ]  # 3: something failed; the page shows what
 	@$(BIN)/seatrial report $(RESULTS) -o $(RESULTS)/report.html
 
-test: lint
+test: .venv/test-ready
+	@$(MAKE) --no-print-directory --jobs 2 lint compiled
 	$(PYTEST)
 
 fast: .venv/test-ready
@@ -34,6 +37,9 @@ exhaustive: lint
 portability: .venv/test-ready
 	$(PYTEST) -m portability
 	$(BIN)/python tests/native_stamp.py  # make test leaves these tests out until a native source changes
+
+compiled: .venv/test-ready  # the tests, once instead of in each worker; beside the type checker, which uses one CPU
+	@$(BIN)/pytest --collect-only >/dev/null || true  # the run of the tests shows what is wrong
 
 lint: .venv/test-ready
 	$(BIN)/ruff check src tests bench docs hatch_build.py

@@ -25,7 +25,9 @@ from ssh_server import prepared, serving
 from seatrial.environments.cache import own_cache
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.launch.cluster import tools
+from seatrial.launch.cluster.enter import node_variables
 from seatrial.launch.cluster.home import Home
+from seatrial.launch.cluster.namespaces import entering
 from seatrial.launch.cluster.state import State
 from seatrial.launch.cluster.traffic import count_traffic
 from seatrial.launch.containers.runtimes import RUNTIMES
@@ -130,6 +132,13 @@ class Up:
 
     def on(self, *words: str, node: str = "1", **options: Any) -> subprocess.CompletedProcess[str]:
         return self.place.seatrial("exec", "--node", node, "--", *words, **options)
+
+    def at_once(self, *words: str, node: str) -> subprocess.CompletedProcess[str]:
+        """The same by nsenter alone: without the node's control group, and without a start of Python."""
+        holder = self.state.processes[node]["namespaces"]
+        variables = {**os.environ, **node_variables(self.place.folder, os.environ)}
+        inside = [*entering(tools.find_tools(), holder), *words]
+        return subprocess.run(inside, env=variables, capture_output=True, text=True, timeout=120, check=False)
 
     @property
     def state(self) -> State:
@@ -384,7 +393,12 @@ def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(c
     command += ("--site", str(tmp_path / "site.yaml"), "--results", str(results))
     partitions = {"left": "n3", "right": "n4"}
     for name, node in partitions.items():
-        assert cluster.on("scontrol", "create", f"PartitionName={name}", f"Nodes={node}", "State=DOWN").returncode == 0
+        assert (
+            cluster.at_once(
+                "scontrol", "create", f"PartitionName={name}", f"Nodes={node}", "State=DOWN", node="n1"
+            ).returncode
+            == 0
+        )
     try:
         detached = cluster.on(*command, "--detach", "--format", "json")
         assert detached.returncode == 0, detached.stderr
@@ -392,15 +406,15 @@ def test_the_systems_of_a_study_are_measured_in_jobs_of_their_own_and_compared(c
         cancelled = cluster.on(*command, "--cancel", "--format", "json")
         assert cancelled.returncode == 0, cancelled.stderr
         assert len(json.loads(cancelled.stdout)["jobs"]) == 2
-        assert not cluster.on("squeue", "--noheader").stdout
+        assert not cluster.at_once("squeue", "--noheader", node="n1").stdout
         for name in partitions:
-            assert cluster.on("scontrol", "update", f"PartitionName={name}", "State=UP").returncode == 0
+            assert cluster.at_once("scontrol", "update", f"PartitionName={name}", "State=UP", node="n1").returncode == 0
         again = cluster.on(*command, "--detach", "--format", "json")
         assert again.returncode == 0, again.stderr
         done = cluster.on(*command, "--format", "json")
     finally:
         for name in partitions:
-            cluster.on("scontrol", "delete", f"PartitionName={name}")
+            cluster.at_once("scontrol", "delete", f"PartitionName={name}", node="n1")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     check(document, "results-1")
@@ -429,15 +443,15 @@ _NO_PYTHON = """systems:
 def strange_node(cluster: Up, *hidden: Path) -> Iterator[None]:
     """On n3, what starts Python ends with an error, and these folders are empty."""
     interpreter = os.path.realpath(sys.executable)
-    assert cluster.on("mount", "--bind", "/bin/false", interpreter, node="n3").returncode == 0
+    assert cluster.at_once("mount", "--bind", "/bin/false", interpreter, node="n3").returncode == 0
     for folder in hidden:
-        assert cluster.on("mount", "-t", "tmpfs", "tmpfs", str(folder), node="n3").returncode == 0
+        assert cluster.at_once("mount", "-t", "tmpfs", "tmpfs", str(folder), node="n3").returncode == 0
     try:
-        assert cluster.on(interpreter, "--version", node="n3").returncode == 1
+        assert cluster.at_once(interpreter, "--version", node="n3").returncode == 1
         yield
     finally:
         for path in (interpreter, *map(str, hidden)):
-            assert cluster.on("umount", path, node="n3").returncode == 0
+            assert cluster.at_once("umount", path, node="n3").returncode == 0
 
 
 def _until(lines: IO[str], word: str) -> Iterator[str]:
@@ -485,9 +499,9 @@ def test_a_screen_names_the_node_with_less_memory_and_a_quota(cluster: Up, tmp_p
     results, page = tmp_path / "results", tmp_path / "page.html"
     command = (sys.executable, "-m", "seatrial", "screen", "cpu.peak", "--budget", "2s", "--no-links")
     change = ("scontrol", "update", "nodename=n4")
-    assert cluster.on(*change, "state=drain", "reason=test").returncode == 0
+    assert cluster.at_once(*change, "state=drain", "reason=test", node="n1").returncode == 0
     done = cluster.on(*command, "--results", str(results), "-o", str(page), "--format", "json")
-    assert cluster.on(*change, "state=resume").returncode == 0
+    assert cluster.at_once(*change, "state=resume", node="n1").returncode == 0
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     check(found, "screen-1")
@@ -544,7 +558,9 @@ def test_hosts_of_the_site_file_are_measured_by_ssh(cluster: Up, tmp_path_factor
     enter = cluster.place.words("exec", "--node", "3", "--")
     with serving(place, enter, cluster.place.variables()):
         until = time.monotonic() + 60
-        while cluster.on("ssh-keyscan", "-p", "2222", nodes[1]).stdout == "" and time.monotonic() < until:
+        while (
+            cluster.at_once("ssh-keyscan", "-p", "2222", nodes[1], node="n1").stdout == "" and time.monotonic() < until
+        ):
             time.sleep(0.2)
         done = cluster.on(*words)
     assert done.returncode == 0, done.stderr
