@@ -14,6 +14,7 @@ from engine.harness import run_one
 from imports.log_damage import log, needs_logs
 from imports.result_texts import PAM_CRASH
 from made_up import made_up_machine
+from msgspec import structs
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.checks import failed_check
@@ -282,7 +283,7 @@ def test_a_number_that_the_log_does_not_state_never_passes(
     _, _, silent = measured(hoomd.name, tmp_path / "hoomd", inputs=str(given), **OWN)
     assert silent.outcome.is_ok and silent.seen["remarks"] == ["ranks: not stated in the log, so not checked"]
     (check,) = (check for check in benchmark_named(hoomd.name).checks if check.name == "ranks")
-    samples = [replace(silent.samples[0], extra={})]
+    samples = [structs.replace(silent.samples[0], extra={})]
     assert failed_check(benchmark_named(hoomd.name), MACHINE, {"ranks": 2, "case": "own"}, samples, {}, {}) is not None
     assert check.if_nan == "not stated in its log"
 

@@ -22,7 +22,7 @@ samples = st.builds(
     work=st.fixed_dictionaries({"bytes": finite}),
     rank=st.integers(0, 2),
     point=st.sampled_from([{}, {"size_B": 8}, {"size_B": 16}]),
-    extra=st.fixed_dictionaries({"chain_s": st.lists(finite, max_size=2)}),
+    extra=st.fixed_dictionaries({"chain_s": st.lists(finite, max_size=2)}, optional={"max_rss_B": finite}),
 )
 
 

@@ -38,10 +38,12 @@ def point_key(point: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
 
 
 def pack(samples: Iterable[Sample]) -> list[dict[str, Any]]:
-    """Columns: one dict for each (series, point, rank), every number a list, or one value if all are equal."""
+    """Columns: one dict for each (series, point, rank) of samples with the same names in `work` and `extra`; every
+    number is a list, or one value if all are equal."""
     groups: dict[tuple[object, ...], list[Sample]] = {}
     for sample in samples:
-        groups.setdefault((sample.series, point_key(sample.point), sample.rank), []).append(sample)
+        names = (*sample.work, None, *sample.extra)
+        groups.setdefault((sample.series, point_key(sample.point), sample.rank, names), []).append(sample)
     return [
         {
             "series": group[0].series,
@@ -50,8 +52,8 @@ def pack(samples: Iterable[Sample]) -> list[dict[str, Any]]:
             "n": len(group),
             "i": _column([sample.i for sample in group]),
             "elapsed_s": _column([sample.elapsed_s for sample in group]),
-            "work": {name: _column([s.work.get(name) for s in group]) for name in group[0].work},
-            "extra": {name: _column([s.extra.get(name) for s in group]) for name in group[0].extra},
+            "work": {name: _column([s.work[name] for s in group]) for name in group[0].work},
+            "extra": {name: _column([s.extra[name] for s in group]) for name in group[0].extra},
         }
         for group in groups.values()
     ]

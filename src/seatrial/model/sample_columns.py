@@ -22,7 +22,7 @@ Column = list[Any] | EqualCells
 
 
 class SampleColumns(Protocol):
-    """The `n` samples of one series, point and rank, each field a column, as `seatrial.model.sample.pack` groups them.
+    """`n` samples of one series, point and rank, each field a column, as `seatrial.model.sample.pack` groups them.
     Columns have `n` cells or are equal cells."""
 
     @property
@@ -65,7 +65,7 @@ class ColumnedSamples(Sequence[Sample]):
 
     @abstractmethod
     def columns(self) -> Sequence[SampleColumns]:
-        """The samples by series, point and rank; none of them is empty."""
+        """The samples as `pack` groups them; no group is empty."""
 
 
 def cells(column: Column, n: int) -> list[Any]:
