@@ -1,9 +1,12 @@
-"""A BLAS written for the tests: right and plain, with threads of its own, and with a fault where one is asked for."""
+"""A BLAS written for the tests: right and plain, with threads of its own, and with the faults that its file name has."""
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 SOURCE = """
@@ -12,25 +15,40 @@ SOURCE = """
 #include <cstdint>
 #include <cstring>
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+#include <dlfcn.h>
 #include <sched.h>
 
 namespace {
 
 int threads = 1;
 
-template <class Real> Real narrowed(Real value) { return value; }
-#ifdef NARROW
-template <> float narrowed(float value) {  // 16 of its bits, as bfloat16 has them
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  bits &= 0xffff0000u;
-  std::memcpy(&value, &bits, 4);
+// What follows "-fault" in the name of this file; null where it is without the fault.
+const char* planted(const char* fault) {
+  Dl_info own{};
+  dladdr(reinterpret_cast<void*>(planted), &own);
+  const char* found = std::strstr(own.dli_fname, (std::string("-") + fault).c_str());
+  return found ? found + 1 + std::strlen(fault) : nullptr;
+}
+const bool narrow = planted("narrow"), reads_c = planted("reads_c"), on_one_cpu = planted("on_one_cpu"),
+           half_k = planted("half_k"), swapped = planted("swapped"), anew = planted("anew"), alone = planted("alone"),
+           one_more = planted("one_more"), one_wrong = planted("one_wrong"), unwritten = planted("unwritten"),
+           every_other = planted("every_other");
+const int slow_ms = planted("slow") ? std::atoi(planted("slow")) : 0;
+
+double narrowed(double value) { return value; }
+float narrowed(float value) {
+  if (narrow) {  // 16 of its bits, as bfloat16 has them
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    bits &= 0xffff0000u;
+    std::memcpy(&value, &bits, 4);
+  }
   return value;
 }
-#endif
 
 // Columns begin, begin + step, ... of C.
 template <class Real>
@@ -38,12 +56,7 @@ void columns(std::int64_t n, std::int64_t k, const Real* a, std::int64_t lda, co
              Real beta, Real* c, std::int64_t ldc, std::int64_t begin, std::int64_t step) {
   for (std::int64_t j = begin; j < n; j += step) {
     Real* column = c + j * ldc;
-#ifdef READS_C
-    for (std::int64_t i = 0; i < n; ++i) column[i] *= beta;
-#else
-    (void)beta;
-    for (std::int64_t i = 0; i < n; ++i) column[i] = 0;
-#endif
+    for (std::int64_t i = 0; i < n; ++i) column[i] = reads_c ? column[i] * beta : 0;
     for (std::int64_t p = 0; p < k; ++p) {
       const Real factor = narrowed(b[p + j * ldb]);
       for (std::int64_t i = 0; i < n; ++i) column[i] += narrowed(a[i + p * lda]) * factor;
@@ -51,7 +64,7 @@ void columns(std::int64_t n, std::int64_t k, const Real* a, std::int64_t lda, co
   }
 }
 
-[[maybe_unused]] void to_the_first_cpu() {
+void to_the_first_cpu() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   CPU_SET(0, &mask);
@@ -71,9 +84,7 @@ struct Pool {
       slots.resize(static_cast<std::size_t>(threads - 1));
       for (std::size_t s = 0; s < slots.size(); ++s)
         slots[s].thread = std::thread([this, s] {
-#ifdef ON_ONE_CPU
-          to_the_first_cpu();
-#endif
+          if (on_one_cpu) to_the_first_cpu();
           auto& slot = slots[s];
           for (;;) {
             void (*job)(const void*, std::int64_t);
@@ -117,44 +128,28 @@ void gemm(const std::int64_t* n, const Real* a, const std::int64_t* lda, const R
     return static_cast<std::int64_t>(low);
   };
   Call<Real> call{read(n), read(n), read(lda), read(ldb), read(ldc), a, b, *beta, c};
-#ifdef HALF_K
-  call.k /= 2;
-#endif
-#ifdef SWAPPED
-  std::swap(call.a, call.b);
-#endif
-#ifdef ANEW
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back([&, t] { Call<Real>::part(&call, t); });
-  Call<Real>::part(&call, 0);
-  for (auto& other : others) other.join();
-#elif defined ALONE
-  const int asked = threads;
-  threads = 1;
-  Call<Real>::part(&call, 0);
-  threads = asked;
-#elif defined ONE_MORE
-  if (pool.slots.empty()) ++threads;
-  pool.run(Call<Real>::part, &call);
-#else
-  pool.run(Call<Real>::part, &call);
-#endif
-#ifdef ON_ONE_CPU
-  to_the_first_cpu();
-#endif
-#ifdef ONE_WRONG
-  c[call.n / 3 + call.n / 2 * call.ldc] += static_cast<Real>(0.05);
-#endif
-#ifdef UNWRITTEN
-  c[call.n - 1 + (call.n - 1) * call.ldc] = std::nan("");
-#endif
-#ifdef EVERY_OTHER
+  if (half_k) call.k /= 2;
+  if (swapped) std::swap(call.a, call.b);
+  if (anew) {
+    std::vector<std::thread> others;
+    for (int t = 1; t < threads; ++t) others.emplace_back([&, t] { Call<Real>::part(&call, t); });
+    Call<Real>::part(&call, 0);
+    for (auto& other : others) other.join();
+  } else if (alone) {
+    const int asked = threads;
+    threads = 1;
+    Call<Real>::part(&call, 0);
+    threads = asked;
+  } else {
+    if (one_more && pool.slots.empty()) ++threads;
+    pool.run(Call<Real>::part, &call);
+  }
+  if (on_one_cpu) to_the_first_cpu();
+  if (one_wrong) c[call.n / 3 + call.n / 2 * call.ldc] += static_cast<Real>(0.05);
+  if (unwritten) c[call.n - 1 + (call.n - 1) * call.ldc] = std::nan("");
   static int calls = 0;
-  if (++calls % 2) c[5] = -c[5];
-#endif
-#ifdef SLOW
-  std::this_thread::sleep_for(std::chrono::milliseconds(SLOW));
-#endif
+  if (every_other && ++calls % 2) c[5] = -c[5];
+  std::this_thread::sleep_for(std::chrono::milliseconds(slow_ms));
 }
 
 } // namespace
@@ -177,15 +172,21 @@ void openblas_set_num_threads(int count) { threads = count; }
 
 
 def made_up_blas(folder: Path, *faults: str, compiler: Sequence[str] = ("g++",)) -> Path:
-    """The library with these faults (macros of SOURCE), built into a folder."""
-    source = folder / "made_up_blas.cpp"
+    """The library with these faults, in a folder."""
     library = folder / f"lib{'-'.join(('fake', *faults)).lower().replace('=', '')}.so"
-    source.write_text(SOURCE)
-    subprocess.run(
-        [
-            *(*compiler, "-std=c++20", "-O2", "-shared", "-fPIC", "-pthread"),
-            *(*(f"-D{fault}" for fault in faults), str(source), "-o", str(library)),
-        ],
-        check=True,
-    )
+    own_id = hashlib.sha1(" ".join(faults).encode()).digest()  # another library has another build id
+    library.write_bytes(_compiled(tuple(compiler)).replace(_BUILD_ID, own_id))
     return library
+
+
+_BUILD_ID = bytes(range(100, 120))
+
+
+@cache
+def _compiled(compiler: Sequence[str]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder) / "made_up_blas.cpp", Path(folder) / "made_up_blas.so"
+        source.write_text(SOURCE)
+        flags = ("-std=c++20", "-O2", "-shared", "-fPIC", "-pthread", f"-Wl,--build-id=0x{_BUILD_ID.hex()}")
+        subprocess.run([*compiler, *flags, str(source), "-o", str(library)], check=True)
+        return library.read_bytes()

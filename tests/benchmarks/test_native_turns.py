@@ -19,7 +19,7 @@ from seatrial.launch.local import Completed, Program, run, run_together
 from seatrial.model.machine import Machine
 from seatrial.model.protocol import parse_record
 
-pytestmark = [pytest.mark.real, pytest.mark.quiet]
+pytestmark = pytest.mark.real
 
 # Prints when it worked (set-up, rounds, a verification), and what its last member had of CPU time while it waited.
 SOURCE = r"""
@@ -164,6 +164,7 @@ def some_cpus(machine: Machine, count: int) -> str:
     return ",".join(map(str, machine.allowed_cpus[:count]))
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("partners", [2, 3])
 @pytest.mark.parametrize("members", [1, 2])
 def test_one_works_at_a_time_and_rounds_alternate(
@@ -179,6 +180,7 @@ def test_one_works_at_a_time_and_rounds_alternate(
     assert rounds == list(range(partners)) * 11, "the leader first, then in turns"
 
 
+@pytest.mark.quiet
 def test_sleepers_leave_the_cpus_to_the_partner(turns_program: Path, live_machine: Machine, tmp_path: Path) -> None:
     done = start(turns_program, tmp_path, {}, {}, cpus=some_cpus(live_machine, 2))
     assert all(one.returncode == 0 for one in done)
@@ -187,6 +189,7 @@ def test_sleepers_leave_the_cpus_to_the_partner(turns_program: Path, live_machin
         assert taken >= 10 and cpu_s < waited_s / 2, "it spun on a CPU that is the partner's"
 
 
+@pytest.mark.parallel
 def test_the_threads_of_a_program_meet_without_a_race(
     program_that_sees_races: Path, live_machine: Machine, tmp_path: Path
 ) -> None:
@@ -194,6 +197,7 @@ def test_the_threads_of_a_program_meet_without_a_race(
     assert [one.returncode for one in done] == [0, 0], done
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("partners", [2, 3])
 @pytest.mark.parametrize("dying", [0, 1])
 @pytest.mark.parametrize("how", [{"--dies-after": 0}, {"--dies-after": 4}])
@@ -208,6 +212,7 @@ def test_nobody_waits_for_one_that_died_in_its_turn(
     assert_one_at_a_time(*alive)
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("after_us", [1, 7_000, 11_000, 16_500, 22_000])
 def test_one_of_two_that_is_killed_at_any_moment_does_not_hold_the_other_up(
     after_us: int, turns_program: Path, live_machine: Machine, tmp_path: Path
@@ -218,6 +223,7 @@ def test_one_of_two_that_is_killed_at_any_moment_does_not_hold_the_other_up(
     assert_one_at_a_time(worked(tmp_path, 1))
 
 
+@pytest.mark.quiet
 def test_rounds_may_be_of_any_number(turns_program: Path, live_machine: Machine, tmp_path: Path) -> None:
     numbers = (0, 7, 3)
     given = [{"--rounds": number} for number in numbers]
@@ -228,6 +234,7 @@ def test_rounds_may_be_of_any_number(turns_program: Path, live_machine: Machine,
     assert_one_at_a_time(*all_worked)
 
 
+@pytest.mark.quiet
 def test_a_program_that_nobody_waits_for_takes_no_turns(
     turns_program: Path, live_machine: Machine, tmp_path: Path
 ) -> None:
@@ -239,6 +246,7 @@ def test_a_program_that_nobody_waits_for_takes_no_turns(
         assert wrong.returncode == Exit.USAGE and "--turns" in wrong.evidence
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("kernel", ["all", "copy", "triad"])
 @pytest.mark.parametrize("nontemporal", [0, 1])
 def test_stream_is_exact_between_turns(kernel: str, nontemporal: int, live_machine: Machine, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 // gpu.bfs: breadth-first search of a random graph, on one device or on several at once.
+// untimed: -O1
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // gpu.bus-speed: copies between host and device memory, in both directions, by size.
+// untimed: -O1
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

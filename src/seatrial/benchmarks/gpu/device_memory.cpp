@@ -1,4 +1,5 @@
 // gpu.device-memory: the read and write bandwidth of a device's global, local and texture memory.
+// untimed: -O1
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,4 +1,5 @@
 // gpu.max-flops: the peak rate of additions, multiplications and multiply-adds on a device.
+// untimed: -O1
 #include <array>
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,5 @@
 // gpu.nbody: the gravity between n bodies, all pairs, on one device or distributed over several.
+// untimed: -O1
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,6 @@
 // gpu.p2p: copies between all pairs of devices, in one direction, in both at once, and of a few
 // bytes; and within each device.
+// untimed: -O1
 #include <algorithm>
 #include <array>
 #include <cstddef>

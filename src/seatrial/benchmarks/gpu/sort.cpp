@@ -1,4 +1,5 @@
 // gpu.sort: a stable radix sort of pairs of u32, on one device or on several at once.
+// untimed: -O1
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

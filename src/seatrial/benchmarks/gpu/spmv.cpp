@@ -1,4 +1,5 @@
 // gpu.spmv: sparse matrix-vector products in three matrix formats, one after another.
+// untimed: -O1
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,4 +1,5 @@
 // gpu.stencil: steps of a 9-point stencil on a square grid, on one device or distributed by rows.
+// untimed: -O1
 #include <algorithm>
 #include <array>
 #include <cmath>

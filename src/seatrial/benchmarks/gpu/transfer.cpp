@@ -1,5 +1,6 @@
 // gpu.transfer: copies between host memory and each device's memory, one device at a time and all
 // at once, which shows shared paths.
+// untimed: -O1
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

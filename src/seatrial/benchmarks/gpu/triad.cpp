@@ -1,5 +1,6 @@
 // gpu.triad: a = b + s c with a, b and c in host memory, in blocks on two queues, so that one block
 // is transferred while another is computed.
+// untimed: -O1
 #include <algorithm>
 #include <array>
 #include <cstddef>
