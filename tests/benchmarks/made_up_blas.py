@@ -1,4 +1,4 @@
-"""A BLAS written for the tests: right and plain, with threads of its own, and with the faults that its file name has."""
+"""A BLAS written for the tests: right and plain, with threads of its own and with the faults that its file name has."""
 
 from __future__ import annotations
 
