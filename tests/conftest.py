@@ -10,7 +10,8 @@ import platform
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +20,8 @@ from hypothesis import HealthCheck, settings
 from native_stamp import is_compiled_everywhere
 from xdist.scheduler import LoadScopeScheduling
 
+from seatrial.environments import build
+from seatrial.environments.native_sources import Unit
 from seatrial.model.machine import Machine
 from seatrial.processes import start
 
@@ -167,6 +170,27 @@ def no_program_is_left() -> Generator[None]:
     left = [program.pid for program in start._running]
     start._running.clear()
     assert not left, f"programs that the test started and did not wait for: {left}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_are_compiled_quickly(pytestconfig: pytest.Config) -> Generator[None]:
+    """With -O1 in place of -O3, in a third less time: these tests ask what a program does, not how fast. Applications,
+    which compute for longer, and what commands in processes of their own build are as users have them; all programs are
+    in `make exhaustive`, and in `make portability` whenever a native source changes."""
+    if pytestconfig.getoption("--exhaustive") or "portability" in pytestconfig.option.markexpr:
+        yield
+        return
+    as_usual = build._Object.of
+
+    def of(environment: build.Environment, unit: Unit, added: Sequence[str] = (), key: str | None = None) -> Any:
+        made = as_usual(environment, unit, added, key)
+        if unit.optimisation or unit.source.parent.name == "apps":
+            return made
+        return replace(made, command=tuple("-O1" if word == "-O3" else word for word in made.command))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build._Object, "of", of)
+        yield
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from seatrial.engine.events import Silent
 from seatrial.engine.ready import Ready
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment
-from seatrial.environments.native_sources import Unit
 from seatrial.errors import BuildError
 from seatrial.interface.point import keep_point, measure_point, prepare_point
 from seatrial.interface.settings import Setting
@@ -63,22 +62,7 @@ def tampered_program(
             made = made.replace(text, replacement, 1)
         path.write_text("".join(f'#include "{header}"\n' for header in headers) + made)
     monkeypatch.setattr(builds, "NATIVE_HEADERS", shared)
-    compile_quickly(source, monkeypatch)
     return replace(benchmark.program, source=source)
-
-
-def compile_quickly(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile this source with -O1: tests of faults do not ask how fast it is. The parts that it shares with other
-    programs keep their flags, since most of them are built already."""
-    as_usual = builds._Object.of
-
-    def of(environment: Environment, unit: Unit, added: Sequence[str] = (), key: str | None = None) -> builds._Object:
-        made = as_usual(environment, unit, added, key)
-        if unit.source != source:
-            return made
-        return replace(made, command=tuple("-O1" if word == "-O3" else word for word in made.command))
-
-    monkeypatch.setattr(builds._Object, "of", of)
 
 
 def make_ready(
