@@ -349,6 +349,7 @@ def _run_all(
                 print(_line(one), flush=True)
 
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # tests start programs as other users
         for number in range(min(options.jobs, len(todo))):
             made.append(_Copy.made(Path(folder) / str(number), files))
             copies.put(made[-1])
