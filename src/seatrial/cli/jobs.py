@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seatrial.cli.output import message, print_json
 from seatrial.errors import UsageError
 from seatrial.interface.study_systems import places_for
+from seatrial.interface.submitted import Sent, run_in_jobs
+from seatrial.interface.system import Where
 from seatrial.model.frozen import Frozen
-
-if TYPE_CHECKING:
-    from seatrial.interface.submitted import Sent
-    from seatrial.interface.system import Where
+from seatrial.report.documents.jobs import jobs_document
 
 
 class JobOptions(Frozen):
@@ -75,8 +74,6 @@ def run_jobs(
     **more: Any,
 ) -> Sent:
     """Submit and wait as `run_in_jobs` does; what happens is printed on stderr."""
-    from seatrial.interface.submitted import run_in_jobs  # a third of the start of a command that submits nothing
-
     try:
         return run_in_jobs(
             places,
@@ -97,8 +94,6 @@ def run_jobs(
 def print_jobs(sent: Sent, places: Sequence[Where], *, as_json: bool) -> None:
     """What was submitted or cancelled, if there are no results yet."""
     if as_json:
-        from seatrial.report.documents.jobs import jobs_document
-
         print_json(jobs_document(", ".join(where.text for where in places), sent.jobs))
     message(sent.note)
 

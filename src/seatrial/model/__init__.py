@@ -1,1 +1,1 @@
-"""The concepts of seatrial as frozen dataclasses and pure functions: standard library only, no I/O."""
+"""The concepts of seatrial as immutable records and pure functions: the standard library and msgspec only, no I/O."""

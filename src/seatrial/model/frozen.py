@@ -24,7 +24,8 @@ def _fields_of(kind: type[Struct]) -> Any:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Frozen(Struct, frozen=True):
-    """A record that cannot be changed; `msgspec.structs.replace` makes one that differs. `fields`, `asdict` and
-    `replace` of `dataclasses` work on it as well: scripts of users may call them on what `import seatrial` returns."""
+    """A record that cannot be changed; `msgspec.structs.replace` makes one that differs. `asdict`,
+    `replace` and `fields` (names alone) of `dataclasses` work on it as well: scripts of users may call them on what
+    `import seatrial` returns."""
 
     __dataclass_fields__ = _Fields()
