@@ -172,8 +172,8 @@ class ProtocolError(SeatrialError):
 
 
 class Exit(IntEnum):
-    """The exit statuses of native programs, as in `native/failure.hpp` (from sysexits.h if one fits). They are here since
-    commands of guests, which start often, load this module and little else."""
+    """The exit statuses of native programs, as in `native/failure.hpp` (from sysexits.h if one fits). They are here
+    since commands of guests, which start often, load this module and little else."""
 
     OK = 0
     USAGE = 64
