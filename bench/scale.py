@@ -21,10 +21,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from common import live_machine, provenance, ready, write
+from msgspec.structs import replace
 
 from seatrial.engine.trial import keep_machine
 from seatrial.model.experiment import Experiment

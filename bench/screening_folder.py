@@ -18,12 +18,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import live_machine, machine_provenance, write
+from msgspec.structs import replace
 
 import seatrial
 from seatrial.model.record import RepeatRecord, encode
