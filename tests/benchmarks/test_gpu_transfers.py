@@ -18,6 +18,7 @@ from made_up import made_up_machine
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.devices import with_devices
 from seatrial.engine.environments import native_environment
+from seatrial.engine.ready import Ready
 from seatrial.environments.build import build
 from seatrial.environments.gpu import Gpu, Gpus, lacking_gpu, local_cpus
 from seatrial.model.benchmark import Benchmark
@@ -29,6 +30,8 @@ from seatrial.store.folder import ResultsFolder
 
 TRANSFER = benchmark_named("gpu.transfer")
 WAYS = ("h2d", "d2h", "both")
+COPYING_DEVICES = pytest.mark.quiet
+"""Each device copies until the last one has its samples: beside other tests, that takes ten times the CPU time."""
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +91,7 @@ def test_a_node_that_is_not_there() -> None:
 
 
 @pytest.mark.real
-@pytest.mark.devices
+@COPYING_DEVICES
 def test_each_device_alone_and_all_at_once(live_machine: Machine, folder: ResultsFolder) -> None:
     record = on_pocl("gpu.transfer", live_machine, folder, largest_B="4096")
     assert record.outcome.is_ok, record.outcome
@@ -115,7 +118,7 @@ def test_one_device_has_nothing_to_share(live_machine: Machine, folder: ResultsF
 
 
 @pytest.mark.real
-@pytest.mark.devices
+@COPYING_DEVICES
 @pytest.mark.parametrize("host", ["pinned", "pageable"])
 def test_memory_of_a_node_that_is_asked_for(host: str, live_machine: Machine, folder: ResultsFolder) -> None:
     node = live_machine.pus[live_machine.allowed_cpus[0]].numa
@@ -159,17 +162,22 @@ def broken_transfer(fault: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -
     return with_fault(TRANSFER, fault, faults, folder, monkeypatch)
 
 
-@pytest.mark.real
-@pytest.mark.devices
-@pytest.mark.parametrize("fault", [fault for fault in TRANSFER_FAULTS if fault != ELSEWHERE])
-def test_a_fault_of_transfers_is_found(
+@pytest.fixture
+def broken(
     fault: str, live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Ready:
+    """The program with this fault, built while the machine need not be quiet."""
     if (lack := lacking_gpu()) is not None:
         pytest.skip(f"needs {lack}")
-    broken = broken_transfer(fault, tmp_path, monkeypatch)
-    ready = make_ready(broken, live_machine, folder, backend="opencl", largest_B="4096")
-    record = run_one(ready, live_machine, folder)
+    benchmark = broken_transfer(fault, tmp_path, monkeypatch)
+    return make_ready(benchmark, live_machine, folder, backend="opencl", largest_B="4096")
+
+
+@pytest.mark.real
+@COPYING_DEVICES
+@pytest.mark.parametrize("fault", [fault for fault in TRANSFER_FAULTS if fault != ELSEWHERE])
+def test_a_fault_of_transfers_is_found(broken: Ready, live_machine: Machine, folder: ResultsFolder) -> None:
+    record = run_one(broken, live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("error: "), record.outcome
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from analysis.made_up_nodes import beside, cpu_tree, facts, gpu, nic
 from analysis.test_rules_expectation import limit, made, result
+from cli.in_process import seatrial_here
 from published_schemas import check
 from report.terminals import COLOURED
 
@@ -154,31 +153,26 @@ def test_results_of_other_machines(monkeypatch: pytest.MonkeyPatch, caplog: pyte
         trial_of(NODE, Path("r"))
 
 
-def seatrial(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "seatrial", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
-
-
 @pytest.mark.real
 def test_this_machine_is_checked(tmp_path: Path) -> None:
-    done = seatrial("check", "--format", "json", "--ranks", "1", cwd=tmp_path)
+    done = seatrial_here("check", "--format", "json", "--ranks", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     document = answer(done.stdout)
     severities = {entry["severity"] for entry in document["findings"]}
     assert len(document["layouts"]) == 1 and list(tmp_path.iterdir()) == []
     for fail_on, worse in (("warning", {"warning", "error"}), ("error", {"error"})):
-        assert seatrial("check", "--fail-on", fail_on, cwd=tmp_path).returncode == bool(severities & worse)
-    refused = seatrial("check", "--ranks", "100000", cwd=tmp_path)
+        assert seatrial_here("check", "--fail-on", fail_on, cwd=tmp_path).returncode == bool(severities & worse)
+    refused = seatrial_here("check", "--ranks", "100000", cwd=tmp_path)
     assert refused.returncode == 2 and "do not fit" in refused.stderr and refused.stdout == ""
-    nowhere = seatrial("check", "--results", "nowhere", cwd=tmp_path)
+    nowhere = seatrial_here("check", "--results", "nowhere", cwd=tmp_path)
     assert nowhere.returncode == 2 and "nowhere" in nowhere.stderr and "Traceback" not in nowhere.stderr
 
 
 @pytest.mark.real
 @pytest.mark.lab
 def test_measurements_are_checked_with_the_machine(tmp_path: Path) -> None:
-    measured = seatrial("run", "cpu.peak", "--set", "cores=one", "--budget", "2s", cwd=tmp_path)
+    measured = seatrial_here("run", "cpu.peak", "--set", "cores=one", "--budget", "2s", cwd=tmp_path)
     assert measured.returncode == 0, measured.stderr
-    done = seatrial("check", "--results", "seatrial-results", "--format", "json", cwd=tmp_path)
+    done = seatrial_here("check", "--results", "seatrial-results", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0 and done.stderr == "", "the same machine, as it is now"
     answer(done.stdout)

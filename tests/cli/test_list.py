@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from cli.in_process import seatrial_here
 from published_schemas import check
 
 from tests.environments.made_up_mpi import installation
@@ -16,19 +14,11 @@ from tests.environments.made_up_mpi import installation
 pytestmark = pytest.mark.real
 
 
-def run_list(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "seatrial", "list", *arguments],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def test_the_library_that_was_loaded_comes_first(tmp_path: Path) -> None:
     installation(tmp_path / "own", "mvapich")
-    answer = run_list("--format", "json", MVAPICH2_HOME=str(tmp_path / "own"), XDG_CONFIG_HOME=str(tmp_path))
+    answer = seatrial_here(
+        "list", "--format", "json", cwd=tmp_path, MVAPICH2_HOME=str(tmp_path / "own"), XDG_CONFIG_HOME=str(tmp_path)
+    )
     document = json.loads(answer.stdout)
     check(document, "list-1")
     first = document["mpis"][0]
@@ -41,11 +31,11 @@ def test_the_users_site_file_comes_first_and_its_errors_are_bad_input(tmp_path: 
     (tmp_path / "seatrial").mkdir()
     site = tmp_path / "seatrial/site.yaml"
     site.write_text(f"environments:\n  prod: {{mpi: {prefix}, flags: -O2}}\n  gone: {{mpi: /no/such}}\n")
-    text = run_list(XDG_CONFIG_HOME=str(tmp_path)).stdout
+    text = seatrial_here("list", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path)).stdout
     libraries = text[text.index("MPI libraries (environment.mpi; the first is the default):") :].splitlines()
     assert libraries[1].split()[:4] == ["prod", "Open", "MPI", "4.1.6"]
     assert "needs /no/such has no compiler wrapper" in text
     site.write_text("environments:\n  prod: {mpj: /x}\n")
-    refused = run_list(XDG_CONFIG_HOME=str(tmp_path))
+    refused = seatrial_here("list", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path))
     assert refused.returncode == 2 and f"{site}: line 2: environments.prod.mpj" in refused.stderr
     assert "did you mean mpi?" in refused.stderr and "Traceback" not in refused.stderr

@@ -203,7 +203,6 @@ def test_ranks_that_a_remote_shell_starts_are_profiled_too(tmp_path: Path) -> No
 def test_the_page_of_a_results_folder_has_its_profiles(tmp_path: Path) -> None:
     assert profile(tmp_path, "--", *ranks("mpich", "point_to_point")).returncode == 0
     page = tmp_path / "page.html"
-    command = [sys.executable, "-m", "seatrial", "report", str(tmp_path / "results"), "-o", str(page)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = seatrial_here("report", "results", "-o", str(page), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Traffic between ranks" in page.read_text()

@@ -35,7 +35,7 @@ from seatrial.processes.tree import children, descendants
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = [pytest.mark.real, pytest.mark.quiet]
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture
@@ -68,6 +68,7 @@ def command_with(option: str, value: str) -> Callable[[Ready, Path], list[str]]:
     return command
 
 
+@pytest.mark.quiet
 def test_a_study_of_a_program_against_itself_takes_turns(
     live_machine: Machine, tmp_path: Path, program_cache: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_study_of_a_program_against_itself_takes_turns(
     assert comparison.verdict and comparison.n_repeats == comparison.design.blocks <= len(blocks)
 
 
+@pytest.mark.lab
 def test_one_that_fails_beside_its_partner_is_made_apart(
     live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program_cache: Path
 ) -> None:
@@ -113,6 +115,7 @@ def test_one_that_fails_beside_its_partner_is_made_apart(
     assert not list(folder.path.glob("artefacts/*/*"))
 
 
+@pytest.mark.quiet
 def test_an_interrupt_ends_both_and_leaves_no_claim(
     live_machine: Machine, folder: ResultsFolder, sides: list[Ready], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +159,7 @@ claim(ResultsFolder.existing(Path(sys.argv[1])), platform.node(), sys.argv[2], 0
 """
 
 
+@pytest.mark.quiet
 def test_what_ended_before_the_lab_was_killed_is_taken_over_with_its_share_of_the_time(
     live_machine: Machine, folder: ResultsFolder, sides: list[Ready]
 ) -> None:
@@ -170,6 +174,7 @@ def test_what_ended_before_the_lab_was_killed_is_taken_over_with_its_share_of_th
     assert len(contents.records[sides[1].experiment.id]) == 2
 
 
+@pytest.mark.lab
 def test_only_a_few_on_the_same_cpus_take_turns(live_machine: Machine, sides: list[Ready]) -> None:
     one, other = (Member(ready, live_machine) for ready in sides)
     assert can_take_turns([one, other]) and can_take_turns([one] * 4)
@@ -182,6 +187,7 @@ def test_only_a_few_on_the_same_cpus_take_turns(live_machine: Machine, sides: li
     )
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 def test_ranks_of_both_sides_live_and_one_side_computes(
     mpi: str, live_machine: Machine, folder: ResultsFolder, program_cache: Path
@@ -200,6 +206,7 @@ def test_ranks_of_both_sides_live_and_one_side_computes(
         assert first > 3 and abs(first - second) <= 2
 
 
+@pytest.mark.lab
 def test_ranks_survive_a_partner_that_dies_in_its_turn(
     live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program_cache: Path
 ) -> None:
@@ -214,6 +221,7 @@ def test_ranks_survive_a_partner_that_dies_in_its_turn(
         assert record.outcome.is_ok and "together" not in record.seen
 
 
+@pytest.mark.quiet
 def test_ranks_that_slurm_starts_take_no_turns(
     live_machine: Machine, folder: ResultsFolder, program_cache: Path
 ) -> None:

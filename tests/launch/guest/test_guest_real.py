@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.in_process import seatrial_here
 from published_schemas import check
 
 import seatrial
@@ -42,6 +43,10 @@ class Place:
     """Where a test has its guest, apart from that of the user."""
 
     folder: Path
+
+    def here(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """A command whose output Python writes, in this process."""
+        return seatrial_here("vm", *arguments, cwd=cwd or Path.cwd(), SEATRIAL_VM=str(self.folder))
 
     def seatrial(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.words(*arguments), env=self.variables(), capture_output=True, text=True,
@@ -80,7 +85,7 @@ def new_place() -> Iterator[Place]:
     above = Path(tempfile.mkdtemp(prefix="seatrial-"))
     place = Place(above / "guest")
     yield place
-    assert place.seatrial("down").returncode == 0
+    assert place.here("down").returncode == 0
     assert not place.leftovers()
     shutil.rmtree(above)
 
@@ -103,7 +108,7 @@ def guest() -> Iterator[Place]:
 
 
 def test_it_is_discovered_as_the_topology_says(guest: Place) -> None:
-    done = guest.seatrial("discover", "--format", "json")
+    done = guest.here("discover", "--format", "json")
     assert done.returncode == 0, done.stderr
     machine = json.loads(done.stdout)
     check(machine, "machine-1")
@@ -134,7 +139,7 @@ def test_a_command_has_its_input_output_and_exit_status(guest: Place) -> None:
     missing = guest.seatrial("exec", "--", "nosuch")
     assert missing.returncode == 127 and "nosuch: No such file" in missing.stderr
     assert guest.seatrial("exec", "--", "sh", "-c", "kill -9 $$").returncode == 128 + signal.SIGKILL
-    assert guest.seatrial("exec").returncode == 2
+    assert guest.here("exec").returncode == 2
 
 
 def test_a_static_program_is_brought_in_and_its_results_out(guest: Place, tmp_path: Path) -> None:
@@ -152,7 +157,7 @@ def test_a_static_program_is_brought_in_and_its_results_out(guest: Place, tmp_pa
     assert (tmp_path / "back" / "copy").read_bytes() == content
     again = guest.seatrial("exec", "--get", "/tmp/data:back", "--", "true", cwd=tmp_path)
     assert again.returncode == 2 and "already there" in again.stderr
-    assert guest.seatrial("exec", "--put", "nosuch", "--", "true", cwd=tmp_path).returncode == 2
+    assert guest.here("exec", "--put", "nosuch", "--", "true", cwd=tmp_path).returncode == 2
 
 
 def test_a_command_gets_the_signals_of_seatrial(guest: Place) -> None:
@@ -204,9 +209,9 @@ def test_commands_run_side_by_side_up_to_four(guest: Place) -> None:
 
 
 def test_a_second_guest_is_refused(guest: Place) -> None:
-    done = guest.seatrial("up", "--topology", str(_EXAMPLE), "--emulated")
+    done = guest.here("up", "--topology", str(_EXAMPLE), "--emulated")
     assert done.returncode == 2 and "already there" in done.stderr
-    assert json.loads(guest.seatrial("status", "--format", "json").stdout)["state"] == "up"
+    assert json.loads(guest.here("status", "--format", "json").stdout)["state"] == "up"
 
 
 def wait_for_qemu(place: Place) -> None:
@@ -220,12 +225,12 @@ def test_nothing_is_left_of_a_killed_up(place: Place) -> None:
         wait_for_qemu(place)
         running.kill()
     assert any("qemu-system" in left for left in place.leftovers())
-    status = json.loads(place.seatrial("status", "--format", "json").stdout)
+    status = json.loads(place.here("status", "--format", "json").stdout)
     assert status["state"] == "incomplete"
-    assert place.seatrial("exec", "--", "true").returncode == 2
-    assert place.seatrial("down").returncode == 0
+    assert place.here("exec", "--", "true").returncode == 2
+    assert place.here("down").returncode == 0
     assert not place.leftovers()
-    assert "no guest was up" in place.seatrial("down").stderr
+    assert "no guest was up" in place.here("down").stderr
 
 
 def test_an_interrupted_up_leaves_nothing(place: Place) -> None:
@@ -243,9 +248,7 @@ def test_a_guest_that_ends_is_told(place: Place, tmp_path: Path) -> None:
     (tmp_path / "lib" / "modules").mkdir(parents=True)
     (tmp_path / "lib" / "modules" / kernel.version).symlink_to(kernel.modules)
     (tmp_path / "boot" / "vmlinuz").write_bytes(kernel.image.read_bytes()[:70_000])
-    done = place.seatrial(
-        "up", "--topology", str(_EXAMPLE), "--emulated", "--kernel", str(tmp_path / "boot" / "vmlinuz")
-    )
+    done = place.here("up", "--topology", str(_EXAMPLE), "--emulated", "--kernel", str(tmp_path / "boot" / "vmlinuz"))
     assert done.returncode == 3 and "did not start" in done.stderr
     assert not place.leftovers()
 
