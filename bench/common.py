@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from seatrial import __version__
-from seatrial.engine.environments import native_environment
 from seatrial.engine.ready import Ready
+from seatrial.environments.chosen import native_environment
 from seatrial.interface.point import measure_point, prepare_point
-from seatrial.interface.settings import Setting
 from seatrial.machine.live import discover_live
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.record import RepeatRecord
+from seatrial.plan.settings import Setting
 
 
 def ready(machine: Machine, benchmark: str, **settings: Setting) -> Ready:

@@ -27,10 +27,10 @@ from common import live_machine, machine_provenance
 from comparing import keep, recorded
 
 import seatrial
-from seatrial.launch.containers.runtimes import RUNTIMES
+from seatrial.places.containers.runtimes import RUNTIMES
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from engine.host_root import make_host_root
+from places.host_root import make_host_root
 
 MARGIN = "2%"
 OFF = "\nbtl_vader_single_copy_mechanism = none\n"

@@ -19,8 +19,8 @@ from typing import Any
 from common import live_machine, today, write
 
 from seatrial.benchmarks import registry
-from seatrial.engine.environments import native_environment
 from seatrial.environments.build import build
+from seatrial.environments.chosen import native_environment
 from seatrial.model.benchmark import Native
 
 _CAPABILITIES = (60, 70, 80, 90, 100)

@@ -19,7 +19,7 @@ SOURCES = "src/seatrial/"
 # run before these.
 AREAS: Sequence[tuple[str, Sequence[str]]] = (
     ("profiler/native/", ("tests/profiler/test_*.py",)),
-    ("native/launch/", ("tests/launch/test_*.py", "tests/engine/test_ranks_real.py")),
+    ("native/launch/", ("tests/launch/test_*.py", "tests/launch/test_ranks_real.py")),
     ("native/mpi/", ("tests/benchmarks/test_mpi_*.py",)),
     ("native/device/", ("tests/benchmarks/test_gpu_*.py",)),
     ("benchmarks/mpi/", ("tests/benchmarks/test_mpi_*.py",)),

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from profiler.made_up_tables import NAMES, Table, Thread
 
-from seatrial.profiler.merge.merge import profiles
+from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.profiler.symbols.symbols import Symbols
 from seatrial.profiler.tables.header import MODULES_B, PAGE_B, SLOTS
 from seatrial.profiler.tables.process_table import PEERS_AT, SLOT, SLOTS_AT, read_table

@@ -21,11 +21,11 @@ import numpy as np
 from common import live_machine, provenance, ready, write
 
 from seatrial.analysis.screening.screen import screen_cluster
+from seatrial.jobs.screen import JobRow
 from seatrial.model.benchmark import Better
 from seatrial.model.fact import FactValue
 from seatrial.model.link_counters import LINK_COUNTERS
 from seatrial.model.screen import Item, ItemFigure, LinkCount, PairFigure, ScreenInput
-from seatrial.report.cluster.jobs import JobRow
 from seatrial.report.cluster.page import cluster_page
 from seatrial.report.documents.screen import screen_document
 

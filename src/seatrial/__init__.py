@@ -12,6 +12,7 @@ from seatrial.version import __version__ as __version__
 TYPE_CHECKING = False  # importing typing takes longer than importing everything else here
 if TYPE_CHECKING:
     from seatrial.analysis.compare_along import Comparisons as Comparisons
+    from seatrial.analysis.results import RunResult as RunResult
     from seatrial.engine.events import Listener as Listener
     from seatrial.errors import SeatrialError as SeatrialError
     from seatrial.errors import UsageError as UsageError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from seatrial.interface.profile import profile as profile
     from seatrial.interface.results import Results as Results
     from seatrial.interface.results import results as results
-    from seatrial.interface.run import RunResult as RunResult
     from seatrial.interface.run import run as run
     from seatrial.interface.versus import versus as versus
     from seatrial.model.comparison import Comparison as Comparison
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 else:
     _HOMES = {
         "analysis.compare_along": ("Comparisons",),
+        "analysis.results": ("RunResult",),
         "engine.events": ("Listener",),
         "errors": ("SeatrialError", "UsageError"),
         "interface.compare": ("compare",),
@@ -48,7 +49,7 @@ else:
         "interface.machines": ("discover",),
         "interface.profile": ("ProfileResult", "profile"),
         "interface.results": ("Results", "results"),
-        "interface.run": ("RunResult", "run"),
+        "interface.run": ("run",),
         "interface.versus": ("versus",),
         "model.comparison": ("Comparison", "Verdict"),
         "model.fabric": ("Fabric",),

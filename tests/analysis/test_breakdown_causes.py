@@ -13,7 +13,7 @@ from seatrial.analysis.breakdown_causes import change_diagnoses
 from seatrial.analysis.breakdown_rows import Moving, repeat_of, split
 from seatrial.model.breakdown import Change, ChangeDiagnosis
 from seatrial.model.record_shape import check_record
-from seatrial.profiler.diagnosis.cause import Cause
+from seatrial.profiler.cause import Cause
 from seatrial.report.studies.change_words import change_sentence
 
 NOISE = (0.0, 0.004, -0.003, 0.001, 0.002, -0.001, 0.003, -0.002)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from analysis.sound_findings import unsound
-from analysis.test_disturbance import CASES as DISTURBED
 from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
@@ -14,6 +13,7 @@ from analysis.test_rules_numa import CASES as NODES
 from analysis.test_rules_pcie import CASES as SETTINGS
 from analysis.test_rules_siblings import CASES as SIBLINGS
 from analysis.test_rules_siblings import OF_RESULTS
+from diagnosis.test_disturbance import CASES as DISTURBED
 from machine.dmi_dumps import Server, Slot
 from made_up import made_up_machine
 

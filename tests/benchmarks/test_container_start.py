@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 from engine.harness import make_ready, run_one
-from engine.host_root import make_small_root
 from engine.planted_faults import Edits, with_fault
+from places.host_root import make_small_root
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.rank_helpers import inside_probe
 from seatrial.interface.point import prepare_point
-from seatrial.launch.containers.runtimes import RUNTIMES
-from seatrial.launch.containers.tiny_root import STATUS, timed_program
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
+from seatrial.places.containers.runtimes import RUNTIMES
+from seatrial.places.containers.tiny_root import STATUS, timed_program
+from seatrial.places.rank_helpers import inside_probe
 from seatrial.store.folder import ResultsFolder
 
 IMAGE, RUNTIME = "environment.container", "environment.container_runtime"

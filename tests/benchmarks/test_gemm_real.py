@@ -12,14 +12,14 @@ from engine.harness import run_one
 from engine.planted_faults import Edits, with_fault
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
-from seatrial.engine import blas_libraries
-from seatrial.engine.environments import Environments, native_environment
 from seatrial.engine.events import Silent
 from seatrial.engine.kinds import native
 from seatrial.engine.prepare import lacking, prepare
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments import blas as finder
+from seatrial.environments import blas_libraries
 from seatrial.environments.blas import Blas
+from seatrial.environments.chosen import Environments, native_environment
 from seatrial.environments.compiler import first_compiler
 from seatrial.interface.point import prepare_point
 from seatrial.model.benchmark import Benchmark

@@ -19,7 +19,6 @@ from msgspec import structs
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.checks import failed_check
 from seatrial.engine.ready import Ready, Refused
-from seatrial.environments.site import use_site_within
 from seatrial.errors import NoCompilerError
 from seatrial.interface.point import keep_point, prepare_point
 from seatrial.model.benchmark import Benchmark
@@ -28,6 +27,7 @@ from seatrial.model.outcome import State
 from seatrial.model.reading import readings
 from seatrial.model.record import RepeatRecord
 from seatrial.model.site import Site
+from seatrial.plan.site_in_force import use_site_within
 from seatrial.store.folder import ResultsFolder
 
 UNVERIFIED = sorted(n for n, b in registry().items() if isinstance(b.program, GivenInput) and not b.verified)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.environments import native_environment
 from seatrial.environments.build import NATIVE_HEADERS
+from seatrial.environments.chosen import native_environment
 from seatrial.model.machine import Machine
 
 pytestmark = [pytest.mark.real, pytest.mark.portability]

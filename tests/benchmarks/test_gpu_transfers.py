@@ -17,9 +17,9 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.devices import with_devices
-from seatrial.engine.environments import native_environment
 from seatrial.engine.ready import Ready
 from seatrial.environments.build import build
+from seatrial.environments.chosen import native_environment
 from seatrial.environments.gpu import Gpu, Gpus, lacking_gpu, local_cpus
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine

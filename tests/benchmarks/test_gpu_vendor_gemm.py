@@ -16,8 +16,8 @@ from engine.harness import make_ready, run_one
 from engine.planted_faults import Edits, with_fault
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.environments import native_environment
 from seatrial.environments.build import build
+from seatrial.environments.chosen import native_environment
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import State

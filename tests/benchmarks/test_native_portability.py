@@ -21,20 +21,20 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
 from seatrial.benchmarks.cpu.gemm import BENCHMARK as GEMM
-from seatrial.engine.container_start import write_started
-from seatrial.engine.environments import chosen_environment
 from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.build import NATIVE_HEADERS, build, embedding
 from seatrial.environments.cached_files import private_folder
+from seatrial.environments.chosen import chosen_environment
 from seatrial.environments.compiler import Compiler, find_compilers
 from seatrial.environments.mpi import find_mpis
 from seatrial.environments.native_sources import Unit, units_of
 from seatrial.errors import BuildError
-from seatrial.launch.containers.tiny_root import STATUS
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.machine import Machine
 from seatrial.model.protocol import parse_record
+from seatrial.places.containers.start import write_started
+from seatrial.places.containers.tiny_root import STATUS
 from seatrial.plan.points import plan_points
 
 pytestmark = [pytest.mark.real, pytest.mark.portability]

@@ -250,7 +250,7 @@ def test_a_program_that_nobody_waits_for_takes_no_turns(
 @pytest.mark.parametrize("kernel", ["all", "copy", "triad"])
 @pytest.mark.parametrize("nontemporal", [0, 1])
 def test_stream_is_exact_between_turns(kernel: str, nontemporal: int, live_machine: Machine, tmp_path: Path) -> None:
-    from seatrial.engine.environments import native_environment
+    from seatrial.environments.chosen import native_environment
 
     program = build(native_environment(live_machine), STREAM.program.source)
     folders = [tmp_path / name for name in ("a", "b")]

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from made_up import facts, made_up_machine
 
-from seatrial.engine.ranks import rank_layout
 from seatrial.errors import UsageError
+from seatrial.launch.ranks import rank_layout
 from seatrial.model.allocation import Allocation, LeftOut, Node
 from seatrial.model.machine import Machine
 from seatrial.model.sample import Sample

@@ -17,7 +17,7 @@ import pytest
 
 from seatrial.cli.ending import main
 from seatrial.cli.signals import STOPS
-from seatrial.environments.site import use_site
+from seatrial.plan.site_in_force import use_site
 
 
 def seatrial_here(

@@ -12,13 +12,13 @@ from cli.in_process import seatrial_here
 from published_schemas import check
 from report.terminals import COLOURED
 
+from seatrial.analysis import folder
 from seatrial.analysis.bindings import bindings
+from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.analysis.rank_layout import rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.check import check_command, status
 from seatrial.errors import UsageError
-from seatrial.interface import folder
-from seatrial.interface.folder import machine_in, trial_of
 from seatrial.model.finding import Finding, Severity
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome

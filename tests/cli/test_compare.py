@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
 from cli.in_process import seatrial_here
-from engine.host_root import make_host_root
+from places.host_root import make_host_root
 from published_schemas import check
 
 from seatrial.cli.compare import compare_command
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.launch.containers.runtimes import RUNTIMES
 from seatrial.model.comparison import Verdict
 from seatrial.model.outcome import Outcome, Stage
+from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.plan.study_file import read_study
 
 NEEDS = {"io.file": "fio", "apps.lammps": "lmp", "apps.hpl": "hpcc", "mpi.": "mpicc", "environment.mpi:": "mpicc.mpich"}
@@ -65,7 +65,7 @@ IMAGE = "/images/app"
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ON_MANY_NODES = {"container-on-nodes", "processors"}
 ON_ONE_MACHINE = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.stem not in ON_MANY_NODES]
-"""Without the one of several systems: tests/interface/test_study_systems.py runs that."""
+"""Without the one of several systems: tests/jobs/test_study_systems.py runs that."""
 LEVEL = 5e10
 CHANGING = {"load", "steal", "CPU time of other processes", "note huge_pages"}
 """What may differ on any shared machine, whoever compares."""

@@ -12,9 +12,9 @@ from analysis.made_up_folders import MadeUpFolder
 from analysis.made_up_sweeps import noisy
 from cli.in_process import seatrial_here
 
+from seatrial.jobs.folder import JobFolder
 from seatrial.model.outcome import Outcome, State
 from seatrial.report.schemas import schema
-from seatrial.store.jobs import JobFolder
 
 
 def folder_of(path: Path, hosts: dict[str, float]) -> Path:

@@ -16,10 +16,10 @@ from seatrial.environments import build as builds
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError
 from seatrial.interface.point import keep_point, measure_point, prepare_point
-from seatrial.interface.settings import Setting
 from seatrial.model.benchmark import Benchmark, Native
 from seatrial.model.machine import Machine
 from seatrial.model.record import RepeatRecord
+from seatrial.plan.settings import Setting
 from seatrial.stats.stopping import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

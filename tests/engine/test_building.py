@@ -10,8 +10,8 @@ from made_up import made_up_machine
 
 from seatrial.engine import building
 from seatrial.engine.building import build_points
-from seatrial.engine.environments import Environments
 from seatrial.environments.build import Built, Environment
+from seatrial.environments.chosen import Environments
 from seatrial.environments.compiler import Compiler
 from seatrial.environments.target import Target
 from seatrial.errors import BuildError

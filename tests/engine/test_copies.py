@@ -23,13 +23,13 @@ from seatrial.benchmarks.apps.output import Text
 from seatrial.benchmarks.nodes import NODES
 from seatrial.engine.checks import impossible_figure
 from seatrial.engine.copies import completed_together, outcome_together, overlap
-from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import Preparation
-from seatrial.engine.ranks import rank_layout
 from seatrial.engine.ready import Refused
+from seatrial.environments.chosen import Environments
 from seatrial.errors import NoCompilerError
 from seatrial.launch.local import Completed
+from seatrial.launch.ranks import rank_layout
 from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.model.benchmark import Benchmark, Better, External, Figure, Skip
 from seatrial.model.copies import COPIES, COPY, COPY_DEVICES, DIVIDED, SELECTING, all_of, devices_of, shares_of

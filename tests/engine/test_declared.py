@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.analysis.results import RunResult
 from seatrial.benchmarks import registry
-from seatrial.interface.declared import with_declared
 from seatrial.interface.results import results
-from seatrial.interface.run import RunResult, run
+from seatrial.interface.run import run
 from seatrial.model.outcome import State
+from seatrial.plan.declared_benchmarks import with_declared
 
 pytestmark = [pytest.mark.real, pytest.mark.lab]
 
@@ -113,7 +114,7 @@ def test_found_by_name_in_folders(folder: Path, caplog: pytest.LogCaptureFixture
     (own / "broken.yaml").write_text("benchmark: {name: x}\n")
     (folder / "config" / "seatrial").mkdir(parents=True)
     (folder / "config" / "seatrial" / "site.yaml").write_text(f"benchmarks: [{site}]\n")
-    from seatrial.environments.site import use_site
+    from seatrial.plan.site_in_force import use_site
 
     use_site(None)
     try:

@@ -221,9 +221,9 @@ def test_a_program_does_not_outlive_a_killed_run(ready: Ready, tmp_path: Path) -
 
 
 def test_the_point_of_a_refused_experiment_is_not_run(live_machine: Machine) -> None:
-    from seatrial.engine.environments import Environments, native_environment
     from seatrial.engine.prepare import prepare
     from seatrial.engine.ready import Refused
+    from seatrial.environments.chosen import Environments, native_environment
     from seatrial.plan.points import plan_points
 
     (point,) = plan_points(["memory.stream"], {"threads": ["100000"]}, live_machine)

@@ -16,7 +16,7 @@ from made_up import with_facts, with_small_caches
 from seatrial.analysis.experiment_figures import figures_of, outcome_of
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
-from seatrial.engine.environments import native_environment
+from seatrial.environments.chosen import native_environment
 from seatrial.environments.target import Target
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import DeviceKind, Machine

@@ -13,12 +13,12 @@ from engine.harness import run_one
 import seatrial
 from seatrial.benchmarks import registry
 from seatrial.engine import prepare as preparing
-from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.ready import Ready, Runnable
 from seatrial.environments.build import Environment
+from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.model.benchmark import Benchmark, Better, DeclaredCommand, DeclaredRanks, Figure
 from seatrial.model.experiment import content_key

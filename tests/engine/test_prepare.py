@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from made_up import made_up_machine
 
-from seatrial.engine import rank_helpers
-from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.kinds import external
 from seatrial.engine.prepare import prepare, prepared_points
 from seatrial.engine.ready import Ready, Refused
+from seatrial.environments.chosen import Environments
 from seatrial.environments.installed import Installed
 from seatrial.errors import NoCompilerError
 from seatrial.launch.place import Helpers
 from seatrial.model.benchmark import External
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.outcome import State
+from seatrial.places import rank_helpers
 from seatrial.plan.points import plan_points
 
 HELPERS = Helpers(Path("keep"), Path("place"), Path("share"))

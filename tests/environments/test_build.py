@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
-from seatrial.engine.environments import native_environment
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build, program_key
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import KeptFile, make_file
+from seatrial.environments.chosen import native_environment
 from seatrial.environments.native_sources import units_of
 from seatrial.environments.precompiled import standard_headers, with_headers
 from seatrial.errors import BuildError
@@ -115,7 +115,7 @@ _BUILDS = """
 import sys
 import time
 from pathlib import Path
-from seatrial.engine.environments import native_environment
+from seatrial.environments.chosen import native_environment
 from seatrial.environments.build import build
 from seatrial.machine.live import discover_live
 print(build(native_environment(discover_live()), Path(sys.argv[1])).kept)

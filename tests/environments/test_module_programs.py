@@ -14,12 +14,12 @@ from seatrial.engine.kinds.external import found_program
 from seatrial.environments.installed import NotInstalledError, NotLoadedError
 from seatrial.environments.load_modules import NoModuleError, load_modules
 from seatrial.environments.module_files import module_with
-from seatrial.environments.site import use_site_within
 from seatrial.errors import UsageError
 from seatrial.model.benchmark import External
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.site import Site
 from seatrial.plan.site_file import read_site
+from seatrial.plan.site_in_force import use_site_within
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 

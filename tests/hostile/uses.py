@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from seatrial.analysis.folder import contents_in
 from seatrial.analysis.network_tables import network_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.interface.check import check
 from seatrial.interface.compare import compare
-from seatrial.interface.folder import contents_in
 from seatrial.interface.machines import discovered
 from seatrial.interface.results import results
 from seatrial.model.machine_document import machine_document

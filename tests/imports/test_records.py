@@ -12,9 +12,9 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.environments import native_environment
 from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats
 from seatrial.environments.build import build
+from seatrial.environments.chosen import native_environment
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.errors import ParseError, UsageError
 from seatrial.model.machine import Machine

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from diagnosis.test_diagnosis import profile, rank
 from made_up import made_up_machine
 from profiler.made_up_tables import Call
-from profiler.test_diagnosis import profile, rank
 
 from seatrial.interface.profile_reference import judged_profile
 from seatrial.model.experiment import Experiment
@@ -17,7 +17,7 @@ from seatrial.model.outcome import Outcome
 from seatrial.model.record import RepeatRecord
 from seatrial.model.sample import Sample
 from seatrial.model.trial import RecordPlace
-from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Signal
+from seatrial.profiler.cause import Cause, Diagnosis, Signal
 from seatrial.profiler.profile import Profile
 from seatrial.store.contents import Contents
 

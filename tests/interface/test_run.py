@@ -10,12 +10,11 @@ from made_up import made_up_machine
 
 import seatrial
 from seatrial.engine.ready import Ready
-from seatrial.environments.site import place_in_force, site_in_force
 from seatrial.interface.point import measure_point, prepare_point
-from seatrial.interface.settings import values_of
-from seatrial.interface.site import at_site
 from seatrial.model.machine import Machine
 from seatrial.model.sample import Sample
+from seatrial.plan.settings import values_of
+from seatrial.plan.site_in_force import at_site, place_in_force, site_in_force
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.rank_helpers import rank_helpers
 from seatrial.errors import BuildError, Exit
 from seatrial.launch.place import Helpers, rank_records
+from seatrial.places.rank_helpers import rank_helpers
 from seatrial.processes.tree import children, descendants, is_alive
 
 pytestmark = pytest.mark.real

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.rank_helpers import holder, inside_probe, rank_helpers
 from seatrial.errors import Exit
-from seatrial.launch.containers.image import Image, ImageKind
-from seatrial.launch.containers.runtime import Inside, Mount
-from seatrial.launch.containers.runtimes import RUNTIMES
-from seatrial.launch.containers.tiny_root import PROGRAM, STATUS, write_root
 from seatrial.launch.place import shared
 from seatrial.model.protocol import parse_record
+from seatrial.places.containers.image import Image, ImageKind
+from seatrial.places.containers.runtime import Inside, Mount
+from seatrial.places.containers.runtimes import RUNTIMES
+from seatrial.places.containers.tiny_root import PROGRAM, STATUS, write_root
+from seatrial.places.rank_helpers import holder, inside_probe, rank_helpers
 
 pytestmark = pytest.mark.real
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
-from seatrial.launch.containers.image import Image, ImageKind
-from seatrial.launch.containers.runtime import Inside, Mount
-from seatrial.launch.containers.runtimes import RUNTIMES
 from seatrial.model.container_device import Device, devices_of
 from seatrial.model.container_mount import ContainerMount, mounts_of
+from seatrial.places.containers.image import Image, ImageKind
+from seatrial.places.containers.runtime import Inside, Mount
+from seatrial.places.containers.runtimes import RUNTIMES
 
 
 def test_what_a_mount_states() -> None:

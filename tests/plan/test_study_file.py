@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.interface.study_file import read_study_file
 from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study
 from seatrial.plan import study_yaml
+from seatrial.plan.named_study import read_study_file
 from seatrial.plan.study_file import read_study
 
 HEAD = "study: s\nquestion: q?\n"

@@ -17,13 +17,13 @@ from environments.mpi_libraries import FOUR, library
 from profiler.mpi_programs import Seen, profiler, seen
 
 import seatrial
+from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import compiler_named, find_compilers, first_compiler
 from seatrial.environments.shared_library import build_program, c_compiler
 from seatrial.model.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.library import SHARED_SOURCES, build_collector, profiler_variables
-from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.tables.header import State
 from seatrial.profiler.tables.io_samples import read_io_samples
 from seatrial.profiler.tables.process_table import read_table

@@ -12,11 +12,11 @@ from profiler.made_up_extensions import extension
 from profiler.made_up_tables import NAMES, Call, Table, Thread
 from published_schemas import check
 
+from seatrial.diagnosis.diagnose import diagnose
+from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.errors import ParseError
+from seatrial.profiler.cause import Cause, Diagnosis, Signal
 from seatrial.profiler.counters import NodeLimits
-from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Signal
-from seatrial.profiler.diagnosis.diagnose import diagnose
-from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.extension import EXTENSION_B, CounterKind

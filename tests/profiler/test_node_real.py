@@ -12,6 +12,7 @@ import pytest
 from environments.mpi_libraries import FOUR, library
 from profiler.mpi_programs import ROOT_MAY, run
 
+from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.shared_library import c_compiler
@@ -19,7 +20,6 @@ from seatrial.model.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.library import INCLUDE
 from seatrial.profiler.merge.bound import is_start
-from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.process_table import read_table
 

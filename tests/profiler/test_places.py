@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 from profiler.made_up_tables import NAMES, Call, Table, Thread
 
+from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.errors import ParseError
 from seatrial.profiler.call_site import CallSite, Frame
-from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.merge.places import is_for_others
 from seatrial.profiler.tables.header import SLOTS
 from seatrial.profiler.tables.places import PLACE, PLACE_BIT, parse_places

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from profiler.made_up_tables import NAMES, Call, Table, Thread
 
+from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.profiler.merge.bound import bound_of, is_start, may_wait
-from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Bound
 from seatrial.profiler.tables.process_table import parse_table
 

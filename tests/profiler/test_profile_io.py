@@ -6,7 +6,7 @@ import pytest
 from profiler.made_up_samples import Samples, Series, counters, io_fields
 from profiler.made_up_tables import NAMES, Call, Table, Thread
 
-from seatrial.profiler.merge.merge import profiles
+from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.profiler.tables.io_samples import parse_io_samples
 from seatrial.profiler.tables.process_table import parse_table

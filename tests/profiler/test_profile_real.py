@@ -7,8 +7,8 @@ from environments.mpi_libraries import FOUR, library
 from profiler.mpi_programs import run, traffic_program
 from published_schemas import check
 
+from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Bound, Pair
 from seatrial.profiler.symbols.symbols import Symbols
 from seatrial.profiler.tables.process_table import read_table

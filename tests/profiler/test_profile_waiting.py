@@ -8,8 +8,8 @@ import pytest
 from profiler.made_up_tables import NAMES, Call, Table, Thread
 from published_schemas import check
 
+from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.errors import ParseError
-from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Bound, Profile
 from seatrial.profiler.tables.process_table import parse_table
 from seatrial.report.profile.document import profile_document

@@ -20,9 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from seatrial.analysis.breakdown_rows import Call, Moving, Repeat, Split, is_late, split
+from seatrial.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.model.breakdown import Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal
 from seatrial.model.frozen import Frozen
-from seatrial.profiler.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.max_t import adjusted_p
 

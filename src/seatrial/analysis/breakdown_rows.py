@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.profiler.diagnosis.reference import BETWEEN_HOSTS, ON_ONE_HOST, Reference
 from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, WaitKind, is_start, wait_kind
 from seatrial.profiler.merge.recorded import recorded_profile
+from seatrial.profiler.merge.reference import BETWEEN_HOSTS, ON_ONE_HOST, Reference
 from seatrial.profiler.profile import Profile, RankTotals
 
 Call = tuple[str, int | None]

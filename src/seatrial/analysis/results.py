@@ -13,8 +13,9 @@ from seatrial.analysis.measured import hosts_of_records
 from seatrial.analysis.pairs import screened_pairs
 from seatrial.analysis.stated import stated_figures
 from seatrial.benchmarks import registry
-from seatrial.errors import ProtocolError
+from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.emulation import is_stored_as_emulated, why_not_comparable
+from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import Emulated, ExperimentResult, FigureResult
 from seatrial.model.frozen import Frozen
@@ -25,9 +26,28 @@ from seatrial.model.outlier import Screening
 from seatrial.model.record import RepeatRecord
 from seatrial.model.secrets import is_masked
 from seatrial.model.spelling import count
+from seatrial.model.study_result import StudyResult
+from seatrial.model.trial import Trial
 from seatrial.store.contents import Contents
 
 _MOST_KERNEL_NOTES = 5
+
+
+class RunResult(Frozen):
+    """The experiments of a run in the requested order, with any outcome.
+
+    `environments` describes each environment by the key that experiments refer to; `choices` has, by the id of an
+    experiment, which parts of it were chosen. `study` is the result of a study, `trial` that of the standard trial with
+    the findings about this machine. `problem` is set if writing to the
+    results folder failed; earlier records are kept.
+    """
+
+    experiments: tuple[ExperimentResult, ...]
+    environments: Mapping[str, Mapping[str, Any]] = {}
+    choices: Mapping[str, EnvironmentChoice] = {}
+    study: StudyResult | None = None
+    trial: Trial | None = None
+    problem: StoreError | None = None
 
 
 class Asked(Frozen):

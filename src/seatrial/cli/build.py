@@ -13,8 +13,8 @@ from seatrial.engine.building import BuiltAhead
 from seatrial.environments.build import Built, Environment
 from seatrial.errors import BuildError
 from seatrial.interface.build import NotBuilt, build
-from seatrial.interface.plan_jobs import known_machine
-from seatrial.interface.system import where_jobs_go
+from seatrial.jobs.planned import known_machine
+from seatrial.jobs.where import where_jobs_go
 from seatrial.model.mpi import Mpi
 from seatrial.plan.points import parse_settings
 from seatrial.report.units import show

@@ -6,8 +6,8 @@ import sys
 
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.interface.cluster import cluster_down, cluster_status, cluster_up
-from seatrial.launch.cluster.shape import Wanted
-from seatrial.launch.cluster.status import Status
+from seatrial.places.cluster.shape import Wanted
+from seatrial.places.cluster.status import Status
 from seatrial.report.documents.cluster import cluster_document
 from seatrial.report.text.cluster import cluster_text
 

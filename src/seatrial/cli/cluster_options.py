@@ -51,7 +51,7 @@ def up(
 ) -> None:
     """Bring a cluster up, and measure its links."""
     from seatrial.cli.cluster import up_command
-    from seatrial.launch.cluster.wanted import read_wanted
+    from seatrial.places.cluster.wanted import read_wanted
 
     wanted = read_wanted(nodes, link, tree, cpus, node or (), switch or ())
     up_command(wanted, as_json=output_format is Format.JSON)

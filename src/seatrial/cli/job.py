@@ -29,12 +29,13 @@ def _measured(folder: Path) -> int:
     from seatrial.cli.progress import TerminalProgress
     from seatrial.cli.run import exit_status, nothing_measured
     from seatrial.errors import SeatrialError
-    from seatrial.interface.job import run_job
+    from seatrial.interface.run import run
+    from seatrial.jobs.job import run_job
     from seatrial.report.text.results import results_text
 
     show_messages()
     try:
-        found = run_job(folder, TerminalProgress(verbose=True))
+        found = run_job(folder, TerminalProgress(verbose=True), run)
     except SeatrialError as error:
         message(f"seatrial: {error}")
         return error.exit_code

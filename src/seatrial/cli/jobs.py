@@ -8,9 +8,9 @@ from typing import Any
 
 from seatrial.cli.output import message, print_json
 from seatrial.errors import UsageError
-from seatrial.interface.study_systems import places_for
-from seatrial.interface.submitted import Sent, run_in_jobs
-from seatrial.interface.system import Where
+from seatrial.jobs.study_systems import places_for
+from seatrial.jobs.submitted import Sent, run_in_jobs
+from seatrial.jobs.where import Where
 from seatrial.model.frozen import Frozen
 from seatrial.report.documents.jobs import jobs_document
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from seatrial.cli.options import RESULTS
 from seatrial.cli.output import print_json, style_of
 from seatrial.errors import UsageError
-from seatrial.interface.plan import plan
-from seatrial.interface.plan_jobs import plan_jobs
-from seatrial.interface.study_systems import places_for
+from seatrial.jobs.planned import plan, plan_jobs
+from seatrial.jobs.study_systems import places_for
 from seatrial.model.units import parse_seconds
 from seatrial.plan.planned_jobs import PlannedJobs
 from seatrial.report.documents.plan import plan_document

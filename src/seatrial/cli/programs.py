@@ -10,9 +10,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.analysis.answer.answer import answer_of_study
+from seatrial.analysis.results import RunResult
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UsageError
-from seatrial.interface.run import RunResult
 from seatrial.interface.versus import refuse_missing, words_of
 from seatrial.model.frozen import Frozen
 from seatrial.model.parameter import Value

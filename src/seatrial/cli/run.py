@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from seatrial.analysis.results import RunResult
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.compare import share_of, verdict_status
 from seatrial.cli.jobs import NO_JOBS, JobOptions, places_of, print_jobs, run_jobs, unfinished_status
@@ -24,14 +25,14 @@ from seatrial.cli.programs import (
 )
 from seatrial.cli.progress import TerminalProgress
 from seatrial.errors import UsageError
-from seatrial.interface.run import RunResult, run
-from seatrial.interface.study_file import only_study
+from seatrial.interface.run import run
 from seatrial.interface.versus import versus, words_of
 from seatrial.model.comparison import Verdict
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.outcome import State
 from seatrial.model.study_result import StudyResult
 from seatrial.model.units import parse_seconds
+from seatrial.plan.named_study import only_study
 from seatrial.plan.points import parse_settings
 from seatrial.report.documents.compare import study_document
 from seatrial.report.documents.results import results_document

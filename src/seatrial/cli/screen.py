@@ -10,9 +10,10 @@ from seatrial.cli.options import RESULTS
 from seatrial.cli.output import message, print_json, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS
-from seatrial.interface.screen import fabric_of, jobs_of, screen
-from seatrial.interface.screen_system import screen_system
-from seatrial.interface.system import where_jobs_go
+from seatrial.interface.fabric import discover_fabric
+from seatrial.jobs.screen import jobs_of, screen
+from seatrial.jobs.screening import screen_system
+from seatrial.jobs.where import where_jobs_go
 from seatrial.model.screen import MARGIN
 from seatrial.model.units import parse_seconds, parse_share
 from seatrial.report.documents.screen import screen_document
@@ -54,7 +55,7 @@ def screen_command(
     else:
         _refuse_measuring(sources, system, is_asked=bool(targets) or again or budget is not None or not with_links)
         folders, dumps = _parted(sources)
-        found = screen(folders, fabric_of(dumps), share)
+        found = screen(folders, discover_fabric(dumps) if dumps else None, share)
     if output is not None:
         from seatrial.report.cluster.page import cluster_page
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.interface.guest import guest_down, guest_machine, guest_status, guest_up
-from seatrial.launch.guest.status import GuestStatus
 from seatrial.model.machine_document import machine_document
+from seatrial.places.guest.status import GuestStatus
 from seatrial.report.documents.guest import guest_document
 from seatrial.report.text.guest import guest_text
 from seatrial.report.text.machine import machine_text

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from seatrial.engine.clock import Clock
 from seatrial.engine.costs import Build, Costs
 from seatrial.engine.durations import Durations
-from seatrial.engine.environments import Environments
 from seatrial.engine.fit import Fit, Item
 from seatrial.engine.fitting import Wanted, fit_of
 from seatrial.engine.pool import Pool
 from seatrial.engine.prepare import Preparation
 from seatrial.engine.ready import Ready, Refused
+from seatrial.environments.chosen import Environments
 from seatrial.model.durations import duration
 from seatrial.model.experiment import Experiment
 from seatrial.model.frozen import Frozen

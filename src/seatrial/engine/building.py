@@ -8,15 +8,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.engine.contained import Contained
-from seatrial.engine.containers import Containers
-from seatrial.engine.environments import Environments
 from seatrial.engine.prepare import not_in_a_container
-from seatrial.engine.rank_helpers import make_helpers
 from seatrial.environments.build import Built, Environment, build
+from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
+from seatrial.places.contained import Contained
+from seatrial.places.containers.fitted import Containers
+from seatrial.places.rank_helpers import make_helpers
 from seatrial.plan.points import Point
 
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.errors import UsageError
-from seatrial.launch.cluster.relink import links_at
-from seatrial.launch.cluster.tools import ClusterError
 from seatrial.model.mpi_settings import CLUSTER_LINK
+from seatrial.places.cluster.relink import links_at
+from seatrial.places.cluster.tools import ClusterError
 
 
 @contextmanager

@@ -6,11 +6,11 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from seatrial.engine.durations import Durations
-from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import prepared_points
 from seatrial.engine.ready import Refused
 from seatrial.environments.build import Environment, is_built
+from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError
 from seatrial.model.experiment import Experiment
 from seatrial.plan.points import Point

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.engine.once import Once
 from seatrial.environments.gpu import AUTO, Gpu, Gpus, NoGpuError, find_gpus
+from seatrial.environments.once import Once
 from seatrial.model.experiment import content_key
 from seatrial.model.parameter import Value, whole
 from seatrial.plan.points import Point

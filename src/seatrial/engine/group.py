@@ -9,9 +9,9 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.engine.ranks import rank_layout
 from seatrial.engine.ready import Ready
 from seatrial.errors import ProtocolError
+from seatrial.launch.ranks import rank_layout
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome

@@ -5,11 +5,11 @@ from __future__ import annotations
 import platform
 
 from seatrial.engine.checks import failed_check, impossible_figure, wrong_sample
-from seatrial.engine.ranks import masks, misplaced, rank_layout
 from seatrial.engine.ready import Runnable
 from seatrial.engine.traffic import messages_astray
 from seatrial.errors import Exit
 from seatrial.launch.local import Completed
+from seatrial.launch.ranks import masks, misplaced, rank_layout
 from seatrial.model.emulation import emulation_unnoticed
 from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome, Stage

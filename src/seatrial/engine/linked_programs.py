@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.kinds import KINDS
+from seatrial.environments.chosen import Environments
 from seatrial.environments.mpi import linked_mpi, mpi_of
 from seatrial.environments.variables import variables_with
 from seatrial.model.environment_choice import EnvironmentChoice

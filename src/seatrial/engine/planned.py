@@ -6,16 +6,25 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.engine.costs import MissingBuilds
 from seatrial.engine.durations import Durations
-from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
+from seatrial.engine.linked_programs import linked_programs
 from seatrial.engine.prepare import prepared_points
 from seatrial.engine.ready import Refused
+from seatrial.engine.trial import BUDGET_EACH_S
+from seatrial.environments.chosen import Environments
+from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.model.experiment import Experiment
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.outcome import Outcome
-from seatrial.plan.points import Point
+from seatrial.model.study import Study
+from seatrial.model.study_document import study_without_secrets
+from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
+from seatrial.plan.planned_trial import PlannedTrial
+from seatrial.plan.points import Point, plan_points, without_secrets
+from seatrial.plan.study_points import plan_study, refuse_unfit, same_sides
+from seatrial.stats.stopping import StoppingRule
 
 
 class ExpectedTimes(Frozen):
@@ -47,4 +56,41 @@ def planned_experiments(
     return tuple(
         (point, item.experiment, item.outcome if isinstance(item, Refused) else None)
         for point, item in zip(points, prepared, strict=True)
+    )
+
+
+def planned_trial(machine: Machine) -> PlannedTrial:
+    """The experiments of the standard trial of a machine, each once."""
+    points = plan_points([], {}, machine)
+    times = expected_times(points, machine)
+    found: dict[str, PlannedExperiment] = {}
+    for point, experiment, refusal in planned_experiments(points, machine):
+        planned = PlannedExperiment(point, experiment, experiment.id, refusal, times.repeat_s[id(point)])
+        found.setdefault(experiment.id, planned)
+    return PlannedTrial(tuple(found.values()), StoppingRule(budget_s=BUDGET_EACH_S), times.build_s)
+
+
+def planned_study(study: Study, machine: Machine) -> PlannedStudy:
+    """The experiments of a study on a machine, each once, with secrets masked."""
+    found = plan_study(study, machine)
+    refuse_unfit(study, found.points)
+    refuse_misspelt(point.environment for point in found.points)
+    points = tuple(map(without_secrets, found.points))
+    experiments: dict[str, PlannedExperiment] = {}
+    ids: dict[int, str] = {}
+    times = expected_times(found.points, machine)
+    planned = planned_experiments(found.points, machine)
+    for real, point, (_, experiment, refusal) in zip(found.points, points, planned, strict=True):
+        ids[id(real)] = experiment.id
+        experiments.setdefault(
+            experiment.id, PlannedExperiment(point, experiment, experiment.id, refusal, times.repeat_s[id(real)])
+        )
+    return PlannedStudy(
+        study_without_secrets(study),
+        points,
+        tuple(experiments.values()),
+        len(points) + found.merged,
+        same_sides(study, found.points, ids),
+        linked_programs(found.points, machine),
+        times.build_s,
     )

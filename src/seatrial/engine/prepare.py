@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.engine.copies import why_no_copies
-from seatrial.engine.environments import Environments, absent_environment
 from seatrial.engine.events import Listener
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
+from seatrial.environments.chosen import Environments, absent_environment
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.container import BROUGHT

@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
-from seatrial.engine.contained import Contained
 from seatrial.model.experiment import Experiment
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.mpi import Mpi
 from seatrial.model.outcome import Outcome
 from seatrial.model.protocol import Hello, ProgramRecord
+from seatrial.places.contained import Contained
 from seatrial.plan.points import Point
 
 

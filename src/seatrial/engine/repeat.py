@@ -18,17 +18,15 @@ from seatrial.engine.compiled_programs import with_compilation
 from seatrial.engine.copies import Job, completed_together, jobs_of, outcome_together, overlap, record_together
 from seatrial.engine.judge import judge
 from seatrial.engine.probing import probe_reports, probed
-from seatrial.engine.ranks import ending_of_ranks, rank_layout
 from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.settings_in_force import setting_not_in_force
 from seatrial.engine.starting import start_of
 from seatrial.environments.private_copy import origins
-from seatrial.environments.site import place_in_force
 from seatrial.errors import BuildError, ProtocolError, StoreError
-from seatrial.launch.guest.counters import guest_counters
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
+from seatrial.launch.ranks import ending_of_ranks, rank_layout
 from seatrial.model.emulation import is_emulated
 from seatrial.model.frozen import Frozen
 from seatrial.model.guest import VM
@@ -37,6 +35,8 @@ from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.protocol import ProgramRecord
 from seatrial.model.record import RepeatRecord
 from seatrial.model.secrets import secrets_in, without_secrets
+from seatrial.places.guest.counters import guest_counters
+from seatrial.plan.site_in_force import place_in_force
 from seatrial.probes.around import Around, look_around, seen_around
 from seatrial.probes.file_systems import file_system_of
 from seatrial.probes.kernel_log import KernelLog, kernel_log
@@ -286,7 +286,7 @@ def recover_repeat(
 def record_made(
     ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, completed: Completed, *, keep: bool
 ) -> RepeatRecord:
-    """Record a repeat that another program made (engine/node_plan.py), and whose files are in the folder of the claim.
+    """Record a repeat that another program made (jobs/node_plan.py), and whose files are in the folder of the claim.
     Raises StoreError if the record cannot be written."""
     outcome, program = _verdict(ready, machine, completed, claim.path)
     seen: dict[str, Any] = {

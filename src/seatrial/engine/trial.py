@@ -16,7 +16,6 @@ from seatrial.engine.clock import Clock
 from seatrial.engine.costs import Costs
 from seatrial.engine.durations import learn
 from seatrial.engine.engine import Work, run_work
-from seatrial.engine.environments import Environments
 from seatrial.engine.events import Listener
 from seatrial.engine.fitting import Wanted, wanted_of_study, wanted_of_targets, wanted_of_trial
 from seatrial.engine.group import Recorded
@@ -26,6 +25,7 @@ from seatrial.engine.pool import Pool
 from seatrial.engine.prepare import Preparation, prepared_points, refuse_secret_differences
 from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
+from seatrial.environments.chosen import Environments
 from seatrial.errors import StoreError
 from seatrial.model.experiment import content_key
 from seatrial.model.frozen import Frozen

@@ -15,13 +15,13 @@ from seatrial.environments.asking import Answer
 from seatrial.environments.load_modules import Changes, load_modules
 from seatrial.environments.module_files import module_with
 from seatrial.environments.remembered import ask_once, remembered
-from seatrial.environments.site import site_in_force
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError
 from seatrial.model.benchmark import External
 from seatrial.model.experiment import content_key
 from seatrial.model.frozen import Frozen
 from seatrial.model.site import LOAD
+from seatrial.plan.site_in_force import site_in_force
 
 
 class NotInstalledError(BuildError):

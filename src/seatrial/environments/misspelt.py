@@ -12,10 +12,10 @@ import shutil
 from collections.abc import Collection, Iterable
 
 from seatrial.environments.mpi import discover_mpis
-from seatrial.environments.site import site_in_force
 from seatrial.errors import UsageError, did_you_mean
 from seatrial.model.environment_choice import EnvironmentChoice
 from seatrial.model.mpi import MpiFamily
+from seatrial.plan.site_in_force import site_in_force
 
 _COMPILERS = ("g++", "clang++", "icpx", "icpc", "nvc++", "amdclang++", "armclang++", "FCC", "CC", "c++", "crayCC")
 _VERSION = re.compile(r"[-.]?\d[\d.]*$")

@@ -37,11 +37,11 @@ from seatrial.environments.mpi_library import (
     named_launcher,
 )
 from seatrial.environments.mpi_wrapper import WrapperWords, ask_wrapper
-from seatrial.environments.site import place_in_force, site_environments
 from seatrial.errors import BuildError, ParseError, UnknownNameError
 from seatrial.model.frozen import Frozen
 from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.site import Place, SiteEnvironment
+from seatrial.plan.site_in_force import place_in_force, site_environments
 
 
 class NoMpiError(BuildError):

@@ -8,21 +8,21 @@ from pathlib import Path
 from seatrial.benchmarks import registry
 from seatrial.engine.building import BuiltAhead, build_helpers, build_points
 from seatrial.engine.durations import learn
-from seatrial.engine.environments import Environments
 from seatrial.environments.build import Built
+from seatrial.environments.chosen import Environments
 from seatrial.environments.misspelt import refuse_misspelt
 from seatrial.environments.mpi_wheels import install_wheel
 from seatrial.errors import BuildError
-from seatrial.interface.declared import with_declared
-from seatrial.interface.site import at_site
-from seatrial.interface.study_file import only_study
-from seatrial.interface.study_systems import part_here
+from seatrial.jobs.study_systems import part_here
 from seatrial.machine.live import discover_live
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.mpi import Mpi
+from seatrial.plan.declared_benchmarks import with_declared
+from seatrial.plan.named_study import only_study
 from seatrial.plan.points import Point, plan_points
+from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import study_points
 
 

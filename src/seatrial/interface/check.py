@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.analysis.bindings import Binding, bindings
+from seatrial.analysis.folder import trial_of
 from seatrial.analysis.rank_layout import Layout, rank_layout
 from seatrial.analysis.rules import findings
-from seatrial.interface.folder import trial_of
 from seatrial.model.finding import Finding
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine

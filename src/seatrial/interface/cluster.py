@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 
 from seatrial.errors import UsageError
-from seatrial.launch.cluster.enter import run_on_node
-from seatrial.launch.cluster.home import already_there, home_path
-from seatrial.launch.cluster.shape import Wanted, shape_of
-from seatrial.launch.cluster.status import Status, read_status
-from seatrial.launch.cluster.tools import find_tools, need_root
-from seatrial.launch.cluster.up import bring_up, take_down
+from seatrial.places.cluster.enter import run_on_node
+from seatrial.places.cluster.home import already_there, home_path
+from seatrial.places.cluster.shape import Wanted, shape_of
+from seatrial.places.cluster.status import Status, read_status
+from seatrial.places.cluster.tools import find_tools, need_root
+from seatrial.places.cluster.up import bring_up, take_down
 
 
 def cluster_up(wanted: Wanted, progress: Callable[[str], None] = lambda text: None) -> Status:
@@ -22,7 +22,7 @@ def cluster_up(wanted: Wanted, progress: Callable[[str], None] = lambda text: No
     tools, path = find_tools(), home_path(os.environ)
     if path.exists():  # said before anything is built; `bring_up` decides
         raise already_there(path)
-    from seatrial.engine.rank_helpers import link_probe  # late: `exec` should start fast, and builds nothing
+    from seatrial.places.rank_helpers import link_probe  # late: `exec` should start fast, and builds nothing
 
     memory_B = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     bring_up(path, shape, tools, link_probe(), progress, memory_B)

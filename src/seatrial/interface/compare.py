@@ -7,11 +7,11 @@ from pathlib import Path
 from seatrial.analysis.compare_along import Comparisons, compare_along
 from seatrial.analysis.compare_folders import NamedFolder, compare_folders
 from seatrial.analysis.compare_reference import PREFIX, compare_with_reference
+from seatrial.analysis.folder import contents_in
 from seatrial.analysis.measured_again import second_stage
 from seatrial.analysis.outliers import SCREENS
 from seatrial.errors import UnknownNameError, UsageError, nearest_names
-from seatrial.interface.folder import contents_in
-from seatrial.model.study import DEFAULT_MARGIN
+from seatrial.model.study import DEFAULT_MARGIN, refuse_margin
 from seatrial.model.study_result import Compared
 
 
@@ -52,12 +52,6 @@ def compare(
             "seatrial compare A B, or seatrial compare DIR --along AXIS (node, repeat, rank, pair, or a parameter)",
         )
     return Comparisons((_two_sides(str(sides[0]), str(sides[1]), share, equivalence=asks),))
-
-
-def refuse_margin(margin: float) -> None:
-    """Raise UsageError for a margin that is not a share."""
-    if not 0 < margin < 1:
-        raise UsageError(f"margin={margin!r} is not between 0 and 1", "give a fraction: 0.02 is 2 %")
 
 
 def margin_given(margin: float | None, equivalence: float | None) -> float:

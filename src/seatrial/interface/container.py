@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seatrial.benchmarks import registry
-from seatrial.engine.environments import isa_of
-from seatrial.environments.images.make import MadeImage, make_image
-from seatrial.environments.images.programs import Wanted
+from seatrial.environments.chosen import isa_of
 from seatrial.machine.live import discover_live
 from seatrial.model.image import ImageDefinition
+from seatrial.places.images.make import MadeImage, make_image
+from seatrial.places.images.programs import Wanted
 from seatrial.plan.image_file import read_image_path
 
 

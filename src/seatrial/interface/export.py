@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seatrial.analysis.folder import contents_in
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.rows import exported_rows, identifiers
 from seatrial.analysis.index.views import VIEWS
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UsageError, did_you_mean
-from seatrial.interface.folder import contents_in
 from seatrial.model.exported import Exported, ExportedVerdict
 from seatrial.model.frozen import Frozen
 from seatrial.model.study_result import StudyResult

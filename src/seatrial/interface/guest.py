@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from seatrial.errors import UsageError
-from seatrial.launch.guest.channel import PORT, Channel
-from seatrial.launch.guest.facts import copied_facts
-from seatrial.launch.guest.home import guest_already_there, guest_home_path
-from seatrial.launch.guest.kernel import KERNEL, find_kernel
-from seatrial.launch.guest.qemu import Emulator, GuestError, find_emulator
-from seatrial.launch.guest.run import WORK, Transfer, run_command, running_guest
-from seatrial.launch.guest.status import GuestStatus, read_guest_status
-from seatrial.launch.guest.up import Parts, bring_guest_up, take_guest_down
 from seatrial.model.guest_topology import GuestTopology
 from seatrial.model.machine import Machine
+from seatrial.places.guest.channel import PORT, Channel
+from seatrial.places.guest.facts import copied_facts
+from seatrial.places.guest.home import guest_already_there, guest_home_path
+from seatrial.places.guest.kernel import KERNEL, find_kernel
+from seatrial.places.guest.qemu import Emulator, GuestError, find_emulator
+from seatrial.places.guest.run import WORK, Transfer, run_command, running_guest
+from seatrial.places.guest.status import GuestStatus, read_guest_status
+from seatrial.places.guest.up import Parts, bring_guest_up, take_guest_down
 from seatrial.plan.topology_file import topology_of
 
 
@@ -54,7 +54,7 @@ def _parts(wanted: GuestTopology, kernel: Path | None, *, emulated: bool) -> Par
         emulator = Emulator(emulator.path, "as asked")
     named = kernel or (Path(os.environ[KERNEL]) if os.environ.get(KERNEL) else None)
     found = find_kernel(named)
-    from seatrial.engine.rank_helpers import guest_agent  # late: `exec` should start fast, and builds nothing
+    from seatrial.places.rank_helpers import guest_agent  # late: `exec` should start fast, and builds nothing
 
     return Parts(emulator, found, guest_agent())
 
@@ -78,8 +78,8 @@ def guest_exec(command: Sequence[str], bring: Sequence[str] = (), fetch: Sequenc
 def guest_machine() -> Machine:
     """What the guest of this machine is, as `discover` of a machine without Python. Raises UsageError, GuestError,
     BuildError."""
-    from seatrial.engine.rank_helpers import static_copy_facts
     from seatrial.machine.copied import PATTERNS, discover_copied
+    from seatrial.places.rank_helpers import static_copy_facts
 
     path = guest_home_path(os.environ)
     running_guest(path)

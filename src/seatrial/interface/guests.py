@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from seatrial.environments.site import site_in_force
 from seatrial.errors import SeatrialError, UnknownNameError, UsageError
-from seatrial.interface.settings import Settings, values_of
-from seatrial.launch.guest.channel import PORT, Channel
 from seatrial.machine.attachment import ATTACHMENT
 from seatrial.machine.copied import PATTERNS, discover_copied
 from seatrial.model.emulation import QEMU_TCG, is_emulated
@@ -24,11 +21,14 @@ from seatrial.model.guest import NO_GUEST, RUNNING, Guest
 from seatrial.model.machine import DeviceKind, Machine
 from seatrial.model.site import SiteGuest
 from seatrial.model.study import Study
+from seatrial.places.guest.channel import PORT, Channel
 from seatrial.plan.environment_axes import VM, environment_value
+from seatrial.plan.settings import Settings, values_of
+from seatrial.plan.site_in_force import site_in_force
 from seatrial.plan.study_yaml import Node
 
 if TYPE_CHECKING:
-    from seatrial.launch.guest.state import GuestState
+    from seatrial.places.guest.state import GuestState
 
 _log = logging.getLogger(__name__)
 _SHORTEST = "/run" if os.geteuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "")
@@ -84,11 +84,11 @@ def _usable(wanted: SiteGuest, held: ExitStack) -> Guest:
 
 
 def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
-    from seatrial.engine.rank_helpers import guest_agent, static_copy_facts
-    from seatrial.launch.guest.by_ssh import reached_by_ssh
-    from seatrial.launch.guest.facts import copied_facts
-    from seatrial.launch.guest.home import guest_home_path
-    from seatrial.launch.guest.run import running_guest
+    from seatrial.places.guest.by_ssh import reached_by_ssh
+    from seatrial.places.guest.facts import copied_facts
+    from seatrial.places.guest.home import guest_home_path
+    from seatrial.places.guest.run import running_guest
+    from seatrial.places.rank_helpers import guest_agent, static_copy_facts
 
     state: GuestState | None = None
     if wanted.ssh is not None:
@@ -115,7 +115,7 @@ def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
 def _started(topology: Path, kernel: Path | None) -> Iterator[tuple[Path, GuestState]]:
     """A guest that ends with this process. Raises UsageError, GuestError, BuildError, StoreError."""
     from seatrial.interface.guest import guest_parts
-    from seatrial.launch.guest.for_a_run import guest_for_a_run
+    from seatrial.places.guest.for_a_run import guest_for_a_run
 
     wanted, parts = guest_parts(topology, kernel)
     with guest_for_a_run(wanted, parts, lambda text: _log.warning("%s", text)) as started:
@@ -125,7 +125,7 @@ def _started(topology: Path, kernel: Path | None) -> Iterator[tuple[Path, GuestS
 @contextmanager
 def _folder_there(channel: Channel) -> Iterator[Channel]:
     """With its folder in the guest."""
-    from seatrial.launch.guest.inside import output
+    from seatrial.places.guest.inside import output
 
     with channel.opened() as guest:
         output(guest, ("mkdir", "-p", "-m", "700", "--", channel.there))

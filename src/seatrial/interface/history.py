@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seatrial.analysis.folder import contents_in
 from seatrial.analysis.history import histories
-from seatrial.interface.folder import contents_in
 from seatrial.model.history import FigureHistory
 
 

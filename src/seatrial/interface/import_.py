@@ -14,9 +14,9 @@ from seatrial.engine.import_recording import record_repeats
 from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats
 from seatrial.imports.readers import reader_of
 from seatrial.imports.text import MAX_BYTES
-from seatrial.interface.files import STDIN, read_output
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.frozen import Frozen
+from seatrial.plan.files import STDIN, read_output
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

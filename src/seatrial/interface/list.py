@@ -7,24 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.benchmarks import registry
-from seatrial.engine.container_trials import container_trials
-from seatrial.engine.environments import native_environment
 from seatrial.engine.prepare import lacking
 from seatrial.environments.blas import find_blas
 from seatrial.environments.build import Environment
+from seatrial.environments.chosen import native_environment
 from seatrial.environments.compiler import find_compilers
 from seatrial.environments.mpi import discover_mpis, need_of_runtime
-from seatrial.environments.site import site_environments, site_in_force
 from seatrial.errors import BuildError, UnknownNameError
-from seatrial.interface.declared import with_declared
-from seatrial.interface.site import at_site
-from seatrial.launch.guest.home import guest_home_path
-from seatrial.launch.guest.offered import offered_guests
 from seatrial.machine.files import FileTree
 from seatrial.machine.sysfs.cpus import survey_cpus
 from seatrial.model.benchmark import Benchmark, area_of
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.places.containers.trials import container_trials
+from seatrial.places.guest.home import guest_home_path
+from seatrial.places.guest.offered import offered_guests
+from seatrial.plan.declared_benchmarks import with_declared
+from seatrial.plan.site_in_force import at_site, site_environments, site_in_force
 from seatrial.report.documents.list import Tools
 
 

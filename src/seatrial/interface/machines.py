@@ -8,9 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from seatrial.analysis.device_copies import PeerRates, peer_rates
+from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.analysis.overlay import with_measured
-from seatrial.interface.files import read_output
-from seatrial.interface.folder import machine_in, trial_of
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
 from seatrial.machine.live import survey_live
@@ -20,6 +19,7 @@ from seatrial.machine.readers.dump import MAX_BYTES
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine import Machine
 from seatrial.model.trial import Trial
+from seatrial.plan.files import read_output
 
 Dumps = Mapping[str, str | Path] | Iterable[tuple[str, str | Path]]
 """Outputs of other tools: kind -> file, or (kind, file) pairs. `file#2` is the second dump in a file, "-" is standard

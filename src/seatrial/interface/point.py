@@ -12,20 +12,20 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.environments import Environments
 from seatrial.engine.events import Silent
 from seatrial.engine.prepare import prepare
 from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.repeat import make_repeat
 from seatrial.engine.trial import keep_machine
 from seatrial.environments.build import Environment
+from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, UsageError
-from seatrial.interface.settings import Settings, values_of
 from seatrial.model.benchmark import Benchmark
 from seatrial.model.machine import Machine
 from seatrial.model.machine_identity import machine_identity
 from seatrial.model.record import RepeatRecord
 from seatrial.plan.points import plan_points
+from seatrial.plan.settings import Settings, values_of
 from seatrial.store.claim import claim_next
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads

@@ -12,9 +12,9 @@ from typing import Any
 from seatrial.analysis.network_tables import network_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
-from seatrial.interface.node_limits import node_limits
 from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.interface.profile_reference import judged_profiles
+from seatrial.jobs.node_limits import node_limits
 from seatrial.launch.attached import Ended
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import filled

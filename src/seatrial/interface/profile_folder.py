@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from seatrial.diagnosis.diagnose import diagnosed_profiles
 from seatrial.errors import ParseError, StoreError
 from seatrial.interface.profile_reference import judged_profiles
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.counters import NodeLimits
-from seatrial.profiler.merge.merge import profiles
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.symbols.symbols import Symbols
 from seatrial.profiler.tables.io_samples import IoSamples, read_io_samples
@@ -24,7 +24,7 @@ def profiles_of_tables(folder: Path, limits: NodeLimits | None = None) -> tuple[
     `limits` are those of the machine, if all ranks ran on one that was measured."""
     tables, damaged = _tables(folder)
     resolve = Symbols.of_this_machine().frames
-    return profiles(tables, function_names(), resolve, damaged, _samples(folder), limits), damaged
+    return diagnosed_profiles(tables, function_names(), resolve, damaged, _samples(folder), limits), damaged
 
 
 def profiles_in(results: Path) -> list[Profile]:

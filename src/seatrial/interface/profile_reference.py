@@ -13,13 +13,13 @@ from seatrial.analysis.network_tables import times_by_size
 from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.roles import figures_with
 from seatrial.benchmarks import registry
+from seatrial.diagnosis.measured import SAME_SIZES, MeasuredCall, MeasuredNetwork, judged
 from seatrial.errors import SeatrialError
 from seatrial.model.experiment import Experiment
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.record import RepeatRecord
 from seatrial.model.role import Role
-from seatrial.profiler.diagnosis.cause import Cause
-from seatrial.profiler.diagnosis.measured import SAME_SIZES, MeasuredCall, MeasuredNetwork, judged
+from seatrial.profiler.cause import Cause
 from seatrial.profiler.profile import Profile
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder

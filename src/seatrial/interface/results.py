@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seatrial.analysis.folder import contents_in
 from seatrial.analysis.history import long_histories
 from seatrial.analysis.study_results import study_results
 from seatrial.analysis.trials import trials_of
-from seatrial.interface.folder import contents_in
 from seatrial.interface.profile_folder import profiles_in
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.frozen import Frozen

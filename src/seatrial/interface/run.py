@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.results import Asked, results_of
+from seatrial.analysis.results import Asked, RunResult, results_of
 from seatrial.analysis.study_results import study_result
 from seatrial.analysis.trials import trial_of
 from seatrial.engine.clock import Clock
@@ -20,44 +19,22 @@ from seatrial.engine.host_lock import HostLock, users_named
 from seatrial.engine.ready import Refused
 from seatrial.engine.trial import TrialRun, run_study, run_trial
 from seatrial.environments.misspelt import refuse_misspelt
-from seatrial.errors import StoreError, UsageError
-from seatrial.interface.declared import with_declared
+from seatrial.errors import UsageError
 from seatrial.interface.guests import guest_names, with_guests
-from seatrial.interface.machine_here import machine_here
-from seatrial.interface.settings import Settings, values_of
-from seatrial.interface.site import at_site
-from seatrial.interface.study_file import only_study
-from seatrial.interface.study_systems import part_here
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.frozen import Frozen
+from seatrial.jobs.study_systems import part_here
+from seatrial.launch.machine_here import machine_here
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.study import Study
-from seatrial.model.study_result import StudyResult
-from seatrial.model.trial import Trial
+from seatrial.plan.declared_benchmarks import with_declared
+from seatrial.plan.named_study import only_study
 from seatrial.plan.points import plan_points
+from seatrial.plan.settings import Settings, values_of
+from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import PROBES, refuse_unfit, study_points
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
 _log = logging.getLogger(__name__)
-
-
-class RunResult(Frozen):
-    """The experiments of a run in the requested order, with any outcome.
-
-    `environments` describes each environment by the key that experiments refer to; `choices` has, by the id of an
-    experiment, which parts of it were chosen. `study` is the result of a study, `trial` that of the standard trial with
-    the findings about this machine. `problem` is set if writing to the
-    results folder failed; earlier records are kept.
-    """
-
-    experiments: tuple[ExperimentResult, ...]
-    environments: Mapping[str, Mapping[str, Any]] = {}
-    choices: Mapping[str, EnvironmentChoice] = {}
-    study: StudyResult | None = None
-    trial: Trial | None = None
-    problem: StoreError | None = None
 
 
 def run(

@@ -10,14 +10,25 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from seatrial.analysis.results import RunResult
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.events import Listener
 from seatrial.errors import UsageError
-from seatrial.interface.compare import margin_given, refuse_margin
-from seatrial.interface.run import RunResult, run
+from seatrial.interface.compare import margin_given
+from seatrial.interface.run import run
 from seatrial.model.parameter import Value
 from seatrial.model.secrets import masked_words
-from seatrial.model.study import DEFAULT_MARGIN, LABEL, MOST_REPEATS, Axis, Compare, RepeatPolicy, Study, StudyBenchmark
+from seatrial.model.study import (
+    DEFAULT_MARGIN,
+    LABEL,
+    MOST_REPEATS,
+    Axis,
+    Compare,
+    RepeatPolicy,
+    Study,
+    StudyBenchmark,
+    refuse_margin,
+)
 
 _COMMAND = "command"
 _ARGV = "argv"

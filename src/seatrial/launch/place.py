@@ -53,7 +53,7 @@ def placed(helpers: Helpers, starter: RankCommand, layout: Layout, record: Path 
 def shared(helpers: Helpers, name: str, option: str, holder: str, start: Sequence[str]) -> list[str]:
     """The command prefix of a rank's program that starts it in the container `name` of its node. The words `start`
     start a container; with `option` and a process id they enter that of this process. `holder` is the path inside of
-    the program that holds it (launch/containers/tiny_root.py)."""
+    the program that holds it (places/containers/tiny_root.py)."""
     words = [str(helpers.share), "--name", name, "--option", option, "--holder", holder, "--words", str(len(start))]
     return [*words, "--", *start]
 

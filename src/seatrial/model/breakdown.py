@@ -52,7 +52,7 @@ class Moved(Frozen):
 
 class Change(StrEnum):
     """What changed between the sides. Where a profile names the same cause, it has the same value
-    (`profiler/diagnosis/cause.py`). The first six: ranks were ready to run, but had no CPU."""
+    (`profiler/cause.py`). The first six: ranks were ready to run, but had no CPU."""
 
     MORE_RANKS_THAN_CPUS = "more-ranks-than-cpus"
     SAME_CPUS = "ranks-on-the-same-cpus"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from seatrial.model.frozen import Frozen
 
 BATCH_SYSTEMS = ("slurm", "pbs", "lsf", "flux")
-"""The names that a site file accepts; `seatrial.batch.systems` has their classes."""
+"""The names that a site file accepts; `seatrial.jobs.batch.systems` has their classes."""
 
 
 class JobOptions(Frozen):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.mpi_settings import CLUSTER_LINK
 from seatrial.model.parameter import Params, Value
@@ -142,3 +143,9 @@ class Study(Frozen):
         it."""
         moving = self.moves_with(along)
         return tuple(sorted((name, repr(value)) for name, value in given.items() if name not in moving))
+
+
+def refuse_margin(margin: float) -> None:
+    """Raise UsageError for a margin that is not a share."""
+    if not 0 < margin < 1:
+        raise UsageError(f"margin={margin!r} is not between 0 and 1", "give a fraction: 0.02 is 2 %")

@@ -14,10 +14,10 @@ from msgspec import field
 
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.call_site import CallSite
+from seatrial.profiler.cause import Diagnosis
 from seatrial.profiler.counters import NodeLimits, RankCounters
 from seatrial.profiler.cpu_slices import CpuSlices
 from seatrial.profiler.cpu_use import CpuUse
-from seatrial.profiler.diagnosis.cause import Diagnosis
 from seatrial.profiler.openmp import ParallelPlace, RankOpenMp
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
 from seatrial.profiler.regions import NO_FAULTS, Region, RegionFaults

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from seatrial.analysis.disturbance.signals import Signals, signals
 from seatrial.analysis.fairness.noticed import (
     Kind,
     Noticed,
@@ -20,6 +19,7 @@ from seatrial.analysis.fairness.noticed import (
     tally,
 )
 from seatrial.analysis.fairness.side import SideFacts
+from seatrial.diagnosis.disturbance.signals import Signals, signals
 from seatrial.model.spelling import count, show_percent
 
 _LOAD_APART = 0.5

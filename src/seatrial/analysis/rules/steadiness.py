@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from seatrial.analysis.disturbance.cause import HABITS, Cause
-from seatrial.analysis.disturbance.diagnose import has_idle_cpus
-from seatrial.analysis.disturbance.signals import signals
-from seatrial.analysis.disturbance.words import sentences
 from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case, finite_numbers
 from seatrial.analysis.rules.expectation import UNSTEADY_WIDTH, is_wide, levels, relative_width
 from seatrial.analysis.rules.waiting import disturbed
 from seatrial.analysis.rules.words import Names, listed
+from seatrial.diagnosis.disturbance.cause import HABITS, Cause
+from seatrial.diagnosis.disturbance.diagnose import has_idle_cpus
+from seatrial.diagnosis.disturbance.signals import signals
+from seatrial.diagnosis.disturbance.words import sentences
 from seatrial.model.figure_result import ExperimentResult, FigureResult
 from seatrial.model.finding import Finding, NamedCause, Severity
 from seatrial.model.machine import DeviceKind
 from seatrial.model.spelling import count, show, show_percent, surrounding
-from seatrial.profiler.diagnosis import cause as profile
+from seatrial.profiler import cause as profile
 
 _STEAL_MATTERS = 0.02
 _OTHERS_MATTER = 0.05

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from seatrial.analysis.disturbance.cause import CPU_CAUSES, Cause, Disturbance
-from seatrial.analysis.disturbance.diagnose import disturbances, is_slow
-from seatrial.analysis.disturbance.signals import Seen, Signals, signals
-from seatrial.analysis.disturbance.words import evidence, remedy, sentence, sentences
 from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.words import Names, listed
+from seatrial.diagnosis.disturbance.cause import CPU_CAUSES, Cause, Disturbance
+from seatrial.diagnosis.disturbance.diagnose import disturbances, is_slow
+from seatrial.diagnosis.disturbance.signals import Seen, Signals, signals
+from seatrial.diagnosis.disturbance.words import evidence, remedy, sentence, sentences
 from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.finding import Finding, NamedCause, Severity
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import count
-from seatrial.profiler.diagnosis.cause import Sureness
+from seatrial.profiler.cause import Sureness
 
 _RULES: Mapping[str, frozenset[Cause]] = {
     "repeats-waited-for-cpu": CPU_CAUSES,

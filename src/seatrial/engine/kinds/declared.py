@@ -18,19 +18,18 @@ from msgspec.structs import replace
 
 from seatrial.benchmarks.declared import program_of, timed
 from seatrial.benchmarks.declared_output import LARGEST_OUTPUT_B, Outputs, read_checks, read_figures
-from seatrial.engine.contained import Contained
-from seatrial.engine.file_contents import digest
 from seatrial.engine.kinds.external import ExternalKind, ExternalProgram
 from seatrial.engine.kinds.native import NativeKind, NativeProgram
-from seatrial.engine.once import Once
-from seatrial.engine.ranks import placed
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Built, Environment
+from seatrial.environments.file_contents import digest
 from seatrial.environments.installed import Installed, find_command
 from seatrial.environments.mpi import choose_mpi, lacking_mpi, mpi_of
+from seatrial.environments.once import Once
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import run
+from seatrial.launch.ranks import placed
 from seatrial.model.benchmark import External, Native
 from seatrial.model.declaration import WALL, Declaration, filled_in
 from seatrial.model.experiment import content_key
@@ -38,6 +37,7 @@ from seatrial.model.mpi import Mpi
 from seatrial.model.outcome import Outcome
 from seatrial.model.protocol import Hello, ProgramRecord
 from seatrial.model.sample import Sample
+from seatrial.places.contained import Contained
 from seatrial.plan.points import Point
 
 _BUILD_LIMIT_S = 3600.0

@@ -14,23 +14,18 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from seatrial.engine.contained import Contained
-from seatrial.engine.containers import Containers
-from seatrial.engine.environments import absent_environment
-from seatrial.engine.image_programs import ImageProgram, find_in_image, for_program
 from seatrial.engine.kinds.kind import Kind
-from seatrial.engine.once import Once
-from seatrial.engine.ranks import placed
 from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
-from seatrial.engine.starting import started
 from seatrial.environments.build import Environment
+from seatrial.environments.chosen import absent_environment
 from seatrial.environments.installed import Installed, NotInstalledError, NotLoadedError, find_installed
 from seatrial.environments.mpi import choose_mpi, mpi_of
 from seatrial.environments.mpi_settings import setting_variables
-from seatrial.environments.site import site_in_force
+from seatrial.environments.once import Once
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError, ProtocolError, UsageError
 from seatrial.launch.local import run
+from seatrial.launch.ranks import placed
 from seatrial.model.benchmark import External, InputExchange
 from seatrial.model.declaration import WALL
 from seatrial.model.experiment import content_key
@@ -40,7 +35,12 @@ from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Params, whole
 from seatrial.model.protocol import Hello, ProgramRecord
 from seatrial.model.sample import Sample
+from seatrial.places.contained import Contained
+from seatrial.places.containers.fitted import Containers
+from seatrial.places.images.programs_inside import ImageProgram, find_in_image, for_program
+from seatrial.places.starting import started
 from seatrial.plan.points import Point
+from seatrial.plan.site_in_force import site_in_force
 
 _LOOK_EVERY_S = 0.01
 _MOST_FILES = 64

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from seatrial.benchmarks.apps.given_input import stated_key
-from seatrial.engine.file_contents import files_among
 from seatrial.engine.kinds.external import ExternalKind, ExternalProgram
 from seatrial.engine.ready import Ready
+from seatrial.environments.file_contents import files_among
 from seatrial.environments.installed import Installed
 from seatrial.errors import BuildError, ParseError, ProtocolError
 from seatrial.imports.readers import reader_of

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from seatrial.engine.environments import Environments
 from seatrial.engine.events import Listener
-from seatrial.engine.rank_helpers import make_helpers
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
+from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError
 from seatrial.model.experiment import Experiment
 from seatrial.model.machine_identity import machine_identity
@@ -20,6 +19,7 @@ from seatrial.model.mpi import Mpi
 from seatrial.model.outcome import Outcome, Stage
 from seatrial.model.program import Program
 from seatrial.model.secrets import masked_parameters
+from seatrial.places.rank_helpers import make_helpers
 from seatrial.plan.points import Point
 
 P = TypeVar("P", bound=Program)

@@ -16,29 +16,22 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from seatrial.engine.blas_libraries import BlasLibraries, LoadedLibrary
-from seatrial.engine.contained import Contained
-from seatrial.engine.container_start import start_arguments, write_started
-from seatrial.engine.containers import Containers, contained_environment
 from seatrial.engine.devices import Devices, with_devices
-from seatrial.engine.environments import absent_environment, isa_of
-from seatrial.engine.fft_libraries import FftLibraries
-from seatrial.engine.file_contents import Commands, files_among
-from seatrial.engine.guests import Guests
-from seatrial.engine.image_libraries import ImageLibraries
-from seatrial.engine.in_guest import guest_environment
 from seatrial.engine.kinds.kind import Kind
-from seatrial.engine.once import Once
 from seatrial.engine.ready import Ready, Refused, Runnable
 from seatrial.environments.blas import HOW_TO_GET_ONE, find_blas
+from seatrial.environments.blas_libraries import BlasLibraries, LoadedLibrary
 from seatrial.environments.build import Built, Environment, build, program_key
 from seatrial.environments.cached_files import Start, as_it_is
+from seatrial.environments.chosen import absent_environment, isa_of
+from seatrial.environments.fft_libraries import FftLibraries
+from seatrial.environments.file_contents import Commands, files_among
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.environments.mpi import lacking_mpi
+from seatrial.environments.once import Once
 from seatrial.environments.target import DECISIVE_FEATURES
 from seatrial.environments.variables import variables_with
 from seatrial.errors import BuildError
-from seatrial.launch.containers.tiny_root import timed_program
 from seatrial.model.benchmark import Native
 from seatrial.model.container import INSIDE
 from seatrial.model.experiment import content_key
@@ -48,6 +41,13 @@ from seatrial.model.machine import Machine
 from seatrial.model.outcome import Outcome
 from seatrial.model.parameter import Params, whole
 from seatrial.model.protocol import Hello, ProgramRecord, parse_record
+from seatrial.places.contained import Contained
+from seatrial.places.containers.fitted import Containers, contained_environment
+from seatrial.places.containers.start import start_arguments, write_started
+from seatrial.places.containers.tiny_root import timed_program
+from seatrial.places.guest.fitted import Guests
+from seatrial.places.guest.in_guest import guest_environment
+from seatrial.places.images.libraries import ImageLibraries
 from seatrial.plan.points import Point
 
 RECORD_FILE = "rank-000000.jsonl"

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from seatrial.engine.file_contents import files_among
 from seatrial.engine.kinds.external import ExternalKind
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
+from seatrial.environments.file_contents import files_among
 from seatrial.environments.installed import Installed
 from seatrial.environments.mpi import choose_mpi, lacking_mpi
 from seatrial.environments.python_modules import find_interpreter

@@ -9,8 +9,6 @@ from msgspec.structs import replace
 
 from seatrial.profiler.call_site import Frame
 from seatrial.profiler.counters import NodeLimits
-from seatrial.profiler.diagnosis.diagnose import diagnose
-from seatrial.profiler.diagnosis.reference import reference_of
 from seatrial.profiler.merge.bound import gaps_share, is_of_files
 from seatrial.profiler.merge.counters import rank_counters
 from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
@@ -19,6 +17,7 @@ from seatrial.profiler.merge.openmp import parallel_places, rank_openmp
 from seatrial.profiler.merge.over_time import over_time, slice_differences
 from seatrial.profiler.merge.pairs import pair_table
 from seatrial.profiler.merge.rank_waits import rank_waits, without_skew
+from seatrial.profiler.merge.reference import reference_of
 from seatrial.profiler.merge.regions import merged_regions, region_faults
 from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
 from seatrial.profiler.merge.sites import Resolve, call_sites
@@ -111,7 +110,7 @@ def _profile(
         on_one_host=hosts == 1,
     )
     ranks = _per_rank(tables, rows, sizes, names)
-    profile = Profile(
+    return Profile(
         program=tables[0].script or tables[0].program,
         ranks=size,
         elapsed_s=max(table.wall_s for table in tables),
@@ -135,7 +134,6 @@ def _profile(
         differences=slice_differences(tables),
         noncontiguous_B=sum(table.noncontiguous_B for table in tables),
     )
-    return replace(profile, diagnoses=diagnose(profile))
 
 
 def _has_gaps(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) -> bool:

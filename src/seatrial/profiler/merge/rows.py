@@ -7,7 +7,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from seatrial.model.frozen import Frozen
-from seatrial.profiler.diagnosis.reference import ON_ONE_HOST, Reference
 from seatrial.profiler.merge.bound import (
     SMALL_B,
     bound_of,
@@ -17,6 +16,7 @@ from seatrial.profiler.merge.bound import (
     may_wait,
 )
 from seatrial.profiler.merge.polling import polling_calls
+from seatrial.profiler.merge.reference import ON_ONE_HOST, Reference
 from seatrial.profiler.merge.waiting import Measured, summed
 from seatrial.profiler.profile import Bound, CallTotals, SizeTotals
 from seatrial.profiler.tables.process_table import ProcessTable, bin_ceiling, bin_floor

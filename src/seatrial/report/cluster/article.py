@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from seatrial.jobs.screen import JobRow
 from seatrial.model.link_counters import LINK_COUNTERS
 from seatrial.model.screen import FigureOverNodes, Odd, OddKind, Screen
 from seatrial.report.cluster.distributions import distribution
-from seatrial.report.cluster.jobs import JobRow, job_lines, job_table
+from seatrial.report.cluster.jobs import job_lines, job_table
 from seatrial.report.cluster.node_map import node_map
 from seatrial.report.cluster.pair_map import pair_map
 from seatrial.report.cluster.words import (

@@ -5,39 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from seatrial.jobs.screen import JobRow
 from seatrial.model.durations import duration
-from seatrial.model.frozen import Frozen
 from seatrial.report.pages.tables import Cell, Column, Table
 from seatrial.report.units import NO_VALUE, count
-
-
-class JobRow(Frozen):
-    """One job. Times are in seconds since 1970, None if not known; `state` is what its files say."""
-
-    batch_id: str
-    where: str
-    host: str
-    nodes: int
-    submitted_s: float | None
-    started_s: float | None
-    ended_s: float | None
-    state: str
-    measured: str
-
-    @property
-    def wait_s(self) -> float | None:
-        """How long it waited; clocks of hosts may differ, so never below 0."""
-        if self.submitted_s is None or self.started_s is None:
-            return None
-        return max(0.0, self.started_s - self.submitted_s)
-
-    @property
-    def ran_s(self) -> float | None:
-        """How long it ran."""
-        if self.started_s is None or self.ended_s is None:
-            return None
-        return max(0.0, self.ended_s - self.started_s)
-
 
 _MOST_ROWS = 200
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.jobs.screen import JobRow
 from seatrial.model.screen import Screen
 from seatrial.report.cluster.article import cluster_article
-from seatrial.report.cluster.jobs import JobRow
 from seatrial.report.pages.templating import style_sheet, templates
 from seatrial.report.units import count
 from seatrial.version import __version__

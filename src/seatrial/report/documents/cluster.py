@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from seatrial.launch.cluster.shape import HEAD, HEAD_ADDRESS, Link, Node, Switch
-from seatrial.launch.cluster.state import Obtained, State
-from seatrial.launch.cluster.status import Condition, Status
 from seatrial.model.json_shape import Count, Finite, NonNegative, Positive, shape
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Link, Node, Switch
+from seatrial.places.cluster.state import Obtained, State
+from seatrial.places.cluster.status import Condition, Status
 
 
 @shape(None)

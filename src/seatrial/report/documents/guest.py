@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from seatrial.launch.guest.state import GuestState
-from seatrial.launch.guest.status import Condition, GuestStatus
 from seatrial.model.guest_topology import DeviceKind, GuestDevice
 from seatrial.model.json_shape import Count, Keywords, NonNegative, shape
+from seatrial.places.guest.state import GuestState
+from seatrial.places.guest.status import Condition, GuestStatus
 
 
 @shape(None)

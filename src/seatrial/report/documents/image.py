@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from seatrial.environments.images.make import MadeImage
 from seatrial.model.image import ImageFormat
 from seatrial.model.image_facts import ImageProgramJson, PackageJson, facts_document
 from seatrial.model.json_shape import Count, shape
+from seatrial.places.images.make import MadeImage
 
 
 @shape(None)

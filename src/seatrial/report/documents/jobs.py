@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
+from seatrial.jobs.folder import JobFolder
 from seatrial.model.json_shape import shape
-from seatrial.store.jobs import JobFolder
 
 
 @shape(None)

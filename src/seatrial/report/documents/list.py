@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.environments.blas import Blas
-from seatrial.launch.containers.trial import Trial
-from seatrial.launch.guest.offered import OfferedGuest
 from seatrial.model.benchmark import Benchmark, Better, Check, Figure, area_of
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import GIVEN, OPEN, From, Text, filled, shape, when
@@ -15,6 +13,8 @@ from seatrial.model.mpi import Mpi, MpiFamily
 from seatrial.model.parameter import Parameter
 from seatrial.model.site import SiteEnvironment
 from seatrial.model.units import Unit
+from seatrial.places.containers.trial import Trial
+from seatrial.places.guest.offered import OfferedGuest
 from seatrial.report.documents.references import ReferenceJson
 from seatrial.report.units import written
 

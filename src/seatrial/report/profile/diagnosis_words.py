@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from seatrial.profiler.diagnosis.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
+from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
 from seatrial.report.profile import node_words
 from seatrial.report.profile.outside_words import blocked_words, file_words, io_words
 from seatrial.report.profile.place_words import site_words

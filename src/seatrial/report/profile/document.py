@@ -19,7 +19,7 @@ from seatrial.model.json_shape import (
     shape,
 )
 from seatrial.profiler.call_site import Caller, CallSite, Frame
-from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile import (
     Bound,
     CallTotals,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seatrial.model.units import Unit
-from seatrial.profiler.diagnosis.cause import Diagnosis, Signal
+from seatrial.profiler.cause import Diagnosis, Signal
 from seatrial.report.profile.place_words import site_words
 from seatrial.report.units import show, show_percent
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.profiler.diagnosis.cause import Diagnosis, Signal
+from seatrial.profiler.cause import Diagnosis, Signal
 from seatrial.report.profile.rank_words import number_of
 from seatrial.report.units import count, show, show_percent
 

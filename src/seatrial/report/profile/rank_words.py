@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.profiler.diagnosis.cause import Diagnosis, Signal
+from seatrial.profiler.cause import Diagnosis, Signal
 from seatrial.report.units import show
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.role import Role
-from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Signal
+from seatrial.profiler.cause import Cause, Diagnosis, Signal
 from seatrial.report.profile import node_words
 from seatrial.report.profile.outside_words import is_explained, waits_for_locks
 from seatrial.report.profile.rank_words import cpus_words, number_of, rank_words

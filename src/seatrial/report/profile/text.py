@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.profiler.diagnosis.diagnose import is_note
+from seatrial.diagnosis.diagnose import is_note
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.io_words import io_lines

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from statistics import fmean
 
+from seatrial.diagnosis.cpu import LEAST_DELAY
 from seatrial.model.frozen import Frozen
-from seatrial.profiler.diagnosis.cpu import LEAST_DELAY
 from seatrial.profiler.profile import Profile, RankTotals
 from seatrial.report.units import show_percent
 

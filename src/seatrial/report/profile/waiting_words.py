@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seatrial.profiler.call_site import CallSite
-from seatrial.profiler.diagnosis.cause import Cause, Diagnosis, Signal
+from seatrial.profiler.cause import Cause, Diagnosis, Signal
 from seatrial.report.profile.place_words import site_words
 from seatrial.report.profile.rank_words import call_words, number_of, rank_words
 from seatrial.report.units import count, show, show_percent

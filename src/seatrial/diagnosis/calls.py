@@ -1,0 +1,142 @@
+"""Time in MPI that is no waiting: startup, the number of messages, latency, transfer."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from seatrial.diagnosis.slow_collective import is_slow_itself, slow_collective_of, uses_own_operation
+from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.merge.bound import (
+    HALF_PERFORMANCE_B,
+    SMALL_B,
+    bound_of,
+    gaps_share,
+    is_call_rate,
+    is_file_access,
+    is_of_files,
+    is_poll,
+    is_start,
+    may_wait,
+)
+from seatrial.profiler.merge.reference import makes_communicator, reference_of
+from seatrial.profiler.profile import Bound
+
+if TYPE_CHECKING:
+    from seatrial.profiler.profile import Profile, SizeTotals
+
+
+_MOSTLY = 0.5
+_SLOW = 0.5
+"""Data with gaps are packed slowly if even the best call takes so much of what contiguous data take at most, by
+constants four times too generous."""
+_WITHOUT_WAITING = frozenset(
+    {Cause.SLOW_COLLECTIVE, Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP, Cause.COMMUNICATORS, Cause.MPI_IO}
+)
+_AGAIN = 100
+"""Communicators are made again and again from so many calls of each rank on."""
+_MAKES_DATATYPE = re.compile(
+    r"MPI_Type_(create_)?(vector|hvector|indexed|hindexed|indexed_block|struct|subarray|darray)\w*"
+)
+
+
+def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagnosis]:
+    """The kinds of time in MPI without waiting, each with the call that has most of it. `is_delayed`: ranks waited for
+    a CPU, so that only what fast calls take is counted."""
+    found: dict[Cause, list[tuple[float, SizeTotals]]] = {}
+    small = _small_best_s(profile)
+    for one in profile.sizes:
+        if one.count == 0 or profile.wall_s <= 0:
+            continue
+        cause = _cause(one, small.get(one.call), profile.ranks)
+        if uses_own_operation(one, profile) and is_slow_itself(one, profile):
+            cause = Cause.SLOW_COLLECTIVE if one.measured is not None else None  # else its time counts as waiting
+        if cause is None:
+            continue
+        time_s = one.time_s
+        if cause in _WITHOUT_WAITING and not is_file_access(one.call):
+            time_s = max(0.0, one.time_s - one.waiting_s)
+        if is_delayed:
+            time_s = min(time_s, one.count * one.best_s)
+        found.setdefault(cause, []).append((time_s, one))
+    return [
+        _diagnosis(cause, sum(time for time, _ in own), max(own, key=lambda pair: pair[0])[1], profile)
+        for cause, own in found.items()
+    ]
+
+
+def slow_transfer(profile: Profile, left_s: float) -> Diagnosis | None:
+    """Large messages that take `left_s` more than they need, although no rank can be late for them: their transfer
+    takes so long. None if small messages take most of it."""
+    waits = [one for one in profile.sizes if one.waiting_s > 0 and not is_start(one.call) and one.prompt_s]
+    large = [one for one in waits if one.size_B >= HALF_PERFORMANCE_B]
+    large_s = sum(one.waiting_s for one in large)
+    if not large or large_s < _MOSTLY * sum(one.waiting_s for one in waits):
+        return None
+    main = max(large, key=lambda one: one.waiting_s)
+    return _diagnosis(Cause.TRANSFER, min(left_s, large_s), main, profile)
+
+
+def _small_best_s(profile: Profile) -> dict[str, float]:
+    """Function -> the best time of its calls with at most SMALL_B."""
+    found: dict[str, float] = {}
+    for one in profile.sizes:
+        if one.largest_B <= SMALL_B:
+            found[one.call] = min(found.get(one.call, one.best_s), one.best_s)
+    return found
+
+
+def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | None:
+    if is_start(one.call):
+        return Cause.STARTUP
+    if is_of_files(one.call):
+        return Cause.MPI_IO
+    if makes_communicator(one.call):
+        return Cause.COMMUNICATORS if one.count >= _AGAIN * ranks else None
+    if one.bound is Bound.WAITING and not one.prompt_s:
+        return None  # it polls
+    if is_call_rate(one.count, one.time_s):
+        return Cause.POLLING if is_poll(one.call) else Cause.MESSAGE_RATE
+    bound = one.bound
+    if bound is Bound.WAITING:  # the rest of its time
+        if one.best_s > one.prompt_s:
+            return None  # the fastest call waits as well: what a call takes by itself is not known
+        bound = bound_of(one.call, one.size_B, one.time_s, 0.0, 1.0, one.prompt_s, small_best_s)
+    if bound is Bound.BANDWIDTH:
+        return Cause.TRANSFER
+    return Cause.LATENCY if bound is Bound.LATENCY else None
+
+
+def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) -> Diagnosis:
+    if cause is Cause.SLOW_COLLECTIVE:
+        return slow_collective_of(profile, main, time_s)
+    evidence: tuple[Evidence, ...] = (
+        Evidence(Signal.CALL_SHARE, main.time_s / profile.wall_s),
+        Evidence(Signal.CALLS, main.count),
+        Evidence(Signal.CALL_MEAN, main.time_s / main.count),
+        Evidence(Signal.CALL_BEST, main.best_s),
+    )
+    made = sum(one.count for one in profile.calls if _MAKES_DATATYPE.fullmatch(one.call))
+    if cause is Cause.TRANSFER and made:
+        evidence = (*evidence, Evidence(Signal.DATATYPES, made))
+    gaps = noncontiguous_share(profile) if cause is Cause.TRANSFER else 0.0
+    if cause is Cause.TRANSFER:
+        evidence = (*evidence, Evidence(Signal.HOSTS, profile.hosts), Evidence(Signal.NONCONTIGUOUS, gaps))
+    size = None if cause is Cause.STARTUP or not main.moved_B else round(main.moved_B)
+    source = ""
+    if cause in (Cause.LATENCY, Cause.TRANSFER) and may_wait(main.call):
+        reference = reference_of(profile.hosts)
+        allowed_s = reference.most_s(main.call, main.moved_B, profile.ranks)
+        evidence, source = (*evidence, Evidence(Signal.ALLOWED, allowed_s)), reference.source
+        if gaps >= _MOSTLY and main.best_s > _SLOW * allowed_s:
+            cause = Cause.PACKING
+    share = min(1.0, time_s / profile.wall_s)
+    return Diagnosis(cause, share, Sureness.INFERRED, evidence, call=main.call, size_B=size, source=source)
+
+
+def noncontiguous_share(profile: Profile) -> float:
+    """The share of the bytes passed for sending whose datatypes have gaps: at least, since what was written to files
+    may have them too."""
+    files_B = sum(one.bytes for one in profile.calls if is_of_files(one.call))
+    sent_B = sum(rank.sent_B + rank.collective_B for rank in profile.per_rank)
+    return gaps_share(profile.noncontiguous_B, files_B, sent_B)

@@ -1,0 +1,281 @@
+"""From the signals of an experiment's repeats to causes: a CPU that was missing, then I/O, then memory,
+then the program itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from seatrial.diagnosis.cpu import LEAST_DELAY as LEAST_SHARE
+from seatrial.diagnosis.disturbance.cause import Cause, Disturbance
+from seatrial.diagnosis.disturbance.own_causes import own_causes
+from seatrial.diagnosis.disturbance.signals import Signals
+from seatrial.profiler.cause import Sureness
+
+_LEAST_THROTTLED = 0.1
+"""Of the periods of a quota."""
+_EXPLAINS = 0.5
+"""A cause explains waiting if it is at least so large, as a share of it."""
+_IDLE = 0.5
+"""CPUs with less than this idle on average, together, are busy."""
+_ALL_BUSY = 0.9
+_LIMIT_REACHED = 0.7
+"""What was moved, over what a limit allows in the time of waiting for I/O."""
+_LEAST_MAJOR_FAULTS_HZ = 20.0
+SLOW_TYPES = frozenset(
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "9p"),
+        *("panfs", "pvfs2", "orangefs", "virtiofs"),
+    )
+)
+"""File systems whose calls go over a network or to a hypervisor; those of FUSE go through another process."""
+
+
+def disturbances(signals: Signals) -> list[Disturbance]:
+    """Causes of at least `LEAST_SHARE` of the time, the largest first, those without a share last."""
+    found = [*_cpu(signals), *_io(signals), *_memory(signals), *own_causes(signals)]
+    found.sort(key=lambda one: (one.share is None, -(one.share or 0.0)))
+    return found
+
+
+def is_slow(kind: str) -> bool:
+    """Whether calls to a file system of this type leave the machine or this kernel."""
+    return kind in SLOW_TYPES or kind == "fuse" or kind.startswith("fuse.")
+
+
+def has_idle_cpus(signals: Signals) -> bool:
+    """Whether half a CPU or more of those that the program might use was idle on average: others then took none that
+    it needed, as far as is known."""
+    idle = _own_cpus(signals)[2]
+    return idle is not None and idle >= _IDLE
+
+
+# A CPU
+
+
+def _cpu(signals: Signals) -> Iterator[Disturbance]:
+    quota = _quota(signals)
+    if quota is not None:
+        yield quota
+    steal = _steal(signals)
+    if steal is not None:
+        yield steal
+    share = signals.delay_share
+    if share is None or signals.delay_s is None or signals.counted_cpu_s is None or signals.threads_s is None:
+        if quota is None and steal is None:
+            yield from _by_idle_cpus(signals)
+        return
+    worst: dict[Cause, Disturbance] = {}
+    for group in _groups(signals):
+        for one in _without_cpu(group):
+            if one.cause not in worst or (one.share or 0.0) > (worst[one.cause].share or 0.0):
+                worst[one.cause] = one
+    for one in worst.values():
+        if one.cause is not Cause.NO_CPU or quota is None:  # it is a remainder of the quota's, which has a reason
+            yield one
+
+
+def _groups(signals: Signals) -> list[Signals]:
+    """The signals of the threads on each set of CPUs, if threads are bound to different ones: a thread waits for its
+    own CPU while others are idle, and the program for that thread."""
+    if not signals.bound or signals.cpu_s is None or not signals.delay_s:
+        return [signals]
+    part = signals.cpu_s / (sum(one.cpu_s for one in signals.bound) or 1.0)  # what ended between two looks is missing
+    throttled = signals.quota.throttled_s / signals.delay_s if signals.quota is not None else 0.0
+    return [
+        replace(
+            signals,
+            allowed=one.cpus,
+            threads=one.threads,
+            cpu_s=one.cpu_s * max(1.0, part),
+            counted_cpu_s=one.cpu_s,
+            delay_s=one.delay_s,
+            quota=replace(signals.quota, throttled_s=throttled * one.delay_s) if signals.quota is not None else None,
+            is_part=True,
+        )
+        for one in signals.bound
+    ]
+
+
+def _without_cpu(signals: Signals) -> Iterator[Disturbance]:
+    delay_s, cpu_s, threads_s = signals.delay_s or 0.0, signals.counted_cpu_s or 0.0, signals.threads_s or 0.0
+    throttled_s = signals.quota.throttled_s if signals.quota is not None else 0.0
+    left_s = max(0.0, delay_s - throttled_s)
+    whole_s = max(threads_s, cpu_s + delay_s)
+    if left_s >= LEAST_SHARE * whole_s:
+        yield from _competition(signals, left_s, whole_s)
+
+
+def _quota(signals: Signals) -> Disturbance | None:
+    quota = signals.quota
+    if quota is None or quota.periods <= 0 or quota.throttled_periods < _LEAST_THROTTLED * quota.periods:
+        return None
+    share = min(1.0, quota.throttled_s / max(signals.wall_s, (signals.cpu_s or 0.0) + quota.throttled_s))
+    if share < LEAST_SHARE:
+        return None
+    seen = {"quota": quota.cpus, "file": quota.file, "throttled": quota.throttled_periods / quota.periods}
+    return Disturbance(Cause.CPU_QUOTA, share, Sureness.MEASURED, seen)
+
+
+def _steal(signals: Signals) -> Disturbance | None:
+    if signals.steal_s is None or not signals.window_s:
+        return None
+    share = min(1.0, signals.steal_s / signals.window_s)
+    if share < LEAST_SHARE:
+        return None
+    return Disturbance(Cause.STEAL, share, Sureness.MEASURED, {"steal": share})
+
+
+def _window_s(signals: Signals) -> float:
+    """The time of one CPU in which all were watched: a little more than the time of the programs."""
+    return signals.window_s / len(signals.busy_s) if signals.window_s and signals.busy_s else signals.wall_s
+
+
+def _own_cpus(signals: Signals) -> tuple[int, float | None, float | None]:
+    """The number of CPUs that the program might use, the CPU time that other processes had there, and the CPUs of these
+    that were idle on average."""
+    watched = frozenset(signals.busy_s or ())
+    cpus = signals.allowed & watched if signals.allowed else watched  # an unbound program may use all
+    if not cpus or signals.busy_s is None or not signals.window_s or signals.cpu_s is None:
+        return len(signals.allowed), None, None
+    each_s = _window_s(signals)
+    busy_s = sum(signals.busy_s[cpu] for cpu in cpus)
+    stolen_s = (signals.steal_s or 0.0) * len(cpus) / len(signals.busy_s)
+    others_s = max(0.0, busy_s - signals.cpu_s)
+    if cpus == signals.busy_s.keys() and signals.others_s is not None and not signals.is_part:
+        others_s = signals.others_s
+    return len(cpus), others_s, max(0.0, len(cpus) - (busy_s + stolen_s) / each_s)
+
+
+def _competition(signals: Signals, left_s: float, whole_s: float) -> Iterator[Disturbance]:
+    """Why threads waited `left_s` for a CPU, apart from a quota: the program's own threads are more than its CPUs, or
+    other processes ran there.
+
+    Threads that are always ready to run, n of them on c CPUs, wait n - c seconds each second with nobody else there;
+    what they wait longer is for others.
+    """
+    cpus, others_s, idle = _own_cpus(signals)
+    throttled_s = signals.quota.throttled_s if signals.quota is not None else 0.0
+    threads_s = signals.threads_s or signals.wall_s
+    wanted = ((signals.counted_cpu_s or 0.0) + (signals.delay_s or 0.0) - throttled_s) / threads_s
+    own_s = min(left_s, max(0.0, wanted - cpus) * threads_s) if cpus else 0.0
+    seen: dict[str, Any] = {"delay": left_s / whole_s, "cpus": cpus, "threads": signals.threads, "wanted": wanted}
+    if signals.is_part:
+        seen["bound"] = sorted(signals.allowed)
+    if others_s is not None:
+        seen |= {"others": others_s / _window_s(signals), "idle": idle}
+    if own_s >= LEAST_SHARE * whole_s:
+        yield Disturbance(Cause.MORE_THREADS_THAN_CPUS, own_s / whole_s, Sureness.MEASURED, seen)
+    rest_s = left_s - own_s
+    if rest_s < LEAST_SHARE * whole_s:
+        return
+    # CPUs are idle while the quota holds the program back.
+    is_busy = idle is not None and idle - throttled_s / signals.wall_s < _IDLE
+    is_explained = others_s is not None and others_s >= _EXPLAINS * rest_s and is_busy
+    cause = Cause.OTHER_PROCESSES if is_explained else Cause.NO_CPU
+    yield Disturbance(cause, rest_s / whole_s, Sureness.MEASURED, seen)
+
+
+def _by_idle_cpus(signals: Signals) -> Iterator[Disturbance]:
+    """Where nothing is known of how long threads waited: all CPUs were busy, with other processes, too."""
+    cpus, others_s, idle = _own_cpus(signals)
+    if others_s is None or idle is None or signals.cpu_s is None or cpus == 0:
+        return
+    others = others_s / _window_s(signals)
+    if idle > (1 - _ALL_BUSY) * cpus or others < LEAST_SHARE * cpus or signals.cpu_s < LEAST_SHARE * signals.wall_s:
+        return
+    seen = {"delay": None, "cpus": cpus, "others": others, "idle": idle}
+    yield Disturbance(Cause.OTHER_PROCESSES, None, Sureness.INFERRED, seen)
+
+
+# Files
+
+
+def _io(signals: Signals) -> Iterator[Disturbance]:
+    limit = _limit(signals)
+    if limit is not None:
+        yield limit
+    else:
+        yield from _waiting_for_files(signals)
+
+
+def _limit(signals: Signals) -> Disturbance | None:
+    """A limit that was reached: what was moved needs most of the time of waiting for I/O under it.
+
+    The times of reading and writing are added: one thread does either.
+    """
+    needed = {limit: limit.moved / limit.limit for limit in signals.io_limits}
+    if not needed:
+        return None
+    main = max(needed, key=lambda one: needed[one])
+    needed_s = sum(seconds for limit, seconds in needed.items() if limit.unit == main.unit)
+    waited_s = _waiting_for_io_s(signals)  # less than what is needed if the kernel writes while the program computes
+    explained_s = min(needed_s, waited_s)
+    if explained_s < LEAST_SHARE * signals.wall_s or needed_s < _LIMIT_REACHED * waited_s:
+        return None
+    seen = {
+        "file": main.file,
+        "device": main.device,
+        "direction": main.direction,
+        "unit": main.unit,
+        "limit": main.limit,
+        "rate": main.moved / signals.wall_s,
+    }
+    return Disturbance(Cause.IO_LIMIT, explained_s / signals.wall_s, Sureness.MEASURED, seen)
+
+
+def _waiting_for_io_s(signals: Signals) -> float:
+    """How long the program waited for I/O: as seen in its calls, or as the kernel counts it for the machine, whichever
+    is more; the whole time if neither is known.
+
+    The kernel's figure is a mean over the CPUs by the time that each was not idle: w of waiting on one CPU beside b of
+    computing on others count as w * w / (w + b) (Documentation/accounting/psi.rst, kernel/sched/psi.c). Where calls
+    were not looked at, that is solved for w, which is too much if the program waits and computes in turn.
+    """
+    counted_s = (signals.pressure_s or {}).get("io_some_s")
+    if signals.waits_covered_s:
+        return min(signals.wall_s, max(sum(wait.seconds for wait in signals.waits), counted_s or 0.0))
+    if counted_s is None or signals.busy_s is None:
+        return signals.wall_s
+    busy_s = sum(signals.busy_s.values())
+    return min(signals.wall_s, (counted_s + math.sqrt(counted_s**2 + 4 * counted_s * busy_s)) / 2)
+
+
+def _waiting_for_files(signals: Signals) -> Iterator[Disturbance]:
+    """Waiting in calls, as seen by looking: for a slow file system, or for fsync on any."""
+    covered_s = signals.waits_covered_s or 0.0
+    if covered_s > 0:
+        slow: dict[tuple[str, str, tuple[str, ...]], float] = {}
+        for wait in signals.waits:
+            if is_slow(wait.type) or (wait.options and wait.kind in ("write", "sync")):
+                key = (wait.type, wait.mount_point, wait.options)
+                slow[key] = slow.get(key, 0.0) + wait.seconds
+        for (kind, mount_point, options), seconds in slow.items():
+            if seconds >= LEAST_SHARE * covered_s:
+                seen = {"type": kind, "mount_point": mount_point, "options": options}
+                yield Disturbance(Cause.FILE_SYSTEM, min(1.0, seconds / covered_s), Sureness.MEASURED, seen)
+        fast = [
+            one for one in signals.waits if one.kind == "sync" and (one.type, one.mount_point, one.options) not in slow
+        ]
+        synced_s = sum(one.seconds for one in fast)
+        if synced_s >= LEAST_SHARE * covered_s:
+            most = max(fast, key=lambda one: one.seconds)
+            seen = {"type": most.type, "mount_point": most.mount_point, "options": most.options}
+            yield Disturbance(Cause.SYNCHRONISED_IO, min(1.0, synced_s / covered_s), Sureness.MEASURED, seen)
+
+
+# Memory
+
+
+def _memory(signals: Signals) -> Iterator[Disturbance]:
+    """Pages were read back from swap or files while the program needed them: the machine counts waiting for memory, and
+    the program major faults."""
+    stalled_s = (signals.pressure_s or {}).get("memory_some_s", 0.0)
+    faults = signals.major_faults or 0.0
+    share = min(1.0, stalled_s / signals.wall_s)
+    if share >= LEAST_SHARE and faults >= _LEAST_MAJOR_FAULTS_HZ * signals.wall_s:
+        seen = {"faults": faults / signals.repeats}
+        yield Disturbance(Cause.MEMORY, share, Sureness.MEASURED, seen)

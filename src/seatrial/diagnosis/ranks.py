@@ -1,0 +1,201 @@
+"""Ranks that others wait for: one that computes longest, one that reads and writes, one that is blocked; and a rank
+that has so little to do that it waits for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from seatrial.diagnosis.work import Work, blocked_evidence, bytes_of, file_evidence, work_of
+from seatrial.model.frozen import Frozen
+from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+
+if TYPE_CHECKING:
+    from seatrial.profiler.profile import Profile, RankTotals
+
+_LEAST_EXPLAINED = 0.2
+"""Differences between ranks that explain less of the waiting are no cause of it."""
+_LEAST_EXCESS = 0.05
+"""... and the slowest rank must be outside MPI so much longer than the mean, and a part of its work must make up so
+much of the program's time."""
+_PART = 0.2
+"""A part of the work is named beside others from this share of the excess on."""
+_IDLE = 0.5
+"""A rank that is outside MPI for less than this share of the median has little to do, ..."""
+_FEW = 1 / 3
+"""... if it is one of few, ..."""
+_ALIKE = 0.1
+"""... and no rank has more to do than the median by more than this."""
+_EXPLAINS_REST = (0.4, 1.3)
+_MOST_OF_BYTES = 0.8
+_LEAST_BYTES = 1 << 20
+_MOSTLY = 0.5
+_NAMED = tuple(part for part in Work if part is not Work.NO_CPU)
+
+
+class Uneven(Frozen):
+    """Causes by ranks that differ, and (n,) the seconds of each rank's waiting that the differences explain."""
+
+    causes: tuple[Diagnosis, ...] = ()
+    explained_s: tuple[float, ...] = ()
+
+
+def explained_by_computing(profile: Profile) -> float:
+    """What the ranks would wait if they differed in their time outside MPI only, over what they wait; at most 1."""
+    waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
+    return min(1.0, _differences([rank.compute_s for rank in profile.per_rank]) / waited_s) if waited_s > 0 else 0.0
+
+
+def uneven(profile: Profile) -> Uneven:
+    """The rank that is outside MPI for longest, by what it does there, as far as that explains the waiting; then ranks
+    that take longer in different parts of their work, so that their totals are even."""
+    waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
+    nothing = (0.0,) * len(profile.per_rank)
+    if len(profile.per_rank) < 2 or waited_s <= 0 or profile.elapsed_s <= 0:
+        return Uneven((), nothing)
+    works = [work_of(rank) for rank in profile.per_rank]
+    found = _slowest(profile, works)
+    if found:
+        most_s = max(rank.compute_s for rank in profile.per_rank)
+        return Uneven(tuple(found), tuple(most_s - rank.compute_s for rank in profile.per_rank))
+    found, explained = _in_turn(profile, works, waited_s)
+    return Uneven(tuple(found), tuple(explained * rank.waits.all_s for rank in profile.per_rank))
+
+
+def uneven_despite_delay(profile: Profile) -> list[Diagnosis]:
+    """The rank that is outside MPI for longest, where ranks waited for CPUs: only if that explains less than half of
+    the difference. Its share is without the time that it waited for a CPU."""
+    if (
+        len(profile.per_rank) < 2
+        or profile.elapsed_s <= 0
+        or not any(rank.waits.all_s > 0 for rank in profile.per_rank)
+    ):
+        return []
+    return _slowest(profile, [work_of(rank) for rank in profile.per_rank], is_delayed=True)
+
+
+def _differences(times: Sequence[float]) -> float:
+    most = max(times, default=0.0)
+    return sum(most - time for time in times)
+
+
+def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]], *, is_delayed: bool = False) -> list[Diagnosis]:
+    times = [rank.compute_s for rank in profile.per_rank]
+    mean_s = sum(times) / len(times)
+    place = max(range(len(times)), key=lambda k: times[k])
+    excess_s = times[place] - mean_s
+    explained = explained_by_computing(profile)
+    slowest = profile.per_rank[place].cpu
+    delayed_s = 0.0 if slowest is None else slowest.delay_s or 0.0
+    if mean_s <= 0 or excess_s < _LEAST_EXCESS * mean_s or explained < _LEAST_EXPLAINED:
+        return []
+    if delayed_s >= _MOSTLY * excess_s:
+        return []  # it may be late because it waited for a CPU
+    idle = _idle(profile, explained)
+    if idle is not None:
+        return [idle]
+    evidence = (
+        Evidence(Signal.EXCESS_COMPUTING, excess_s / mean_s),
+        Evidence(Signal.WAITING_EXPLAINED, explained),
+    )
+    over = {part: works[place][part] - sum(work[part] for work in works) / len(works) for part in Work}
+    named = {part: time_s for part, time_s in over.items() if part in _NAMED and time_s >= _PART * excess_s}
+    excess_s -= delayed_s if is_delayed else 0.0
+    return [
+        _of_part(profile, profile.per_rank[place], part, excess_s * time_s / sum(named.values()), evidence)
+        for part, time_s in named.items()
+    ]
+
+
+def _in_turn(profile: Profile, works: Sequence[Mapping[Work, float]], waited_s: float) -> tuple[list[Diagnosis], float]:
+    """Ranks that wait for each other in turn, for different work: one reads and writes, another computes longer. And
+    the share of the waiting that this explains."""
+    found: list[tuple[RankTotals, Work, float]] = []
+    needed_s = 0.0
+    for part in _NAMED:
+        times = [work[part] for work in works]
+        place = max(range(len(times)), key=lambda k: times[k])
+        excess_s = times[place] - sum(times) / len(times)
+        if excess_s >= _LEAST_EXCESS * profile.elapsed_s:
+            found.append((profile.per_rank[place], part, excess_s))
+            needed_s += _differences(times)
+    least, most = _EXPLAINS_REST
+    if len({rank.rank for rank, _, _ in found}) < 2 or not least * waited_s <= needed_s <= most * waited_s:
+        return [], 0.0
+    explained = min(1.0, needed_s / waited_s)
+    mean_s = sum(rank.compute_s for rank in profile.per_rank) / len(profile.per_rank)
+    causes = [
+        _of_part(
+            profile,
+            rank,
+            part,
+            excess_s,
+            (Evidence(Signal.EXCESS_COMPUTING, excess_s / mean_s), Evidence(Signal.WAITING_EXPLAINED, explained)),
+        )
+        for rank, part, excess_s in found
+    ]
+    return [replace(one, sureness=Sureness.INFERRED) for one in causes], explained
+
+
+def _idle(profile: Profile, explained: float) -> Diagnosis | None:
+    """A few ranks with little to do, such as one that only distributes work: they wait for all others."""
+    times = [rank.compute_s for rank in profile.per_rank]
+    middle_s = median(times)
+    idle = [rank for rank in profile.per_rank if rank.compute_s < _IDLE * middle_s]
+    if not idle or len(idle) > _FEW * len(times) or max(times) > (1 + _ALIKE) * middle_s:
+        return None
+    least = min(idle, key=lambda rank: rank.compute_s)
+    share = sum(middle_s - rank.compute_s for rank in idle) / profile.wall_s
+    evidence = (
+        Evidence(Signal.COMPUTING_OF_MEDIAN, least.compute_s / middle_s),
+        Evidence(Signal.RANKS, len(idle)),
+        Evidence(Signal.WAITING_EXPLAINED, explained),
+    )
+    return Diagnosis(Cause.IDLE_RANK, min(1.0, share), Sureness.MEASURED, evidence, rank=least.rank, host=least.host)
+
+
+def _of_part(
+    profile: Profile, rank: RankTotals, part: Work, excess_s: float, evidence: tuple[Evidence, ...]
+) -> Diagnosis:
+    cause, more = _what_it_does(profile, rank, part, excess_s)
+    sureness = Sureness.MEASURED if cause in (Cause.IMBALANCE, Cause.SERIAL_IO) else Sureness.INFERRED
+    share = min(1.0, excess_s / profile.elapsed_s)
+    return Diagnosis(cause, share, sureness, (*evidence, *more), rank=rank.rank, host=rank.host)
+
+
+def _what_it_does(
+    profile: Profile, rank: RankTotals, part: Work, excess_s: float
+) -> tuple[Cause, tuple[Evidence, ...]]:
+    if part is Work.IO:
+        return Cause.SERIAL_IO, file_evidence(profile, [rank])
+    if part in (Work.SLEEP, Work.OTHERS):
+        return Cause.BLOCKED_RANK, blocked_evidence(profile, rank)
+    blocked = rank.cpu.blocked_share if rank.cpu is not None else None
+    if _moves_most(profile, rank, excess_s, is_blocked=part is Work.BLOCKED):
+        return Cause.SERIAL_IO, file_evidence(profile, [rank])
+    if part is Work.BLOCKED:
+        return Cause.BLOCKED_RANK, blocked_evidence(profile, rank)
+    return Cause.IMBALANCE, () if blocked is None else (Evidence(Signal.BLOCKED, blocked, is_against=True),)
+
+
+def _moves_most(profile: Profile, rank: RankTotals, excess_s: float, *, is_blocked: bool) -> bool:
+    """Whether the rank reads and writes nearly all bytes, while blocked or for most of the excess: by the bytes alone,
+    for what the timed calls do not show."""
+    share, own_B = bytes_of(profile, {rank.rank})
+    if share < _MOST_OF_BYTES or own_B < _LEAST_BYTES:
+        return False
+    return is_blocked or (rank.system is None and _active_s(profile, rank.rank) >= _MOSTLY * excess_s)
+
+
+def _active_s(profile: Profile, rank: int) -> float:
+    """Seconds of the bins in which a rank moved at least a tenth of what it moved in its busiest one."""
+    if profile.io is None:
+        return 0.0
+    series = next((one.series for one in profile.io.ranks if one.rank == rank), None)
+    if series is None:
+        return 0.0
+    moved = [read + written for read, written in zip(series.read_B, series.written_B, strict=True)]
+    return profile.io.width_s * sum(value > 0.1 * max(moved) for value in moved) if any(moved) else 0.0

@@ -1,0 +1,165 @@
+"""The environments that points choose: the machine's own, with what a study varies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from seatrial.environments.build import Environment, kept_environments, libc_version
+from seatrial.environments.compiler import compiler_named, first_compiler
+from seatrial.environments.mpi import NoMpiError, choose_mpi, find_mpis, find_runtimes, library_for
+from seatrial.environments.mpi_settings import setting_variables
+from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
+from seatrial.errors import BuildError, NoCompilerError, UnknownNameError
+from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.experiment import content_key
+from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.mpi import Mpi
+from seatrial.model.site import SiteEnvironment
+from seatrial.plan.site_in_force import first_site_environment, site_environment
+
+
+def native_environment(machine: Machine) -> Environment:
+    """The default environment: the first compiler, building for this machine's CPU.
+
+    Without a compiler it is that of programs built ahead. Raises NoCompilerError, BuildError if the compiler cannot
+    build for this CPU, UsageError for an invalid $CXX.
+    """
+    return chosen_environment(AS_IT_IS, machine)
+
+
+class Environments:
+    """The environments that points choose, each looked up once; an unavailable choice maps to its error.
+
+    Only programs with ranks get an MPI library in theirs; it makes no difference to others.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._found: dict[tuple[EnvironmentChoice, bool], Environment | BuildError] = {}
+
+    @classmethod
+    def always(cls, environment: Environment | BuildError) -> Environments:
+        """With this environment as the default; nothing is looked up for it."""
+        environments = cls(Machine(""))
+        environments._found = {(AS_IT_IS, False): environment, (AS_IT_IS, True): environment}
+        return environments
+
+    @property
+    def isa(self) -> list[str]:
+        """The features of this machine's CPUs; empty if unknown."""
+        return isa_of(self.machine)
+
+    def of(self, choice: EnvironmentChoice, *, with_mpi: bool = False) -> Environment | BuildError:
+        """The environment of a choice. Raises UsageError for an invalid $CXX."""
+        if not with_mpi:
+            choice = replace(choice, mpi=None, mpi_settings=(), container_mpi=None)
+        key = (choice, with_mpi)
+        if key not in self._found:
+            try:
+                self._found[key] = chosen_environment(choice, self.machine, with_mpi=with_mpi)
+            except BuildError as problem:
+                self._found[key] = problem
+        return self._found[key]
+
+
+def chosen_environment(choice: EnvironmentChoice, machine: Machine, *, with_mpi: bool = False) -> Environment:
+    """The environment of a study's choice. Raises like `native_environment`, NoMpiError, and NoSettingError for a
+    setting that the library does not have."""
+    isa = isa_of(machine.at(choice.vm))
+    try:
+        mpi = mpi_named(choice.mpi) if with_mpi else None
+        site = site_environment(mpi.name) if mpi is not None else first_site_environment()
+        environment = _with_compiler(choice, site, isa)
+    except (NoCompilerError, NoMpiError):
+        kept = _built_ahead(choice, frozenset(isa), with_mpi=with_mpi)
+        if kept is None:
+            raise
+        environment, mpi = kept, kept.mpi
+        site = None if mpi is None else site_environment(mpi.name)
+    settings = choice.mpi_settings if mpi is not None else ()
+    by_settings = setting_variables(mpi, settings) if mpi is not None else ()
+    of_site = site.variables if site is not None and mpi is None else ()  # with MPI, they come with the library
+    return replace(
+        environment,
+        added_flags=(*(site.flags if site is not None else ()), *choice.flags),
+        variables=tuple(sorted({**dict(of_site), **dict(by_settings), **dict(choice.variables)}.items())),
+        mpi=mpi,
+        settings=settings,
+        by_settings=tuple(name for name, _ in by_settings),
+    )
+
+
+def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any] | None]:
+    """(key, document) of an unavailable environment: different choices are different experiments, although none of them
+    can be measured. ("", None) if nothing was chosen."""
+    if choice == AS_IT_IS:
+        return "", None
+    chosen = {
+        "mpi": choice.mpi,
+        "compiler": choice.compiler,
+        "flags": list(choice.flags),
+        "settings": dict(choice.mpi_settings),
+        "variables": dict(choice.variables),
+        "container": choice.container,
+        "container_runtime": choice.container_runtime,
+        "container_mpi": choice.container_mpi,
+        "container_mounts": choice.container_mounts,
+        "container_devices": choice.container_devices,
+        "container_build": choice.container_build,
+        "vm": choice.vm,
+    }
+    document = {"name": "not available here", "chosen": {name: value for name, value in chosen.items() if value}}
+    return content_key(document), document
+
+
+def mpi_named(name: str | None) -> Mpi:
+    """The library of that name, the first for None. Raises NoMpiError also for an unknown name: its point cannot be
+    measured here, but the others can."""
+    try:
+        return choose_mpi(name)
+    except UnknownNameError as problem:
+        raise NoMpiError(problem.message, problem.todo) from problem
+
+
+def _with_compiler(choice: EnvironmentChoice, site: SiteEnvironment | None, isa: list[str]) -> Environment:
+    """The chosen compiler, else that of the site's environment, else the first; building for this CPU."""
+    name = choice.compiler or (site.compiler if site is not None else None)
+    compiler = first_compiler() if name is None else compiler_named(name)
+    return Environment(compiler, resolve_target(compiler, isa), libc_version())
+
+
+def isa_of(machine: Machine) -> list[str]:
+    """The features of this machine's CPUs, as the first package reports them; empty if none does."""
+    texts = (package.facts.text("isa") for package in machine.of_kind(DeviceKind.PACKAGE))
+    return next(filter(None, texts), "").split()
+
+
+def _built_ahead(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> Environment | None:
+    """The environment of programs that `seatrial build` made for this CPU and C library, with the chosen compiler and
+    MPI library (default: the first on this machine). Of several, that of the latest build."""
+    found = list(_kept(choice, isa, with_mpi=with_mpi))
+    libraries = [mpi.library for mpi in (*find_mpis(), *find_runtimes())] if with_mpi else []
+    return min(found, key=lambda kept: libraries.index(kept.mpi.library) if kept.mpi else 0, default=None)
+
+
+def _kept(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> Iterator[Environment]:
+    for environment in kept_environments():
+        if environment.target.isa != isa & DECISIVE_FEATURES or environment.libc != libc_version():
+            continue
+        if choice.compiler is not None and not _is_called(environment, choice.compiler):
+            continue
+        if not with_mpi and environment.mpi is None:
+            yield environment
+        elif with_mpi and environment.mpi is not None:
+            found = library_for(environment.mpi)
+            if found is not None and choice.mpi in (None, found.name, *found.aliases):
+                yield replace(environment, mpi=found)
+
+
+def _is_called(environment: Environment, compiler: str) -> bool:
+    command = environment.compiler.command[-1]
+    return compiler in (command, Path(command).name)

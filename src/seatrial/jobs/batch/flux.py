@@ -1,0 +1,132 @@
+"""Flux: flux-batch(1), flux-jobs(1), flux-cancel(1)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from seatrial.errors import ParseError
+from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
+from seatrial.jobs.batch.system import by_ssh, exit_status, job_script
+from seatrial.model.host_list import expand_hosts
+from seatrial.model.job_options import JobOptions
+
+_STATES = {
+    **dict.fromkeys(("D", "P", "S", "DEPEND", "PRIORITY", "SCHED"), JobState.PENDING),
+    **dict.fromkeys(("R", "C", "RUN", "CLEANUP"), JobState.RUNNING),
+    **dict.fromkeys(("CD", "COMPLETED"), JobState.ENDED),
+    **dict.fromkeys(("F", "FAILED"), JobState.FAILED),
+    **dict.fromkeys(("CA", "CANCELED"), JobState.CANCELLED),
+    **dict.fromkeys(("TO", "TIMEOUT"), JobState.TIMED_OUT),
+}
+"""Status, in full and abbreviated (flux-jobs(1) "JOB STATUS") -> ours."""
+
+_EXCEPTIONS = {
+    "preempt": JobState.PREEMPTED,
+    "node-failure": JobState.NODE_FAILED,
+    "alloc": JobState.NEVER_STARTS,  # the scheduler rejects what no set of nodes can satisfy
+    "feasibility-check": JobState.NEVER_STARTS,
+}
+_FORMAT = (
+    "{id.f58}|{status_abbrev}|{waitstatus}|{exception.type}|{exception.note}|{t_submit}|{t_run}|{t_cleanup}|{nodelist}"
+)
+_FIELDS = _FORMAT.count("|") + 1
+_ID = re.compile(r"(?:ƒ|f)[1-9A-HJ-NP-Za-km-z]{1,12}\Z")
+
+
+class Flux:
+    """Flux Framework, flux-core 0.48 and later."""
+
+    name = "flux"
+    requests_whole_nodes = False
+    is_verified = False
+    chooses_nodes = False
+    variables: Mapping[str, str] = {"FLUX_F58_FORCE_ASCII": "1"}
+
+    def script(self, request: JobRequest) -> str:
+        """A script for flux batch. Flux has no reservations; its queues stand for partitions."""
+        its = request.options
+        tasks = request.tasks_per_node or 1
+        slots = request.nodes * tasks
+        directives = [
+            f"--job-name={request.name}",
+            f"--output={request.output}",
+            f"-N{request.nodes}",
+            f"-n{slots}",
+            f"-c{request.cpus_per_task}",
+            f"--time-limit={math.ceil(request.time_s)}s",
+        ]
+        chosen = {"queue": its.queue, "bank": its.account, "requires": its.constraint}
+        directives += [f"--{name}={value}" for name, value in chosen.items() if value is not None]
+        if its.gpus_per_node is not None:
+            directives.append(f"-g{math.ceil(its.gpus_per_node / tasks)}")
+        return job_script("#flux: ", directives + ["--exclusive"] * its.exclusive, request)
+
+    def submit(self) -> list[str]:
+        """It prints the id."""
+        return ["flux", "batch"]
+
+    def submitted(self, output: str) -> str | None:
+        """The id: "f2RYAVwjM"."""
+        return next((line.strip() for line in output.splitlines() if _ID.match(line.strip())), None)
+
+    def queries(self, ids: Sequence[str]) -> list[list[str]]:
+        """Jobs in all states."""
+        return [["flux", "jobs", "-a", "--no-header", f"--format={_FORMAT}", *ids]]
+
+    def statuses(self, output: str) -> tuple[JobStatus, ...]:
+        """Of `flux jobs` with bars."""
+        found: list[JobStatus] = []
+        for number, line in enumerate(output.splitlines(), start=1):
+            if not line.strip():
+                continue
+            cells = line.split("|")
+            if (extra := len(cells) - _FIELDS) > 0:  # bars in the note
+                cells[4 : 5 + extra] = ["|".join(cells[4 : 5 + extra])]
+            cells = [cell.strip() for cell in cells]
+            if len(cells) != _FIELDS or not _ID.match(cells[0]):
+                raise ParseError(self.name, number, line, f"not the fields {_FORMAT}")
+            found.append(_status(cells))
+        return tuple(found)
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        """Cancel jobs."""
+        return ["flux", "cancel", *ids]
+
+    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
+        """By ssh."""
+        return by_ssh(node, script)
+
+
+def _status(cells: Sequence[str]) -> JobStatus:
+    job, word, wait_status, exception, note, submitted, started, ended, nodes = cells
+    state = _STATES.get(word.upper(), JobState.UNKNOWN)
+    if state is JobState.FAILED:
+        state = _EXCEPTIONS.get(exception, state)
+    reason = ": ".join(filter(None, (exception, note)))
+    if state is JobState.UNKNOWN:
+        reason = ", ".join(filter(None, (f"status {word}", reason)))
+    over = state.is_over or state is JobState.NEVER_STARTS
+    status = exit_status(int(wait_status)) if re.match(r"\d{1,6}\Z", wait_status, re.ASCII) else None
+    return JobStatus(
+        job,
+        state,
+        reason,
+        status if state.is_over and started else None,
+        _time(submitted),
+        _time(started),
+        _time(ended) if over else None,
+        _nodes(nodes),
+    )
+
+
+def _time(text: str) -> float | None:
+    return float(text) or None if re.match(r"\d{1,12}(?:\.\d{1,9})?\Z", text, re.ASCII) else None
+
+
+def _nodes(text: str) -> tuple[str, ...]:
+    try:
+        return expand_hosts(text)
+    except ValueError:
+        return ()

@@ -1,0 +1,114 @@
+"""LSF: bsub(1), bjobs(1), bkill(1). States and reasons: IBM Spectrum LSF Command Reference, bjobs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from seatrial.errors import ParseError
+from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
+from seatrial.jobs.batch.system import by_ssh, job_script
+from seatrial.model.job_options import JobOptions
+
+_STATES = {
+    **dict.fromkeys(("PEND", "WAIT"), JobState.PENDING),
+    "PSUSP": JobState.HELD,
+    **dict.fromkeys(("RUN", "PROV", "USUSP", "SSUSP"), JobState.RUNNING),
+    "DONE": JobState.ENDED,
+    "EXIT": JobState.FAILED,
+}
+"""UNKWN and ZOMBI mean that LSF lost contact with the host: what became of the job is unknown."""
+
+_ENDS = {
+    **dict.fromkeys(("TERM_RUNLIMIT", "TERM_DEADLINE", "TERM_CPULIMIT"), JobState.TIMED_OUT),
+    **dict.fromkeys(("TERM_OWNER", "TERM_ADMIN", "TERM_FORCE_OWNER", "TERM_FORCE_ADMIN"), JobState.CANCELLED),
+    "TERM_PREEMPT": JobState.PREEMPTED,
+    **dict.fromkeys(("TERM_REQUEUE_OWNER", "TERM_REQUEUE_ADMIN"), JobState.REQUEUED),
+    **dict.fromkeys(("TERM_ZOMBIE", "TERM_EXTERNAL_SIGNAL_HOST_DOWN"), JobState.NODE_FAILED),
+}
+_FIELDS = "jobid stat exit_code exit_reason exec_host pend_reason"
+_SUBMITTED = re.compile(r"Job <(\d{1,12})> is submitted")
+_SLOTS = re.compile(r"(?:\d{1,6}\*)?(\S+)\Z", re.ASCII)
+_NOT_FOUND = re.compile(r"Job <[^<>]*> is not found|No (?:\w+ )*job found")
+
+
+class Lsf:
+    """IBM Spectrum LSF."""
+
+    name = "lsf"
+    requests_whole_nodes = False
+    is_verified = False
+    chooses_nodes = False
+    variables: Mapping[str, str] = {"BJOBS_FORMAT": "", "LSB_BJOBS_FORMAT": ""}
+
+    def script(self, request: JobRequest) -> str:
+        """A script for bsub."""
+        its = request.options
+        minutes, tasks = math.ceil(request.time_s / 60), request.tasks_per_node or 1
+        directives = [
+            f"-J {request.name}",
+            f"-o {request.output}",
+            f"-n {request.nodes * tasks}",
+            f'-R "span[ptile={tasks}]"',
+            f'-R "affinity[core({request.cpus_per_task})]"',
+            f"-W {minutes // 60:02}:{minutes % 60:02}",
+        ]
+        chosen = {"-q": its.queue, "-P": its.account, "-sla": its.qos, "-U": its.reservation}
+        directives += [f"{flag} {value}" for flag, value in chosen.items() if value is not None]
+        directives += [f'-R "select[{its.constraint}]"'] if its.constraint is not None else []
+        directives += [f'-gpu "num={its.gpus_per_node}/host"'] if its.gpus_per_node is not None else []
+        return job_script("#BSUB ", directives + ["-x"] * its.exclusive, request)
+
+    def submit(self) -> list[str]:
+        """Only of a script on standard input does bsub read the directives at every site."""
+        return ["bsub"]
+
+    def submitted(self, output: str) -> str | None:
+        """The id, from "Job <123> is submitted to queue <normal>."."""
+        match = _SUBMITTED.search(output)
+        return match[1] if match else None
+
+    def queries(self, ids: Sequence[str]) -> list[list[str]]:
+        """It knows jobs for an hour after their end, unless the site sets another time (CLEAN_PERIOD)."""
+        return [["bjobs", "-a", "-o", f"{_FIELDS} delimiter='|'", *ids]]
+
+    def statuses(self, output: str) -> tuple[JobStatus, ...]:
+        """Of `bjobs -o` with bars; the first line names the columns."""
+        heads: list[str] = []
+        found: list[JobStatus] = []
+        for number, line in enumerate(output.splitlines(), start=1):
+            if not line.strip() or _NOT_FOUND.search(line):
+                continue
+            cells = [cell.strip() for cell in line.split("|")]
+            if not heads:
+                heads = [cell.lower() for cell in cells]
+                if not {"jobid", "stat"} <= set(heads):
+                    raise ParseError(self.name, number, line, "no columns JOBID and STAT, between bars")
+                continue
+            if len(cells) != len(heads) or not cells[heads.index("jobid")].isdecimal():
+                raise ParseError(self.name, number, line, f"not the columns {'|'.join(heads)}")
+            found.append(_status({name: "" if cell == "-" else cell for name, cell in zip(heads, cells, strict=True)}))
+        return tuple(found)
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        """Kill jobs."""
+        return ["bkill", *ids]
+
+    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
+        """By ssh."""
+        return by_ssh(node, script)
+
+
+def _status(its: Mapping[str, str]) -> JobStatus:
+    state = _STATES.get(its["stat"], JobState.UNKNOWN)
+    reason = its.get("exit_reason") or its.get("pend_reason") or ""
+    if state is JobState.FAILED:
+        state = _ENDS.get(reason.partition(":")[0].strip(), state)
+    if state is JobState.UNKNOWN:
+        reason = ", ".join(filter(None, (its["stat"], reason)))
+    code = its.get("exit_code", "")
+    status = int(code) if re.match(r"\d{1,3}\Z", code, re.ASCII) else 0 if state is JobState.ENDED else None
+    hosts = (match for part in its.get("exec_host", "").split(":") if (match := _SLOTS.match(part.strip())))
+    nodes = tuple(dict.fromkeys(match[1] for match in hosts))
+    return JobStatus(its["jobid"], state, reason, status if state.is_over else None, nodes=nodes)

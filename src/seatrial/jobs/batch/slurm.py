@@ -1,0 +1,194 @@
+"""Slurm: sbatch(1), squeue(1), sacct(1), scontrol(1), scancel(1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from seatrial.errors import ParseError
+from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
+from seatrial.jobs.batch.system import clock, job_script
+from seatrial.model.host_list import expand_hosts
+from seatrial.model.job_options import JobOptions
+
+_STATES = {
+    **dict.fromkeys(("PENDING", "PD", "CONFIGURING", "CF"), JobState.PENDING),
+    **dict.fromkeys(("RUNNING", "R", "COMPLETING", "CG", "SUSPENDED", "S", "STAGE_OUT", "SO"), JobState.RUNNING),
+    **dict.fromkeys(("SIGNALING", "SI", "STOPPED", "ST", "RESIZING", "RS"), JobState.RUNNING),
+    **dict.fromkeys(("COMPLETED", "CD"), JobState.ENDED),
+    **dict.fromkeys(("FAILED", "F", "OUT_OF_MEMORY", "OOM"), JobState.FAILED),
+    **dict.fromkeys(("CANCELLED", "CA", "REVOKED", "RV"), JobState.CANCELLED),
+    **dict.fromkeys(("TIMEOUT", "TO", "DEADLINE", "DL"), JobState.TIMED_OUT),
+    **dict.fromkeys(("PREEMPTED", "PR"), JobState.PREEMPTED),
+    **dict.fromkeys(("NODE_FAIL", "NF", "BOOT_FAIL", "BF"), JobState.NODE_FAILED),
+    **dict.fromkeys(("REQUEUED", "RQ", "REQUEUE_FED", "RF"), JobState.REQUEUED),
+    **dict.fromkeys(("REQUEUE_HOLD", "RH", "SPECIAL_EXIT", "SE", "RESV_DEL_HOLD", "RD"), JobState.HELD),
+}
+"""State, in full and as squeue's code (squeue(1) "JOB STATE CODES") -> ours."""
+
+_HELD = re.compile(r"JobHeld(?:User|Admin)\Z|user env retrieval failed|launch failed requeued held", re.IGNORECASE)
+_NEVER = re.compile(
+    r"DependencyNeverSatisfied|BadConstraints|Partition(?:Config|(?:Node|Time)Limit)|Invalid(?:Account|QOS)|AccountNotAllowed"
+    r"|QOSNotAllowed|(?:Assoc|QOS)Max\w+PerJob\w*|\w*MinNotSatisfied|QOSJobLimit\Z",
+    re.IGNORECASE,
+)
+"""Reasons that lie in the job itself (squeue(1) "JOB REASON CODES"): waiting does not help."""
+
+_SWITCH_WAIT = "7-0"
+"""Days that a job waits for nodes below so few switches, at most; a site may allow less (max_switch_wait)."""
+_FIELDS = "JobID,State,ExitCode,Reason,Submit,Start,End,NodeList"
+_SQUEUE = "%i|%T||%r|%V|%S|%e|%N"
+_PAIR = re.compile(r"(?:(?<=\s)|\A)([A-Za-z]\w*(?:/\w+)?)=(\S*)", re.ASCII)
+_ID = re.compile(r"\d{1,12}(?:_\d{1,9}|_\[[\d,\-%]{1,200}\]|\+\d{1,9})?\Z", re.ASCII)
+_SUBMITTED = re.compile(r"(?:Submitted batch job )?(\d{1,12})(?:;\S*)?\s*\Z", re.ASCII)
+
+
+class Slurm:
+    """Slurm 20.11 and later."""
+
+    name = "slurm"
+    requests_whole_nodes = True
+    is_verified = True
+    chooses_nodes = True
+    variables: Mapping[str, str] = {"SLURM_TIME_FORMAT": "%s"}
+
+    def script(self, request: JobRequest) -> str:
+        """A script for sbatch."""
+        its = request.options
+        directives = [
+            f"--job-name={request.name}",
+            f"--output={request.output}",
+            f"--nodes={request.nodes}",
+            f"--time={clock(request.time_s)}",
+        ]
+        if request.tasks_per_node is not None:  # else Slurm makes it the number of CPUs that the job has on a node
+            tasks = f"--ntasks-per-node={request.tasks_per_node}"
+            directives[3:3] = [tasks, f"--cpus-per-task={request.cpus_per_task}"]
+        directives += _chosen(its)
+        if request.node_list:
+            directives.append(f"--nodelist={','.join(request.node_list)}")
+        if request.switches is not None:
+            # Without a time, Slurm waits 5 minutes for such nodes, then takes any.
+            directives.append(f"--switches={request.switches}@{_SWITCH_WAIT}")
+        if its.gpus_per_node is not None:
+            directives.append(f"--gpus-per-node={its.gpus_per_node}")
+        return job_script("#SBATCH ", directives + ["--exclusive"] * its.exclusive, request)
+
+    def submit(self) -> list[str]:
+        """`--parsable` prints the id alone."""
+        return ["sbatch", "--parsable"]
+
+    def submitted(self, output: str) -> str | None:
+        """The id, from "123", "123;cluster" or "Submitted batch job 123"."""
+        found = (_SUBMITTED.match(line.strip()) for line in output.splitlines())
+        return next((match[1] for match in found if match), None)
+
+    def queries(self, ids: Sequence[str]) -> list[list[str]]:
+        """Recent jobs: squeue, and scontrol (which has the exit status). All jobs: sacct, where there is accounting."""
+        listed = ",".join(ids)
+        return [
+            ["squeue", "--noheader", "--states=all", f"--jobs={listed}", f"--format={_SQUEUE}"],
+            *(["scontrol", "--oneliner", "show", "job", job] for job in ids[:1] if len(ids) == 1),
+            ["sacct", "--allocations", "--parsable2", "--noheader", f"--jobs={listed}", f"--format={_FIELDS}"],
+        ]
+
+    def statuses(self, output: str) -> tuple[JobStatus, ...]:
+        """Of squeue and sacct (fields between bars) and scontrol (Key=value)."""
+        lines = [(number, line) for number, line in enumerate(output.splitlines(), start=1) if line.strip()]
+        if any(line.lstrip().startswith("JobId=") for _, line in lines):
+            return tuple(self._of_scontrol(lines))
+        return tuple(self._of_fields(number, line) for number, line in lines)
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        """Cancel jobs."""
+        return ["scancel", *ids]
+
+    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
+        """As a job of its own, by srun: its output comes over Slurm's connections. It gives up if the node is not
+        free within a minute."""
+        where = ["--nodes=1", "--ntasks=1", f"--nodelist={node}", "--immediate=60", "--time=00:05:00", "--mpi=none"]
+        return ["srun", "--quiet", *where, *_chosen(options), "/bin/sh", "-c", script]
+
+    def _of_fields(self, number: int, line: str) -> JobStatus:
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) != _FIELDS.count(",") + 1 or not _ID.match(cells[0]):
+            raise ParseError(self.name, number, line, f"not the fields {_FIELDS}, between bars")
+        return _status(cells)
+
+    def _of_scontrol(self, lines: Iterable[tuple[int, str]]) -> Iterable[JobStatus]:
+        """Records of one line (--oneliner) or several."""
+        records: list[tuple[int, str]] = []
+        for number, line in lines:
+            if line.lstrip().startswith("JobId=") or not records:
+                records.append((number, line))
+            else:
+                records[-1] = (records[-1][0], f"{records[-1][1]} {line.strip()}")
+        for number, line in records:
+            # What follows is text of the user, in which anything may stand.
+            found = dict(_PAIR.findall(line.partition(" Command=")[0]))
+            keys = ("JobId", "JobState", "ExitCode", "Reason", "SubmitTime", "StartTime", "EndTime", "NodeList")
+            if not {"JobId", "JobState"} <= set(found):
+                raise ParseError(self.name, number, line, "a job without JobId= and JobState=")
+            yield _status([found.get(key, "") for key in keys])
+
+
+def _chosen(options: JobOptions) -> list[str]:
+    """Options that sbatch and srun share."""
+    values = {
+        "partition": options.queue,
+        "account": options.account,
+        "qos": options.qos,
+        "constraint": options.constraint,
+        "reservation": options.reservation,
+    }
+    return [f"--{name}={value}" for name, value in values.items() if value is not None]
+
+
+def _status(cells: Sequence[str]) -> JobStatus:
+    job, state_text, exit_text, reason, submitted, started, ended, nodes = cells
+    word = state_text.split()[0].rstrip("+").upper() if state_text.split() else ""
+    state = _STATES.get(word, JobState.UNKNOWN)
+    reason = "" if reason in ("None", "(null)") else reason.strip("()")
+    if state is JobState.PENDING and _HELD.match(reason.replace("_", " ")):
+        state = JobState.HELD
+    elif state is JobState.PENDING and _NEVER.match(reason):
+        state = JobState.NEVER_STARTS
+    if state in (JobState.UNKNOWN, JobState.CANCELLED) or word in ("OUT_OF_MEMORY", "OOM", "SUSPENDED", "DEADLINE"):
+        reason = ", ".join(filter(None, (state_text, reason)))
+    return JobStatus(
+        job,
+        state,
+        reason,
+        _exit_status(exit_text) if state.is_over else None,
+        _time(submitted),
+        _time(started) if state not in (JobState.PENDING, JobState.HELD, JobState.NEVER_STARTS) else None,
+        _time(ended) if state.is_over else None,
+        _nodes(nodes),
+    )
+
+
+def _exit_status(text: str) -> int | None:
+    """Of "status:signal", as a shell reports it: a signal is 128 and its number."""
+    match = re.match(r"(\d{1,3}):(\d{1,3})\Z", text, re.ASCII)
+    if match is None:
+        return None
+    return 128 + int(match[2]) if int(match[2]) else int(match[1])
+
+
+def _time(text: str) -> float | None:
+    if text.isdecimal() and len(text) <= 12:
+        return float(text) or None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return None  # Unknown, N/A, None
+
+
+def _nodes(text: str) -> tuple[str, ...]:
+    if not text or text.startswith(("(", "None assigned")):
+        return ()
+    try:
+        return expand_hosts(text)
+    except ValueError:
+        return ()

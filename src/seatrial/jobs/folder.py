@@ -1,0 +1,200 @@
+"""The folders of submitted jobs: `jobs/<id>/` in the results folder. What became of a job is what its files say.
+
+request.json   what it is to measure, for the program that runs in it
+script         what the batch system got
+job.sh         what runs on the first node; it makes the marks `taken`, `started` and `ended`
+submitted.json the batch system's id of it
+taken          a link that the job makes when it starts, to its id; to `void` if it was given up before that
+started        host, process and time of its latest start
+ended          the exit status of what it ran, and when
+planned.json   the experiments that it found to measure
+result.json    what it measured, when it has ended by itself
+over.json      how the batch system says that it ended, if it did not end by itself
+collected      its results were printed
+output         what it printed
+
+Every file but `output` is complete or missing. The folder may come from somebody else: links are not followed, and
+only jobs in folders of this user are cancelled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from typing import Any
+
+from seatrial.errors import StoreError
+from seatrial.model.frozen import Frozen
+from seatrial.model.strict_json import parse_json
+from seatrial.store.files import make_folder, opened_folder, read_file, write_once
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.job_marks import JOB_ID, JOBS, JobMarks
+
+PROGRAMS = "programs"
+VOID = "void"
+
+_SECOND = len("20260101T000000")
+_BATCH_ID = re.compile(r"[A-Za-z0-9ƒ][A-Za-z0-9ƒ._\[\]+-]{0,299}")
+_MOST_B = 64 << 20
+_MOST_OUTPUT_B = 1 << 16
+_OWN_ENDS = frozenset(range(126))
+"""Exit statuses that what runs in a job chooses itself; above, a shell or a signal ended it."""
+
+
+class Phase(StrEnum):
+    """What the files of a job say."""
+
+    SUBMITTING = "submitting"
+    """It may have been submitted, or not: its submitter ended before it knew."""
+    WAITING = "waiting"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """What ran in it was ended by a signal; the batch system says why, and whether it will run again."""
+    ENDED = "ended"
+    """It ended by itself, and its result is there."""
+    OVER = "over"
+    """It ended in another way, or never started: `over.json` says how."""
+
+
+class Over(Frozen):
+    """How a job ended that did not end by itself. `state` is the word of `batch.job.JobState`, or `refused` if it was
+    not accepted; `reason` is what the batch system said."""
+
+    state: str
+    reason: str
+
+
+class JobFolder(JobMarks):
+    """The folder of one job, in a results folder."""
+
+    @classmethod
+    def create(cls, folder: ResultsFolder, request: Mapping[str, Any], job_script: Callable[[str], str]) -> JobFolder:
+        """A new job with this request; its id -> the script that it is to run. Raises StoreError."""
+        made = cls(folder.path, f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(3)}")
+        try:
+            make_folder(folder.path, JOBS, made.id)
+            write_once(folder.path, JOBS, made.id, "job.sh", data=job_script(made.id).encode())
+        except OSError as error:
+            raise StoreError(f"{made.path} cannot be written: {error.strerror or error}") from error
+        made.write("request.json", request)
+        return made
+
+    @classmethod
+    def all(cls, folder: ResultsFolder) -> list[JobFolder]:
+        """The jobs of this user in a results folder, in the order of time. One without its request was being made when
+        its maker ended, and was not submitted. Raises StoreError."""
+        try:
+            with opened_folder(folder.path, JOBS) as above, os.scandir(above) as entries:
+                names = [
+                    entry.name
+                    for entry in entries
+                    if JOB_ID.fullmatch(entry.name)
+                    and entry.is_dir(follow_symlinks=False)
+                    and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+                ]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(f"{folder.path / JOBS} cannot be read: {error.strerror or error}") from error
+        found = (cls(folder.path, name) for name in names)
+        made = [job for job in found if job.read("request.json") is not None]
+        return sorted(made, key=lambda job: (job.id[:_SECOND], job.submitted_s, job.id))
+
+    def write(self, name: str, document: Mapping[str, Any]) -> None:
+        """Write a document of the job. Raises StoreError."""
+        self.write_text(name, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file of the job. Raises StoreError."""
+        try:
+            write_once(self.results, JOBS, self.id, name, data=text.encode())
+        except OSError as error:
+            raise StoreError(f"{self.path / name} cannot be written: {error.strerror or error}") from error
+
+    def write_program(self, name: str, data: bytes) -> None:
+        """Write a program that the job runs, below its folder `programs`. Raises StoreError."""
+        *above, last = name.split("/")
+        try:
+            make_folder(self.results, JOBS, self.id, PROGRAMS, *above)
+            with opened_folder(self.results, JOBS, self.id, PROGRAMS, *above) as folder:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                with os.fdopen(os.open(last, flags, 0o755, dir_fd=folder), "wb") as file:
+                    file.write(data)
+        except OSError as error:
+            raise StoreError(f"{self.path / PROGRAMS / name} cannot be written: {error.strerror or error}") from error
+
+    def remove_programs(self) -> None:
+        """Remove the programs of a job that is over."""
+        shutil.rmtree(self.path / PROGRAMS, ignore_errors=True)
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A document of the job; None if it is missing or damaged."""
+        try:
+            found = parse_json(read_file(self.results, JOBS, self.id, name, most=_MOST_B))
+        except (StoreError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    @property
+    def batch_id(self) -> str | None:
+        """The batch system's id of it, from whoever submitted it or from the job itself; None if unknown."""
+        found = (self.read("submitted.json") or {}).get("id")
+        if not isinstance(found, str):
+            start = self.start()
+            found = None if start is None else start.batch_id
+        return found if found is not None and _BATCH_ID.fullmatch(found) else None
+
+    @property
+    def submitted_s(self) -> float:
+        """When its folder was made, in seconds since 1970, on the clock of its submitter; 0 if unknown."""
+        found = (self.read("request.json") or {}).get("time_s")
+        return float(found) if isinstance(found, int | float) else 0.0
+
+    def over(self) -> Over | None:
+        """How it ended, if not by itself."""
+        found = self.read("over.json")
+        return None if found is None else Over(str(found.get("state", "unknown")), str(found.get("reason", "")))
+
+    def phase(self) -> Phase:
+        """What its files say."""
+        if self.has("over.json"):
+            return Phase.OVER
+        status = self.exit_status()
+        if status is not None:
+            return Phase.ENDED if status in _OWN_ENDS else Phase.STOPPED
+        if self.has("started"):
+            return Phase.RUNNING
+        return Phase.WAITING if self.has("submitted.json") else Phase.SUBMITTING
+
+    def give_up(self) -> bool:
+        """Prevent a job that has not started from measuring when it does; False if it has started."""
+        try:
+            (self.path / "taken").symlink_to(VOID)
+        except FileExistsError:
+            return self._taken_by() == VOID
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be written: {error.strerror or error}") from error
+        return True
+
+    def _taken_by(self) -> str:
+        try:
+            return str((self.path / "taken").readlink())
+        except OSError:
+            return ""
+
+    def last_line(self) -> str:
+        """The last line that it printed, "" if none."""
+        with suppress(OSError), opened_folder(self.results, JOBS, self.id) as folder:
+            descriptor = os.open("output", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            with os.fdopen(descriptor, "rb") as file:
+                file.seek(max(0, os.fstat(descriptor).st_size - _MOST_OUTPUT_B))
+                lines = file.read(_MOST_OUTPUT_B).decode("utf-8", "replace").strip().splitlines()
+                return lines[-1][:400] if lines else ""
+        return ""

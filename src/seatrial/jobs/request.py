@@ -1,0 +1,336 @@
+"""Requests of jobs: what a command measures, cut into jobs, with their time limits and scripts."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from msgspec.structs import replace
+
+from seatrial.benchmarks import benchmark_named
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT, listed_nodes
+from seatrial.benchmarks.nodes import RANKS_PER_NODE
+from seatrial.engine.planned import ExpectedTimes, expected_times
+from seatrial.engine.trial import BUDGET_EACH_S
+from seatrial.errors import UsageError
+from seatrial.jobs.batch.job import JobRequest
+from seatrial.jobs.batch.portable import node_script
+from seatrial.jobs.folder import JobFolder
+from seatrial.jobs.job import VERSION
+from seatrial.jobs.where import Where
+from seatrial.model.benchmark import Benchmark
+from seatrial.model.experiment import content_key
+from seatrial.model.frozen import Frozen
+from seatrial.model.layout import NODES, RANKS
+from seatrial.model.machine import Machine
+from seatrial.model.parameter import whole
+from seatrial.model.study import Study
+from seatrial.model.study_document import study_without_secrets
+from seatrial.plan.axis_values import concerns
+from seatrial.plan.points import Point, plan_points
+from seatrial.plan.settings import Settings, values_of
+from seatrial.plan.site_file import site_of
+from seatrial.plan.study_points import study_points
+from seatrial.stats.stopping import StoppingRule
+from seatrial.store.job_marks import IN_JOB, JOBS
+
+_SPARE = 1.25
+"""A job's time limit is this much more than what its measurements take at most, for repeats slower than expected."""
+_AROUND_S = 120.0
+"""Time in a job for everything but repeats and builds: starting Python, reading the machine."""
+_SETTINGS_PASSED_ON = ("SEATRIAL_CACHE", "SEATRIAL_SHARED_CACHE", "CXX", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+
+
+class Command(Frozen):
+    """What the user asked to measure. `names` are the targets with benchmarks in place of their files, `study` is the
+    one that they name. `confirms`: it measures again what a screen found to be odd."""
+
+    targets: tuple[str, ...]
+    names: tuple[str, ...]
+    study: Study | None
+    settings: Settings
+    budget_s: float | None
+    again: bool
+    keep: bool
+    site: Path | None
+    confirms: bool = False
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it measures also what was measured before."""
+        return self.again or self.confirms
+
+    def key(self, where: Where) -> str:
+        """The same for the same command, also later: its jobs are found by it."""
+        document: dict[str, Any] = {
+            "targets": sorted(self.names) if self.study is None else [],
+            "files": [_digest(target) for target in self.targets if Path(target).is_file()],
+            "settings": {name: [repr(value) for value in values] for name, values in values_of(self.settings).items()},
+            "study": None if self.study is None else repr(study_without_secrets(self.study)),
+            "budget_s": self.budget_s,
+            "again": self.again,
+            "keep": self.keep,
+            "system": where.text,
+        }
+        if where.node is not None:
+            document["node"] = where.node
+        if self.confirms:
+            document["confirms"] = True
+        return content_key(document)
+
+
+def _digest(target: str) -> str:
+    try:
+        return hashlib.sha256(Path(target).read_bytes()).hexdigest()
+    except OSError:
+        return target
+
+
+class Portion(Frozen):
+    """What one job measures. Times are in seconds: `expected_s` with few repeats, `limit_s` its limit. `node_list` and
+    `switches` as in JobRequest."""
+
+    targets: tuple[str, ...]
+    settings: Mapping[str, Any]
+    points: tuple[Point, ...]
+    expected_s: float
+    limit_s: float
+    nodes: int = 1
+    node_list: tuple[str, ...] = ()
+    switches: int | None = None
+
+    @property
+    def node_hours(self) -> float:
+        """What the job takes at most."""
+        return self.nodes * self.limit_s / 3600.0
+
+
+def points_of(command: Command, machine: Machine) -> tuple[Point, ...]:
+    """The points of a command on a machine. Raises UsageError."""
+    if command.study is not None:
+        return study_points(command.study, machine)
+    return plan_points(command.names, values_of(command.settings), machine)
+
+
+def portions_of(command: Command, machine: Machine, longest_s: float | None) -> list[Portion]:
+    """What a command measures, in as few jobs as its partition's time limit allows.
+
+    A study is one job: what it compares is measured in one allocation, in turns. So are a trial, and a command with
+    a budget, which is for all together. Benchmarks go into further jobs when one is full.
+    """
+    points = points_of(command, machine)
+    if not points:
+        raise UsageError("nothing to measure", "name a benchmark or a study")
+    times = expected_times(points, machine)
+    if command.study is not None or command.budget_s is not None or not command.names or longest_s is None:
+        return [_portion(command, command.targets, points, times, longest_s)]
+    by_target = {
+        name: tuple(point for point in points if point.benchmark.name == name) for name in dict.fromkeys(command.names)
+    }
+    files = dict(zip(command.names, command.targets, strict=True))
+    bins: list[list[str]] = []
+    for name in sorted(by_target, key=lambda name: -_most_s(command, by_target[name], times)):
+        for filled in bins:
+            together = tuple(point for other in (*filled, name) for point in by_target[other])
+            if _limit_s(command, together, times) <= longest_s:
+                filled.append(name)
+                break
+        else:
+            bins.append([name])
+    in_order = [[name for name in by_target if name in filled] for filled in bins]
+    return [
+        _portion(
+            command,
+            tuple(files[name] for name in filled),
+            tuple(point for name in filled for point in by_target[name]),
+            times,
+            longest_s,
+        )
+        for filled in in_order
+    ]
+
+
+def part_of_job(command: Command, job: JobFolder) -> Command:
+    """The part of a command that a job was submitted for."""
+    before = (job.read("request.json") or {}).get("targets", [])
+    return part_of(command, lambda target, name: named_from_anywhere(target) in before)
+
+
+def portion_again(command: Command, job: JobFolder, machine: Machine, longest_s: float | None) -> Portion:
+    """What a job was submitted for, to submit it again. Raises UsageError."""
+    part = part_of_job(command, job)
+    points = points_of(part, machine)
+    return _portion(part, part.targets, points, expected_times(points, machine), longest_s)
+
+
+def part_of(command: Command, keeps: Callable[[str, str], bool]) -> Command:
+    """The part of a command that has these of its targets, `keeps(target, name)`, with the settings that concern it."""
+    own = [(target, name) for target, name in zip(command.targets, command.names, strict=True) if keeps(target, name)]
+    part = replace(command, targets=tuple(target for target, _ in own), names=tuple(name for _, name in own))
+    if command.study is not None or not own:
+        return part
+    return replace(part, settings=_concerning(command.settings, [benchmark_named(name) for _, name in own]))
+
+
+def named_from_anywhere(target: str) -> str:
+    """A target as a request has it: a file by its absolute path."""
+    return str(Path(target).absolute()) if Path(target).is_file() else target
+
+
+def _portion(
+    command: Command, targets: Sequence[str], points: tuple[Point, ...], times: ExpectedTimes, longest_s: float | None
+) -> Portion:
+    limit_s = _limit_s(command, points, times)
+    return Portion(
+        tuple(targets),
+        _as_json(_concerning(command.settings, [point.benchmark for point in points])),
+        points,
+        min(_least_s(command, points, times) + times.build_s, limit_s),
+        limit_s if longest_s is None else min(limit_s, longest_s),
+        max((nodes_of(point) for point in points), default=1),
+    )
+
+
+def _is_of_several_nodes(point: Point) -> bool:
+    """Whether a point needs an allocation to be resolved: its time is not known here."""
+    return nodes_of(point) > 1
+
+
+def nodes_of(point: Point) -> int:
+    """The nodes that a point needs: as given, by its list of nodes, or by its ranks and those on each; else 1."""
+    nodes, ranks, each = (point.parameters.get(name) for name in (NODES, RANKS, RANKS_PER_NODE.name))
+    placement = point.parameters.get(NODE_PLACEMENT.name, "auto")
+    if is_count(nodes):
+        return whole(nodes)
+    if isinstance(placement, str) and placement not in NODE_PLACEMENT.words:
+        return len(listed_nodes(placement))
+    if is_count(ranks) and is_count(each):
+        return max(1, whole(ranks) // whole(each))
+    return 1
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Whether a parameter is a number from 1."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _concerning(settings: Settings, benchmarks: Sequence[Benchmark]) -> dict[str, list[Any]]:
+    """The settings that concern these benchmarks: a job with some of the targets would refuse the others."""
+    return {
+        name: list(values)
+        for name, values in values_of(settings).items()
+        if any(concerns(name, benchmark) for benchmark in benchmarks)
+    }
+
+
+def _as_json(settings: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    return {
+        name: [list(value) if isinstance(value, tuple) else value for value in values]
+        for name, values in settings.items()
+    }
+
+
+def _least_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
+    """The time of the fewest repeats, in seconds."""
+    rule = StoppingRule(budget_s=BUDGET_EACH_S)
+    repeats_s = sum(
+        rule.budget_s if _is_of_several_nodes(point) else rule.minimum * times.repeat_s[id(point)]
+        for point in points
+        if point.refusal is None or _is_of_several_nodes(point)
+    )
+    return min(repeats_s, _most_s(command, points, times))
+
+
+def _most_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
+    """The time that repeats take at most, in seconds."""
+    if command.budget_s is not None:
+        return command.budget_s
+    if command.study is not None:
+        return command.study.repeat.budget_s
+    rule = StoppingRule(budget_s=BUDGET_EACH_S)
+    most_s = 0.0
+    for point in points:
+        if _is_of_several_nodes(point):
+            most_s += rule.budget_s
+        elif point.refusal is None:
+            one_s = times.repeat_s[id(point)]
+            most_s += max(rule.minimum * one_s, min(rule.maximum * one_s, rule.budget_s))
+    return most_s
+
+
+def _limit_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
+    """The time limit of a job, in seconds: whole minutes. Programs that cannot be built here may be built in it."""
+    return 60.0 * math.ceil((_SPARE * _most_s(command, points, times) + 2 * times.build_s + _AROUND_S) / 60.0)
+
+
+def request_document(command: Command, portion: Portion, where: Where, key: str) -> dict[str, Any]:
+    """`request.json` of a job."""
+    site = command.site or Path(site_of(None).file or "/")
+    return {
+        "v": VERSION,
+        "key": key,
+        "targets": [named_from_anywhere(target) for target in portion.targets],
+        "settings": dict(portion.settings),
+        "budget_s": command.budget_s,
+        "again": command.is_fresh,
+        "confirms": command.confirms,
+        "keep": command.keep,
+        "site": str(site.absolute()) if site.is_file() else None,
+        "system": where.in_site_file,
+        "where": where.text,
+        "batch": where.batch.name,
+        "node": where.node,
+        "nodes": portion.nodes,
+        "limit_s": portion.limit_s,
+        "submitted_by": {"host": platform.node(), "pid": os.getpid()},
+        "time_s": time.time(),
+    }
+
+
+def script_for_node(where: Where, results: Path, job: str) -> str:
+    """`job.sh` of a job: what runs on its first node."""
+    python = where.place.partition.python or Path(sys.executable)
+    home = Path(__file__).absolute().parents[2]
+    folder = results.absolute() / JOBS / job
+    passed = {name: os.environ[name] for name in _SETTINGS_PASSED_ON if name in os.environ}
+    command = [str(python), "-P", "-m", "seatrial.cli.job", str(folder)]
+    return node_script(folder, job, IN_JOB, command, Path.cwd(), {"PYTHONPATH": str(home), **passed})
+
+
+def batch_request(
+    where: Where, job: JobFolder, portion: Portion, on_node: Path | None = None, first: tuple[str, ...] = ()
+) -> JobRequest:
+    """The job as the batch system gets it. `on_node`: where its files are there, if its folder is not shared; `first`
+    are lines that make them. Raises UsageError for a path that cannot be in a script, and if the site
+    file must say how many CPUs a node has."""
+    cpus = where.place.partition.cpus_per_node
+    if cpus is None and not (where.batch.requests_whole_nodes and where.options.exclusive):
+        raise UsageError(
+            f"{where.text}: how many CPUs a job requests on a node is not known",
+            "set cpus_per_node of the partition in the site file; only Slurm with exclusive nodes gives all by itself",
+        )
+    return JobRequest(
+        name=f"seatrial-{job.id[-6:]}",
+        argv=("/bin/sh", str((on_node or job.path) / "job.sh")),
+        folder=on_node or job.path,
+        output=job.path / "output" if on_node is None else Path(os.devnull),
+        nodes=portion.nodes,
+        time_s=portion.limit_s,
+        tasks_per_node=cpus,
+        options=where.options,
+        first=first,
+        node_list=portion.node_list,
+        switches=portion.switches,
+    )
+
+
+def planned_script(where: Where, results: Path, portion: Portion) -> str:
+    """The script that would be submitted for a portion, with the word JOB in place of the job's id."""
+    return where.batch.script(batch_request(where, JobFolder(results, "JOB"), portion))

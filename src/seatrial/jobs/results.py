@@ -1,0 +1,151 @@
+"""The results of jobs, as if they had been measured here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from seatrial.analysis.results import Asked, RunResult, machines_of, results_of
+from seatrial.analysis.study_parts import joined
+from seatrial.analysis.study_results import study_result
+from seatrial.analysis.trials import trial_of
+from seatrial.errors import StoreError
+from seatrial.jobs.batch.job import JobState
+from seatrial.jobs.folder import JobFolder, Phase
+from seatrial.jobs.following import GIVEN_UP, REFUSED
+from seatrial.jobs.job import choice_from, outcome_from
+from seatrial.model.durations import duration
+from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.experiment import Experiment
+from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.model.secrets import masked_parameters
+from seatrial.model.study_document import KeptStudy, study_from_document
+from seatrial.plan.points import Point
+from seatrial.store.contents import Contents, read_contents
+from seatrial.store.folder import ResultsFolder
+
+_log = logging.getLogger(__name__)
+TIMED_OUT, FAILED = JobState.TIMED_OUT.value, JobState.FAILED.value
+
+
+def results_of_jobs(
+    folder: ResultsFolder,
+    jobs: Sequence[tuple[JobFolder, Sequence[Point]]],
+    waiting: Mapping[str, str],
+    before: Sequence[tuple[Experiment, EnvironmentChoice]] = (),
+    *,
+    is_trial: bool,
+) -> RunResult:
+    """What these jobs measured, each with the points that it was submitted for; those that it did not come to have the
+    outcome of the job. `waiting` says, by the id of a job's folder, why it has not ended. `before`: experiments that
+    needed no job, because earlier ones have measured them."""
+    contents = read_contents(folder)
+    for line in contents.damaged:
+        _log.warning("ignored: %s", line)
+    asked: dict[str, Asked] = {}
+    choices: dict[str, EnvironmentChoice] = {}
+    studies: list[str] = []
+    problems: list[str] = []
+    for experiment, choice in before:
+        asked[experiment.id] = Asked(experiment, measured_now=False)
+        choices[experiment.id] = choice
+    for job, points in jobs:
+        for one, choice in _asked(job, points, contents, waiting):
+            asked.setdefault(one.experiment.id, one)
+            choices.setdefault(one.experiment.id, choice)
+        document = found_by(job)
+        if document.get("study"):
+            studies.append(str(document["study"]))
+        if document.get("problem"):
+            problems.append(str(document["problem"]))
+    found = results_of(contents, list(asked.values()))
+    known = {result.id: result for result in found}
+    parts = [kept for key in studies if (kept := _study(folder, key)) is not None]
+    kept = joined(parts) if parts else None
+    result = RunResult(
+        found,
+        contents.environments,
+        choices,
+        study=None if kept is None else study_result(kept, contents, known),
+        problem=StoreError(problems[0]) if problems else None,
+    )
+    machines = machines_of(contents)
+    machine = next((one.experiment.machine for one in found if one.experiment.machine in machines), None)
+    return replace(result, trial=trial_of(machines[machine], found, contents)) if is_trial and machine else result
+
+
+def _study(folder: ResultsFolder, key: str) -> KeptStudy | None:
+    """The study that jobs measured, as they stored it; None if it is damaged."""
+    try:
+        return study_from_document(folder.get("studies", key))
+    except (StoreError, ValueError) as error:
+        _log.warning("ignored: the study of the jobs cannot be read: %s", error)
+        return None
+
+
+def found_by(job: JobFolder) -> dict[str, Any]:
+    """What a job measured, or was going to: `experiments` is a list of objects."""
+    found = job.read("result.json") or job.read("planned.json") or {}
+    entries = found.get("experiments")
+    return {
+        **found,
+        "experiments": [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else [],
+    }
+
+
+def _asked(
+    job: JobFolder, points: Sequence[Point], contents: Contents, waiting: Mapping[str, str]
+) -> Iterator[tuple[Asked, EnvironmentChoice]]:
+    ending = None if is_complete(job) else ending_of(job, waiting.get(job.id))
+    since_s = float("inf") if job.has("collected") else job.submitted_s
+    entries = found_by(job)["experiments"]
+    for entry in entries:
+        try:
+            experiment = Experiment.from_document(entry["experiment"])
+            outcome = None if entry["outcome"] is None else outcome_from(entry["outcome"])
+            choice = choice_from(entry["choice"])
+        except (KeyError, TypeError, ValueError, StoreError) as error:
+            _log.warning("ignored: an experiment of %s cannot be read: %s", job.path, error)
+            continue
+        if experiment.id in contents.experiments:
+            newest_s = max(record.t0 for record in contents.records[experiment.id])
+            yield Asked(experiment, measured_now=newest_s >= since_s), choice
+        else:
+            refusal = outcome if outcome is not None and not outcome.is_ok else ending
+            yield Asked(experiment, refusal), choice
+    if not entries:
+        for point in points:
+            unknown = Experiment(point.benchmark.name, masked_parameters(point.parameters), "", "", "")
+            yield Asked(unknown, ending), point.environment
+
+
+def is_complete(job: JobFolder) -> bool:
+    """Whether a job is over, with a result."""
+    return job.phase() in (Phase.ENDED, Phase.OVER) and job.read("result.json") is not None
+
+
+def ending_of(job: JobFolder, waits: str | None = None) -> Outcome:
+    """The outcome of what a job did not come to measure; `waits` says why it has not ended."""
+    batch_id, over = job.batch_id, job.over()
+    named = f"job {batch_id}" if batch_id else "the job"
+    output = job.last_line()
+    if over is None:
+        status = job.exit_status()
+        if status is None:
+            return Outcome.failed(Stage.LAUNCH, f"{named} {waits or 'has not ended'}", output)
+        seen = f"{named} ended with exit status {status} before it measured"
+        return Outcome.failed(Stage.LAUNCH, f"{seen}: {output}" if output else seen, output)
+    why = f": {over.reason}" if over.reason else ""
+    if over.state == TIMED_OUT:
+        limit_s = (job.read("request.json") or {}).get("limit_s")
+        limit = f" of {duration(limit_s)}" if isinstance(limit_s, int | float) else ""
+        return Outcome(State.TIMED_OUT, f"{named} reached its time limit{limit}{why}", output)
+    if over.state in (REFUSED, GIVEN_UP):
+        return Outcome.failed(Stage.LAUNCH, f"{named} was {over.state}{why}", output)
+    if over.state == FAILED and output:
+        why += f"; its output ends: {output}"
+    said = over.state if over.state.startswith(("never", "un")) else f"ended: {over.state}"
+    return Outcome.failed(Stage.LAUNCH, f"{named} {said}{why}", output)

@@ -1,0 +1,480 @@
+"""`run --system`: measures in jobs of a batch system, into the same results folder.
+
+The state is what is in the folders of the jobs: no process stays behind. The same command, given later, finds its jobs
+there, takes what they measured, and submits only what is missing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from seatrial.analysis.results import RunResult
+from seatrial.engine.building import build_helpers, build_points
+from seatrial.environments.chosen import Environments
+from seatrial.environments.misspelt import refuse_misspelt
+from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
+from seatrial.jobs.folder import JobFolder, Phase
+from seatrial.jobs.following import (
+    GIVEN_UP,
+    REFUSED,
+    Following,
+    cancel_jobs,
+    is_over,
+    wait_for,
+    wait_for_cancelled,
+)
+from seatrial.jobs.measured_before import Measured, measured_before, without, without_jobs
+from seatrial.jobs.node_jobs import (
+    OTHER_MACHINE,
+    cpu_of,
+    is_of_other_machine,
+    job_without_python,
+    node_job,
+    record_job,
+    refuse_what_needs_python,
+    settle,
+)
+from seatrial.jobs.placed_nodes import with_placed_nodes
+from seatrial.jobs.queue import Queue, QueueError
+from seatrial.jobs.request import (
+    Command,
+    Portion,
+    batch_request,
+    planned_script,
+    points_of,
+    portion_again,
+    portions_of,
+    request_document,
+    script_for_node,
+)
+from seatrial.jobs.results import ending_of, found_by, is_complete, results_of_jobs
+from seatrial.jobs.study_systems import part_here
+from seatrial.jobs.unshared import Fetching
+from seatrial.jobs.where import Where
+from seatrial.machine.live import discover_live
+from seatrial.model.durations import duration
+from seatrial.model.experiment import Experiment
+from seatrial.model.frozen import Frozen
+from seatrial.model.machine import Machine
+from seatrial.model.machine_from_document import machine_from_document
+from seatrial.model.outcome import Outcome, State
+from seatrial.model.spelling import count
+from seatrial.plan.declared_benchmarks import with_declared
+from seatrial.plan.named_study import only_study
+from seatrial.plan.planned_jobs import PlannedJob
+from seatrial.plan.points import Point
+from seatrial.plan.settings import Settings
+from seatrial.plan.site_in_force import at_site
+from seatrial.plan.study_points import refuse_unfit
+from seatrial.store.files import make_folder
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.job_marks import JOBS
+
+_MOST_SHOWN = 8
+
+
+class Sent(Frozen):
+    """What became of a command: its jobs, and its results if it waited for them. `unfinished` has the outcome of each
+    job that did not do all its work; `note` is what to do next."""
+
+    jobs: tuple[JobFolder, ...]
+    result: RunResult | None = None
+    note: str = ""
+    unfinished: tuple[Outcome, ...] = ()
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Why jobs did not do all their work; else why they did not start something, of which there is no record."""
+        if self.unfinished:
+            return [outcome.reason for outcome in self.unfinished]
+        if self.result is None:
+            return []
+        found = [
+            f"{one.experiment.benchmark} {one.outcome.state.value.replace('_', ' ')}: {one.outcome.reason}"
+            for one in self.result.experiments
+            if not one.outcome.is_ok and not one.hosts
+        ]
+        return found if self.result.problem is None else [*found, self.result.problem.message]
+
+
+@contextmanager
+def command_at(
+    where: Where,
+    targets: Sequence[str],
+    settings: Settings,
+    *,
+    budget_s: float | None,
+    again: bool,
+    keep: bool,
+    site: Path | None,
+    confirms: bool = False,
+) -> Iterator[Command]:
+    """A command for this place, with the site's environments in force; of a study with the axis `system`, the part for
+    it. Raises UsageError."""
+    with at_site(site, where.in_site_file):
+        names = with_declared(list(targets))
+        study = only_study(names, settings)
+        if study is not None:
+            study = part_here(study, site, where.in_site_file)
+        yield Command(tuple(targets), tuple(names), study, settings, budget_s, again, keep, site, confirms)
+
+
+def run_in_jobs(
+    places: Sequence[Where],
+    targets: Sequence[str],
+    settings: Settings,
+    results: Path,
+    *,
+    budget_s: float | None = None,
+    again: bool = False,
+    keep: bool = False,
+    confirms: bool = False,
+    site: Path | None = None,
+    detach: bool = False,
+    cancel: bool = False,
+    max_node_hours: float | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Sent:
+    """Measure in jobs, or with `detach` only submit what is missing, or with `cancel` end the jobs of this command.
+    Several places are those of a study with the axis `system`; each has an equal share of the budget. `confirms`: a
+    screen measures again what was odd.
+
+    Raises UsageError before anything is submitted; QueueError, StoreError. KeyboardInterrupt passes through: the jobs
+    go on.
+    """
+    if budget_s is not None:
+        budget_s /= len(places)
+    queues = {where.place.system.name: Queue(where.batch, os.environ) for where in places}
+    parts: list[_Part] = []
+    for where in places:
+        options = {"budget_s": budget_s, "again": again, "keep": keep, "site": site, "confirms": confirms}
+        with command_at(where, targets, settings, **options) as command:  # type: ignore[arg-type]
+            parts.append(_Part(where, command, command.key(where), queues[where.place.system.name]))
+    ResultsFolder.refuse_other(results)
+    if cancel:
+        return _cancelled(ResultsFolder.existing(results), parts, tell)
+    folder = ResultsFolder.create(results)
+    for is_last in (False, True):
+        with _submitting(folder, tell):
+            for part in parts:
+                with part.at_site():
+                    part.find_missing(folder)
+            _tell_of_open([job for part in parts for job in part.jobs], tell)
+            refuse_too_much([portion for part in parts for portion in part.missing], max_node_hours)
+            for part in parts:
+                for portion in part.missing:
+                    planned_script(part.where, folder.path, portion)  # refuses what cannot be in a script
+            for part in parts:
+                with part.at_site():
+                    part.submit(folder, tell)
+        jobs = [job for part in parts for job in part.jobs]
+        if detach:
+            left = [job for job in jobs if not is_over(job)]
+            none = "nothing is missing: without --detach the same command prints the results"
+            some = f"{count(len(left), 'job')} left; without --detach the same command waits and prints the results"
+            return Sent(tuple(jobs), note=some if left else none)
+        held = _wait(parts, tell)
+        with _submitting(folder, tell):
+            for part in parts:
+                with part.at_site():
+                    _record(folder, part.command, part.jobs, part.where)
+        if is_last or not any(is_of_other_machine(job) for job in jobs):
+            break
+        tell("the nodes are another machine than this one; their jobs are planned for them, and submitted again")
+    own: list[tuple[JobFolder, Sequence[Point]]] = []
+    for part in parts:
+        with part.at_site():
+            points = points_of(part.command, machine_of_place(folder, part.where) or part.machine)
+        own += [(job, _own(job, points)) for job in part.jobs]
+    before = [one for part in parts for several in part.reused.values() for one in several]
+    found = results_of_jobs(folder, own, held, before, is_trial=not parts[0].command.names)
+    for job in jobs:
+        if is_over(job):
+            job.write("collected", {"time_s": time.time()})
+    unfinished = tuple(ending_of(job, held.get(job.id)) for job in jobs if not is_complete(job))
+    note = "finished repeats are kept; the same command submits what is missing" if unfinished else ""
+    if held:
+        note = "release it in the batch system, or end it with --cancel; the same command goes on"
+    return Sent(tuple(jobs), found, note, unfinished)
+
+
+class _Part(Struct):
+    """What a command measures on one partition: its jobs, what no job measures yet (`missing`), and what needs none
+    (`reused`). `machine` is that of its nodes as far as it is known."""
+
+    where: Where
+    command: Command
+    key: str
+    queue: Queue
+    jobs: list[JobFolder] = []
+    missing: list[Portion] = []
+    reused: Measured = {}
+    _machine: Machine | None = None
+
+    @property
+    def machine(self) -> Machine:
+        """What its nodes are, else this machine."""
+        if self._machine is None:
+            self._machine = discover_live()
+        return self._machine
+
+    def at_site(self) -> AbstractContextManager[None]:
+        """With the environments of this place in force."""
+        return at_site(self.command.site, self.where.in_site_file)
+
+    def find_missing(self, folder: ResultsFolder) -> None:
+        """Record what its jobs have made, and find what must be submitted. Raises UsageError, StoreError."""
+        command, where = self.command, self.where
+        _record(folder, command, _jobs_of(folder, command, self.key), where)
+        self._machine = machine_of_place(folder, where) or discover_live()
+        _check(command, self.machine, where)
+        jobs = _jobs_of(folder, command, self.key)
+        undone = [job for job in jobs if not _is_open(job) and not _is_done(job)]
+        longest_s = where.place.partition.longest_s
+        self.missing = [portion_again(command, job, self.machine, longest_s) for job in undone]
+        rest = without_jobs(command, jobs and _jobs_of(folder, command, self.key, printed=True))
+        self.reused = {} if rest is None else measured_before(folder, rest, where, self.machine)
+        if rest is not None and (rest := without(rest, self.reused)) is not None:
+            self.missing += portions_of(rest, self.machine, longest_s)
+        self.missing = [with_placed_nodes(portion, where, self.queue) for portion in self.missing]
+        self.jobs = [job for job in jobs if job not in undone]
+
+    def submit(self, folder: ResultsFolder, tell: Callable[[str], None]) -> None:
+        """Build what is missing, and submit a job for each portion of it."""
+        if self.missing:
+            _build(self.missing, self.machine, tell)
+        for portion in self.missing:
+            job = _submit(folder, self.command, portion, self.where, self.key, self.queue, tell, self.machine)
+            self.jobs.append(job)
+
+
+def _wait(parts: Sequence[_Part], tell: Callable[[str], None]) -> dict[str, str]:
+    """Until all jobs are over, or held: of these why, by the id of the job's folder. A batch system is asked for all
+    jobs of a system at once."""
+    by_system: dict[str, list[_Part]] = {}
+    for part in parts:
+        by_system.setdefault(part.where.place.system.name, []).append(part)
+    followings = []
+    for name, own in by_system.items():
+        fetching = {
+            job.id: Fetching(part.where, part.queue)
+            for part in own
+            if not part.where.place.partition.is_shared
+            for job in part.jobs
+        }
+        jobs = [job for part in own for job in part.jobs]
+        poll_s = own[0].where.place.system.poll_s
+        followings.append(Following(jobs, own[0].queue, poll_s, tell, fetching, name))
+    wait_for(followings)
+    return {
+        job: f"is held: {status.reason or 'no reason is given'}"
+        for one in followings
+        for job, status in one.held.items()
+    }
+
+
+def _check(command: Command, machine: Machine, where: Where) -> None:
+    """Raise UsageError for what can be seen to be wrong before anything is submitted."""
+    points = points_of(command, machine)
+    if not where.place.partition.has_python:
+        refuse_what_needs_python(points, where.text)
+    if command.study is not None:
+        refuse_unfit(command.study, points)
+        refuse_misspelt(point.environment for point in points)
+
+
+def _record(folder: ResultsFolder, command: Command, jobs: Sequence[JobFolder], where: Where) -> None:
+    """Record what jobs on nodes without Python have made, once each is over."""
+    if where.place.partition.has_python:
+        return
+    for job in jobs:
+        is_new = is_over(job) and job.has("started") and not job.has("planned.json") and not is_of_other_machine(job)
+        if is_new and not record_job(folder, job, command):
+            reason = "the node is another machine than its plan was made for"
+            job.write("over.json", {"state": OTHER_MACHINE, "reason": reason, "time_s": time.time()})
+        if not is_of_other_machine(job):
+            settle(folder, job, command)
+
+
+def _own(job: JobFolder, points: Sequence[Point]) -> list[Point]:
+    """The points that a job was submitted for."""
+    targets = (job.read("request.json") or {}).get("targets", [])
+    own = [point for point in points if point.benchmark.name in targets]
+    return own or list(points)
+
+
+def machine_of_place(folder: ResultsFolder, where: Where) -> Machine | None:
+    """The machine of the nodes of a partition, if an earlier job into this folder has found it."""
+    for job in reversed(JobFolder.all(folder)):
+        if (job.read("request.json") or {}).get("where") != where.text:
+            continue
+        if isinstance(identity := (job.read("machine.json") or {}).get("identity"), str):
+            with suppress(SeatrialError):
+                return machine_named(folder, identity)
+        for entry in found_by(job)["experiments"][:1]:
+            with suppress(SeatrialError, ValueError, KeyError, TypeError):
+                return machine_named(folder, Experiment.from_document(entry["experiment"]).machine)
+    return None
+
+
+def _recorded_at(folder: ResultsFolder, where: Where) -> JobFolder | None:
+    """The last job of this place that was recorded here, not on its node."""
+    jobs = (job for job in reversed(JobFolder.all(folder)) if job.has("machine.json"))
+    return next((job for job in jobs if (job.read("request.json") or {}).get("where") == where.text), None)
+
+
+def machine_named(folder: ResultsFolder, identity: str) -> Machine | None:
+    """The machine of a results folder with this identity; None if there is none. Raises SeatrialError."""
+    documents = (folder.get("machines", key) for key in folder.keys("machines"))
+    found = next((one for one in documents if one.get("identity") == identity), None)
+    return None if found is None else machine_from_document(found)
+
+
+def _jobs_of(folder: ResultsFolder, command: Command, key: str, *, printed: bool = False) -> list[JobFolder]:
+    """The jobs of this command, the latest for each part of it. With `--again`, those whose results were printed only
+    if `printed`."""
+    latest: dict[str, JobFolder] = {}
+    for job in JobFolder.all(folder):
+        request = job.read("request.json") or {}
+        if request.get("key") == key and (printed or not (command.again and job.has("collected"))):
+            latest[repr(request.get("targets"))] = job
+    return list(latest.values())
+
+
+def _is_open(job: JobFolder) -> bool:
+    """Whether a job may still measure. One that has no id and has not started is given up: nobody could find it."""
+    if job.phase() is Phase.SUBMITTING and job.give_up():
+        reason = "its submitter ended before it knew whether the job was accepted"
+        job.write("over.json", {"state": GIVEN_UP, "reason": reason, "time_s": time.time()})
+    return not is_over(job)
+
+
+def _is_done(job: JobFolder) -> bool:
+    """Whether a job did its work. If its results were printed and not all are ok, they are tried again, as `run`
+    without a system does."""
+    bad = {State.FAILED.value, State.TIMED_OUT.value, State.INVALID.value}
+    outcomes = (entry.get("outcome") for entry in found_by(job)["experiments"])
+    has_bad = any(isinstance(outcome, dict) and outcome.get("state") in bad for outcome in outcomes)
+    return is_complete(job) and not (has_bad and job.has("collected"))
+
+
+def refuse_too_much(portions: Sequence[Portion | PlannedJob], most: float | None) -> None:
+    """Raise UsageError for more node-hours than allowed."""
+    needed = sum(portion.node_hours for portion in portions)
+    if most is not None and needed > most:
+        raise UsageError(
+            f"the time limits of the jobs are {needed:.3g} node-hours, more than --max-node-hours {most:g}",
+            "nothing was submitted; allow more, or measure less: --budget TIME, fewer benchmarks or values",
+        )
+
+
+def _build(portions: Sequence[Portion], machine: Machine, tell: Callable[[str], None]) -> None:
+    """Build here what can be built here, also what cannot run here: nodes then need no compiler."""
+    points = [point for portion in portions for point in portion.points]
+    if (failure := build_helpers(points)) is not None:
+        tell(f"the helper programs of ranks could not be built here: {failure.message}; the job tries it")
+    for item in build_points(points, Environments(machine), lambda name: tell(f"building the program of {name}")):
+        if isinstance(item.result, BuildError):
+            tell(f"{', '.join(item.benchmarks)}: not built here: {item.result.message}; the job tries it")
+
+
+def _submit(
+    folder: ResultsFolder,
+    command: Command,
+    portion: Portion,
+    where: Where,
+    key: str,
+    queue: Queue,
+    tell: Callable[[str], None],
+    machine: Machine,
+) -> JobFolder:
+    """Submit a job. If the batch system refuses it, that is its outcome."""
+    request = request_document(command, portion, where, key)
+    if where.place.partition.has_python:
+        job = JobFolder.create(folder, request, lambda job: script_for_node(where, folder.path, job))
+        script = where.batch.script(batch_request(where, job, portion))
+    else:
+        planned = node_job(command, portion.points, machine, folder, cpu_of(_recorded_at(folder, where)))
+        job, script = job_without_python(folder, request, planned, where, portion)
+    job.write_text("script", script)
+    try:
+        batch_id = queue.submit(script)
+    except QueueError as error:
+        tell(str(error))
+        if job.give_up():  # a command that did not end may have submitted it
+            job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
+        return job
+    job.write("submitted.json", {"id": batch_id, "time_s": time.time()})
+    what = ", ".join(dict.fromkeys(point.benchmark.name for point in portion.points[:200]))
+    tell(
+        f"submitted job {batch_id} to {where.text}: {what if len(what) < 80 else count(len(portion.points), 'point')}; "
+        f"about {duration(portion.expected_s)}, at most {duration(portion.limit_s)}"
+    )
+    return job
+
+
+def _cancelled(folder: ResultsFolder, parts: Sequence[_Part], tell: Callable[[str], None]) -> Sent:
+    """End the jobs of all parts, also where the batch system of one does not answer. Raises QueueError after that."""
+    asked: list[tuple[_Part, Mapping[str, JobFolder]]] = []
+    cancelled: list[JobFolder] = []
+    problems: list[QueueError] = []
+    are_shared = True
+    for part in parts:  # all are asked before the first is waited for
+        jobs = [job for job in JobFolder.all(folder) if (job.read("request.json") or {}).get("key") == part.key]
+        if left := [job for job in jobs if not is_over(job)]:
+            try:
+                asked.append((part, cancel_jobs(left, part.queue, tell)))
+            except QueueError as error:
+                problems.append(error)
+                continue
+            are_shared &= part.where.place.partition.is_shared
+            cancelled += left
+    for part, by_id in asked:
+        try:
+            wait_for_cancelled(by_id, part.queue, tell, are_shared=part.where.place.partition.is_shared)
+        except QueueError as error:
+            problems.append(error)
+    if problems:
+        ended = sum(map(is_over, cancelled))
+        others = f"; {count(ended, 'other job')} cancelled" if ended else ""
+        said = "; ".join(dict.fromkeys(one.message for one in problems))
+        raise QueueError(f"{said}{others}", problems[0].todo or "the same command ends what is left")
+    if not cancelled:
+        return Sent((), note="no job of this command is left to cancel")
+    kept = "kept" if are_shared else "on its node, and the same command fetches them"
+    return Sent(tuple(cancelled), note=f"{count(len(cancelled), 'job')} cancelled; finished repeats are {kept}")
+
+
+def _tell_of_open(jobs: Sequence[JobFolder], tell: Callable[[str], None]) -> None:
+    """Say which jobs of an earlier command, or of one beside this, are waited for."""
+    left = [job.batch_id or "without an id yet" for job in jobs if not is_over(job)]
+    if left:
+        shown = ", ".join(left[:_MOST_SHOWN]) + (", ..." if len(left) > _MOST_SHOWN else "")
+        tell(f"already submitted by the same command: job {shown}")
+
+
+@contextmanager
+def _submitting(folder: ResultsFolder, tell: Callable[[str], None]) -> Iterator[None]:
+    """One process at a time submits jobs for a results folder, where its file system has locks."""
+    try:
+        make_folder(folder.path, JOBS)
+        descriptor = os.open(folder.path / JOBS / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StoreError(f"{folder.path / JOBS} cannot be written: {error.strerror}") from error
+    try:
+        with suppress(OSError):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                tell(f"another process submits jobs into {folder.path}; waiting until it has")
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

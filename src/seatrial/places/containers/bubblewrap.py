@@ -1,0 +1,67 @@
+"""bubblewrap: a root put together from the folders of an image. As root without a user namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from seatrial.model.container_device import Device
+from seatrial.places.containers.image import Image, ImageKind
+from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
+
+_POINTS = Path("/.seatrial-mounts")
+_OF_THE_HOST = frozenset({"dev", "proc", "sys", "tmp", "run"})
+
+
+class Bubblewrap(Runtime):
+    """bubblewrap."""
+
+    name: ClassVar[str] = "bubblewrap"
+    title: ClassVar[str] = "bubblewrap"
+    command: ClassVar[str] = "bwrap"
+    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER})
+    package: ClassVar[str] = "the package bubblewrap"
+
+    def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
+        """At the same paths, but for those in folders of the image, where it cannot create any."""
+        return tuple(
+            mount if _is_free(image.path, mount.inside) else Mount(mount.host, _POINTS / str(number))
+            for number, mount in enumerate(super().mounts(image, folders, added))
+        )
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """Its root is a file system in memory with the image's folders in it, so that it can create mount points. UCX
+        needs /sys."""
+        words = [self.command, *_image(inside.image.path)]
+        words += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--ro-bind", "/sys", "/sys"]
+        words += ["--bind", str(SHARED), str(SHARED), "--tmpfs", "/run"]
+        words += self.devices(inside)
+        for mount in inside.all_mounts:
+            words += ["--ro-bind" if mount.is_read_only else "--bind", str(mount.host), str(mount.inside)]
+        for name, value in inside.variables.items():
+            words += ["--setenv", name, value]
+        if inside.works_in is not None:
+            words += ["--chdir", str(inside.works_in)]
+        return [*words, "--"]
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """None are needed: all devices of the host are there. The driver's libraries are those of the image, or
+        mounted."""
+        return None if device.is_cdi else []
+
+
+def _is_free(top: Path, folder: Path) -> bool:
+    """Whether the image has this folder, or nothing of its path."""
+    first = folder.parts[1]
+    return first not in _OF_THE_HOST and (not (top / first).exists() or (top / folder.relative_to("/")).is_dir())
+
+
+def _image(top: Path) -> Iterator[str]:
+    for path in sorted(top.iterdir()):
+        if path.name in _OF_THE_HOST:
+            continue
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), f"/{path.name}")
+        else:
+            yield from ("--ro-bind", str(path), f"/{path.name}")

@@ -1,0 +1,77 @@
+"""podman, rootless and as root, with the network, processes, memory and limits of the host."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from seatrial.model.container_device import NVIDIA, Device
+from seatrial.places.containers.image import ImageKind
+from seatrial.places.containers.runtime import SHARED, Inside, Runtime, is_root
+
+_UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
+
+_QUEUES = Path("/dev/mqueue")
+_MEMORY = "/dev/shm"  # noqa: S108  the folder that the ranks of MPI libraries share
+
+_OWN_MOUNTS = ("unshare", "--mount", "--propagation", "slave")
+"""Root's podman mounts images where everybody sees them; so they end with its processes, whatever ends these."""
+
+
+class Podman(Runtime):
+    """podman."""
+
+    name: ClassVar[str] = "podman"
+    title: ClassVar[str] = "podman"
+    command: ClassVar[str] = "podman"
+    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER, ImageKind.NAME})
+    package: ClassVar[str] = "the packages podman, runc, uidmap, slirp4netns and fuse-overlayfs"
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """The command: crun, its default, does not start on hosts with cgroups v1 or hybrid, runc does. Limits that
+        root could not raise are given as they are."""
+        words = [*(_OWN_MOUNTS if is_root() else ()), self.command]
+        if not _UNIFIED.exists() and shutil.which("runc"):
+            words += ["--runtime", "runc", "--cgroup-manager=cgroupfs", "--storage-driver", "overlay"]
+        words += [
+            "run",
+            "--rm",
+            "--pull=never",
+            "--network=host",
+            "--pid=host",
+            "--uts=host",
+            "--log-driver=none",
+        ]
+        words += ["--security-opt", "label=disable", "--security-opt", "seccomp=unconfined", "--env-host"]
+        words += _shared_memory()
+        if is_root():
+            words += ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]
+        words += ["-v", f"{SHARED}:{SHARED}"]
+        words += self.devices(inside)
+        for mount in inside.all_mounts:
+            words += ["-v", mount.option]
+        for name, value in inside.variables.items():
+            words += ["-e", f"{name}={value}"]
+        if inside.works_in is not None:
+            words += ["--workdir", str(inside.works_in)]
+        image = inside.image
+        if image.kind is ImageKind.FOLDER:
+            return [*words, "--rootfs", f"{image.given}:O"]
+        return [*words, image.given]
+
+    def device_words(self, device: Device) -> list[str] | None:
+        """By their CDI name; for ROCm the device files, as its images have the libraries."""
+        if device.is_cdi:
+            return ["--device", device.name]
+        if device.name == NVIDIA:
+            return ["--device", "nvidia.com/gpu=all"]
+        return ["--device", "/dev/kfd", "--device", "/dev/dri"]
+
+
+def _shared_memory() -> list[str]:
+    """The host's System V IPC and /dev/shm. Without root, podman's own way to share them needs /dev/mqueue; a host
+    without it shares /dev/shm alone."""
+    if is_root() or _QUEUES.exists():
+        return ["--ipc=host"]
+    return ["-v", f"{_MEMORY}:{_MEMORY}"]

@@ -1,0 +1,109 @@
+"""Runs a command in the guest with our standard streams and signals, with files brought in before and out after it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
+from seatrial.places.guest.channel import PORT, Channel
+from seatrial.places.guest.files import fetch as fetched
+from seatrial.places.guest.files import pack, unpack
+from seatrial.places.guest.home import GuestHome, check_guest_home
+from seatrial.places.guest.qemu import GuestError
+from seatrial.places.guest.session import Streams
+from seatrial.places.guest.state import GuestState, read_guest_state
+
+WORK = "/root"
+"""The working folder of commands, and that of files without a place."""
+_FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class Transfer(Frozen):
+    """A file or folder, and its place on the other side."""
+
+    source: str
+    target: str
+
+
+def running_guest(path: Path) -> GuestState:
+    """The state of the guest in the folder `path`. Raises UsageError if none is up, GuestError if it has ended."""
+    home = check_guest_home(path)
+    state = None if home is None else read_guest_state(path)
+    if home is None or state is None:
+        begun = ": starting it did not finish" if home is not None else ""
+        todo = "seatrial vm down, then up" if home is not None else "seatrial vm up --topology FILE"
+        raise UsageError(f"no guest is up{begun}", todo)
+    if not _is_alive(home, state):
+        raise GuestError("the guest has ended", "seatrial vm down, then up")
+    return state
+
+
+def run_command(
+    path: Path,
+    command: Sequence[str],
+    bring: Sequence[Transfer] = (),
+    fetch: Sequence[Transfer] = (),
+    variables: Mapping[str, str] | None = None,
+) -> int:
+    """Run a command in the guest, and return its exit status as in a shell.
+
+    `bring` are files and folders of this machine that are copied there first, `fetch` those of the guest that are
+    copied here afterwards, whatever the exit status. Raises UsageError for a file that is not there, GuestError.
+    """
+    running_guest(path)
+    packed = [_packed(one) for one in bring]
+    with Channel(PORT, str(path), WORK).opened() as guest:
+        for archive in packed:
+            with archive:
+                unpack(guest, archive, "/")
+        with _streams() as streams:
+            status = guest.run(command, streams, variables or {}, WORK)
+        for one in fetch:
+            fetched(guest, one.source if one.source.startswith("/") else f"{WORK}/{one.source}", Path(one.target))
+    return status
+
+
+def _packed(one: Transfer) -> IO[bytes]:
+    return pack(Path(one.source), one.target.lstrip("/"))
+
+
+def _is_alive(home: GuestHome, state: GuestState) -> bool:
+    return state.pid in home.members()
+
+
+@contextmanager
+def _streams() -> Iterator[Streams]:
+    """Our standard streams; signals go to the command while this lasts, except those that this process ignores."""
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    taken = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _passed_on) for number in taken}
+    wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        own = [number if _is_open(number) else nowhere for number in (0, 1, 2)]
+        yield Streams(own[0], own[1], own[2], reading)
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for descriptor in (nowhere, reading, writing):
+            os.close(descriptor)
+
+
+def _passed_on(number: int, frame: FrameType | None) -> None:
+    """The number of the signal is written to the pipe (signal.set_wakeup_fd), which is all."""
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,60 @@
+"""A guest as what a program is started in: in place of mounting a folder of this machine, its files are copied."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from seatrial.places.containers.image import Image, ImageKind
+from seatrial.places.containers.runtime import Inside, Mount, Runtime
+from seatrial.places.guest.channel import Channel
+
+_MAIN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from seatrial.places.guest.inside import main; main()"
+
+
+@dataclass(frozen=True)
+class GuestRuntime(Runtime):
+    """Commands in one guest. With `libraries`, programs use these of this machine, the dynamic loader first."""
+
+    channel: Channel
+    libraries: tuple[Path, ...] = ()
+    name: ClassVar[str] = "guest"
+    title: ClassVar[str] = "the guest"
+    command: ClassVar[str] = sys.executable
+    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.GUEST})
+    ranks_outside: ClassVar[bool] = False
+    package: ClassVar[str] = "the package openssh-client"
+
+    def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
+        """The folder of the repeat gets one of its own there; that with programs is the same for all of them."""
+        there = Path(self.channel.there)
+        if len(folders) < 2:
+            return tuple(Mount(folder, there / "programs" / _key(folder)) for folder in folders)
+        first, *others = folders
+        own = Mount(first, there / f"repeat-{os.getpid()}-{_key(first)}")
+        return (own, *(Mount(folder, there / "programs" / _key(folder)) for folder in others))
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """The command of `inside.py`."""
+        home = str(Path(__file__).absolute().parents[3])
+        words = [self.command, "-I", "-S", "-c", _MAIN, home, *self.channel.words()]
+        mounts = inside.mounts if len(inside.mounts) > 1 else (None, *inside.mounts)
+        for mount in mounts:
+            words += [
+                "--folder",
+                *(("", self.channel.there) if mount is None else (str(mount.host), str(mount.inside))),
+            ]
+        for library in self.libraries:
+            words += ["--library", str(library)]
+        for name, value in inside.variables.items():
+            words += ["--set", name, value]
+        return [*words, "--"]
+
+
+def _key(folder: Path) -> str:
+    return f"{zlib.crc32(os.fsencode(folder)):08x}"

@@ -1,0 +1,189 @@
+"""Brings a guest up, and takes it down. Nothing is left of one that does not come up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from seatrial.launch.owned_folder import write_synced
+from seatrial.model.frozen import Frozen
+from seatrial.model.guest_topology import DeviceKind, GuestTopology
+from seatrial.places.guest.home import ALIVE, GuestHome, existing_guest_home, new_guest_home
+from seatrial.places.guest.initramfs import BUSYBOX, find_busybox, initramfs
+from seatrial.places.guest.kernel import Kernel, needed_modules
+from seatrial.places.guest.qemu import Emulator, GuestError
+from seatrial.places.guest.session import PORTS, Streams, free_port, port_path, run_in_guest
+from seatrial.places.guest.state import STATE, GuestState, state_text
+from seatrial.places.guest.words import CONSOLE, INITRAMFS, guest_words
+from seatrial.processes.detached import start_detached
+from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.tree import is_alive
+
+LOG = "qemu.printed"
+BOOT_LIMIT_S = 300.0
+_KVM_LIMIT_S = 30.0
+"""With KVM a guest runs commands within a few seconds; where KVM is broken, it can be opened, and guests hang."""
+_LIST_LIMIT_S = 20.0
+_LOOK_AGAIN_S = 0.05
+_LAST_LINES = 6
+_MOST_CONSOLE_B = 1 << 16
+_MODULES: Mapping[DeviceKind, tuple[str, ...]] = {
+    DeviceKind.NVME: ("nvme",),
+    DeviceKind.NETWORK: ("virtio_net",),
+    DeviceKind.CXL_MEMORY: ("cxl_acpi", "cxl_pci", "cxl_port", "cxl_mem", "cxl_pmem"),
+}
+
+
+class Parts(Frozen):
+    """What a guest is started from: emulator, kernel, and the agent's file."""
+
+    emulator: Emulator
+    kernel: Kernel
+    agent: Path
+
+
+Starter = Callable[[Sequence[str], Mapping[str, str], Path, int], int]
+"""Starts QEMU: its command, its environment, the file for what it prints, and the descriptor that it keeps. Returns the
+process id."""
+
+
+def detached(words: Sequence[str], environment: Mapping[str, str], log: Path, mark: int) -> int:
+    """QEMU outlives this process."""
+    return start_detached(words, environment, log, keep=(mark,))
+
+
+def bring_guest_up(
+    path: Path, topology: GuestTopology, parts: Parts, progress: Callable[[str], None], start: Starter = detached
+) -> GuestState:
+    """Start a guest in the folder `path`, and return when it runs commands.
+
+    If a guest with KVM does not start, it is started again with emulated processors. Raises UsageError if there
+    is a guest already, GuestError if a part is missing or it does not start.
+    """
+    with new_guest_home(path) as home:
+        try:
+            (path / ALIVE).touch(mode=0o600)
+            _write_initramfs(path, topology, parts)
+            why = parts.emulator.why_not_kvm
+            if not why:
+                progress("starting the guest with KVM")
+                try:
+                    return _started(home, topology, parts, start, "kvm", "")
+                except GuestError as error:
+                    last = error.todo.splitlines()[-1:]  # of what the guest and QEMU printed
+                    why = f"with KVM {': '.join([error.message.rstrip(':'), *last])}"
+                    home.end_members()
+            progress(f"starting the guest with emulated processors ({why})")
+            return _started(home, topology, parts, start, "tcg", why)
+        except BaseException:
+            _remove(home)
+            raise
+
+
+def take_guest_down(path: Path) -> bool:
+    """End the guest in this folder, whatever state it is in; False if there is none. Raises GuestError if its process
+    cannot be ended, StoreError."""
+    with existing_guest_home(path) as home:
+        if home is None:
+            return False
+        _remove(home)
+        return True
+
+
+def console_end(path: Path) -> str:
+    """The last lines of the guest's console and of QEMU's messages, printable."""
+    lines: list[str] = []
+    for name in (CONSOLE, LOG):
+        try:
+            with (path / name).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_CONSOLE_B))
+                text = file.read(_MOST_CONSOLE_B).decode("utf-8", "replace")
+        except OSError:
+            continue
+        lines += [line.strip() for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+    return "\n".join("".join(letter if letter.isprintable() else "?" for letter in line)[:200] for line in lines)
+
+
+def _remove(home: GuestHome) -> None:
+    home.end_members()
+    home.remove()
+
+
+def _write_initramfs(path: Path, topology: GuestTopology, parts: Parts) -> None:
+    busybox = find_busybox()
+    wanted = [name for kind, names in _MODULES.items() if topology.has(kind) for name in names]
+    modules = list(needed_modules(parts.kernel, wanted))
+    data = initramfs(parts.agent.read_bytes(), busybox.read_bytes(), _applets(busybox), modules)
+    if len(data) * 4 > topology.memory_B:
+        raise GuestError(
+            f"a guest with {topology.memory_B >> 20} MiB has no room for {len(data) >> 20} MiB of files",
+            "give its nodes more memory",
+        )
+    (path / INITRAMFS).write_bytes(data)
+
+
+def _applets(busybox: Path) -> Iterator[str]:
+    try:
+        listed = output_of([str(busybox), "--list"], {}, _LIST_LIMIT_S)
+    except (OSError, OutOfTimeError) as error:
+        raise GuestError(f"{busybox} does not run: {error}") from error
+    yield from listed.stdout.decode("ascii", "replace").split()
+
+
+def _started(
+    home: GuestHome, topology: GuestTopology, parts: Parts, starter: Starter, accelerator: str, why_emulated: str
+) -> GuestState:
+    """The guest when it runs commands. Raises GuestError."""
+    path = home.path
+    made = guest_words(topology, path, parts.emulator.path, accelerator, parts.kernel)
+    for file in made.files:
+        with (path / file.name).open("wb") as backing:
+            backing.truncate(file.size_B)
+    for name in (CONSOLE, LOG):
+        (path / name).write_bytes(b"")
+    for number in range(PORTS):  # of a guest with KVM that did not start
+        port_path(path, number).unlink(missing_ok=True)
+    start = time.monotonic()
+    mark = os.open(path / ALIVE, os.O_RDONLY)
+    try:
+        pid = starter(made.words, {"LC_ALL": "C.UTF-8", "PATH": os.defpath}, path / LOG, mark)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise GuestError(f"{parts.emulator.path} cannot be started: {error}") from error
+    finally:
+        os.close(mark)
+    _wait_for_agent(path, pid, _KVM_LIMIT_S if accelerator == "kvm" else BOOT_LIMIT_S)
+    state = GuestState(
+        topology, pid, accelerator, why_emulated, parts.kernel.version, round(time.monotonic() - start, 2)
+    )
+    write_synced(path / STATE, state_text(state))
+    return state
+
+
+def _wait_for_agent(path: Path, pid: int, limit_s: float) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    until = time.monotonic() + limit_s
+    try:
+        while not port_path(path, 0).exists() and is_alive(pid) and time.monotonic() < until:
+            time.sleep(_LOOK_AGAIN_S)
+        if not is_alive(pid):
+            raise GuestError("QEMU ended")
+        with free_port(path) as port:
+            run_in_guest(
+                port,
+                [f"/{BUSYBOX}", "true"],
+                Streams(None, nowhere, nowhere),
+                answer_within_s=limit_s,
+                is_alive=lambda: is_alive(pid),
+            )
+    except GuestError as error:
+        raise _not_up(path, error.message) from error
+    finally:
+        os.close(nowhere)
+
+
+def _not_up(path: Path, why: str) -> GuestError:
+    said = console_end(path)
+    return GuestError(f"the guest did not start: {why}{':' if said else ''}", said)

@@ -1,0 +1,189 @@
+"""OCI archives (OCI image format specification 1.0): written with one layer, read with any number.
+
+An archive is a tar of `oci-layout`, `index.json` and `blobs/sha256/HEX`. Every digest is checked when one is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import platform
+import tarfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from seatrial.errors import UsageError
+from seatrial.places.images.archive_parts import ArchiveParts
+from seatrial.places.images.from_folder import LeftOut
+from seatrial.places.images.from_tar import add_tar
+from seatrial.places.images.tree import Entry, Kind, Tree
+
+_INDEX = "application/vnd.oci.image.index.v1+json"
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_CONFIG = "application/vnd.oci.image.config.v1+json"
+_LAYER = "application/vnd.oci.image.layer.v1.tar"
+_LAYOUT = b'{"imageLayoutVersion":"1.0.0"}'
+_WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64", "s390x": "s390x"}
+"""The kernel's name of an architecture -> OCI's and Debian's."""
+
+
+def write_oci(
+    root: Path, image: Path, *, architecture: str, variables: Mapping[str, str], epoch_s: int, name: str
+) -> str:
+    """Write an archive whose only layer is the tar `root`; `name` is how `podman load` calls it. The digest of the
+    manifest, which identifies the image. Raises OSError."""
+    created = datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    layer, layer_B = _sha256(root), root.stat().st_size
+    config = _json(
+        {
+            "architecture": architecture,
+            "config": {"Env": [f"{key}={value}" for key, value in sorted(variables.items())]},
+            "created": created,
+            "history": [{"created": created, "created_by": "seatrial container make"}],
+            "os": "linux",
+            "rootfs": {"diff_ids": [f"sha256:{layer}"], "type": "layers"},
+        }
+    )
+    manifest = _json(
+        {
+            "config": {"digest": _digest(config), "mediaType": _CONFIG, "size": len(config)},
+            "layers": [{"digest": f"sha256:{layer}", "mediaType": _LAYER, "size": layer_B}],
+            "mediaType": _MANIFEST,
+            "schemaVersion": 2,
+        }
+    )
+    described = {
+        "annotations": {"org.opencontainers.image.ref.name": name},
+        "digest": _digest(manifest),
+        "mediaType": _MANIFEST,
+        "platform": {"architecture": architecture, "os": "linux"},
+        "size": len(manifest),
+    }
+    index = _json({"manifests": [described], "mediaType": _INDEX, "schemaVersion": 2})
+    small = {"oci-layout": _LAYOUT, "index.json": index}
+    small |= {f"blobs/sha256/{_digest(blob)[7:]}": blob for blob in (config, manifest)}
+    with image.open("wb") as to, tarfile.open(fileobj=to, mode="w:", format=tarfile.PAX_FORMAT) as stream:
+        for folder in ("blobs", "blobs/sha256"):
+            stream.addfile(_info(folder, 0, epoch_s, tarfile.DIRTYPE))
+        for path, data in sorted(small.items()):
+            stream.addfile(_info(path, len(data), epoch_s), io.BytesIO(data))
+        with root.open("rb") as layer_stream:
+            stream.addfile(_info(f"blobs/sha256/{layer}", layer_B, epoch_s), layer_stream)
+    return _digest(manifest)
+
+
+def is_oci(archive: Path) -> bool:
+    """Whether a tar, or a folder, is an OCI image. Raises UsageError for a damaged one."""
+    return "oci-layout" in ArchiveParts(archive, "OCI archive")
+
+
+def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: LeftOut) -> tuple[str, ...]:
+    """Add the files of the image in an archive, layer upon layer; its variables, as NAME=VALUE.
+
+    Raises UsageError for what is damaged, has another digest than it says, or is compressed by other than gzip.
+    """
+    blobs = _Blobs(archive)
+    manifest = blobs.manifest()
+    try:
+        config = blobs.document(manifest["config"])
+        for number, described in enumerate(manifest["layers"]):
+            layer = work / f"layer-{number}.tar"
+            blobs.layer(described, layer)
+            add_tar(tree, layer, latest_s, left_out, put_over)
+        variables = (config.get("config") or {}).get("Env") or []
+        return tuple(str(one) for one in variables)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{archive} is not a valid OCI archive: {error}", "give another base") from error
+
+
+class _Blobs:
+    """The parts of an archive by digest."""
+
+    def __init__(self, archive: Path) -> None:
+        self._parts = ArchiveParts(archive, "OCI archive")
+
+    def manifest(self) -> Mapping[str, Any]:
+        """The manifest for this machine's architecture, or the only one."""
+        try:
+            found = json.loads(self._parts.small("index.json"))
+            for _ in range(4):  # an index may contain an index
+                if "layers" in found:
+                    return dict(found)
+                manifests = list(found["manifests"])
+                ours = ARCHITECTURES.get(platform.machine(), platform.machine())
+                fitting = [one for one in manifests if (one.get("platform") or {}).get("architecture") == ours]
+                found = self.document((fitting or manifests)[0])
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            raise self._parts.damaged(f"its index is not valid ({type(error).__name__})") from error
+        raise self._parts.damaged("its index has no manifest")
+
+    def document(self, described: Mapping[str, Any]) -> dict[str, Any]:
+        """A JSON blob."""
+        digest = str(described["digest"])
+        data = self._parts.small(self._path(digest))
+        if _digest(data) != digest:
+            raise self._other_content(digest)
+        found = json.loads(data)
+        if not isinstance(found, dict):
+            raise self._parts.damaged(f"{digest[:30]} is not a JSON object")
+        return found
+
+    def layer(self, described: Mapping[str, Any], to: Path) -> None:
+        """Write a layer as an uncompressed tar."""
+        digest, kind = str(described["digest"]), str(described["mediaType"])
+        path = self._path(digest)
+        if self._parts.sha256(path) != digest.removeprefix("sha256:"):
+            raise self._other_content(digest)
+        if kind.endswith("+zstd"):
+            raise self._parts.damaged(
+                "its layers are compressed by zstd: save the image with gzip or without compression"
+            )
+        self._parts.layer(path, to)
+
+    def _path(self, digest: str) -> str:
+        algorithm, _, number = digest.partition(":")
+        if algorithm != "sha256" or len(number) != 64 or not all(c in "0123456789abcdef" for c in number):
+            raise self._parts.damaged(f"{digest[:80]!r} is not a SHA-256 digest")
+        return f"blobs/sha256/{number}"
+
+    def _other_content(self, digest: str) -> UsageError:
+        return self._parts.damaged(f"{digest[:30]} has another content than its digest says")
+
+
+def put_over(tree: Tree, path: str, entry: Entry) -> None:
+    """Add an entry of a layer to those below: whiteouts remove, other kinds replace."""
+    above, _, name = path.rpartition("/")
+    if name == _OPAQUE:
+        tree.empty(above)
+        return
+    if name.startswith(_WHITEOUT):
+        tree.remove(f"{above}/{name[len(_WHITEOUT) :]}" if above else name[len(_WHITEOUT) :])
+        return
+    before = tree.get(path)
+    if before is not None and (before.kind is Kind.FOLDER) != (entry.kind is Kind.FOLDER):
+        tree.remove(path)
+    tree.add(path, entry)
+
+
+def _info(path: str, size: int, epoch_s: int, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(path)
+    info.type, info.size, info.mtime = kind, size, epoch_s
+    info.mode = 0o755 if kind == tarfile.DIRTYPE else 0o644
+    return info
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

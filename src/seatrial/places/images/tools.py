@@ -1,0 +1,75 @@
+"""Runs the tools that images are made with, and says in one message what failed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from seatrial.errors import ImageError
+from seatrial.places.images.private import tool_environment
+from seatrial.processes.start import Running
+
+_MOST_SHOWN_B = 64 << 10
+_MOST_LINES = 12
+
+
+def tool(name: str, package: str) -> str:
+    """The path of a tool. Raises ImageError, which names its Debian package."""
+    path = tool_environment()["PATH"]
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise ImageError(f"{name} not found", f"install the package {package} (Debian: apt install {package})")
+    return found
+
+
+def run_tool(
+    words: Sequence[str],
+    *,
+    source: Path | None = None,
+    output: Path | None = None,
+    accept: Sequence[int] = (0,),
+    remedy: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> bytes:
+    """Run a tool to its end: standard input from a file, standard output to a file; what it printed on stderr.
+
+    It ends with this process, and everything that it started. Raises ImageError with its last lines.
+    """
+    printed = os.memfd_create("printed")
+    opened = [printed]
+    try:
+        reading = os.open(source or os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        opened.append(reading)
+        writing = printed
+        if output is not None:
+            writing = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            opened.append(writing)
+        status = _status(words, [reading, writing, printed], environment or tool_environment())
+        size = os.fstat(printed).st_size
+        text = os.pread(printed, _MOST_SHOWN_B, max(0, size - _MOST_SHOWN_B))
+    except OSError as error:
+        raise ImageError(f"{words[0]} cannot be started: {error.strerror or error}") from error
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    if status not in accept:
+        raise ImageError(f"{Path(words[0]).name} failed (exit {status}):\n{_last_lines(text)}", remedy)
+    return text
+
+
+def _status(words: Sequence[str], descriptors: Sequence[int], environment: Mapping[str, str]) -> int:
+    running = Running(words, environment, descriptors)
+    try:
+        ending = running.wait()
+    except BaseException:
+        running.end()
+        running.wait()
+        raise
+    return -9 if ending is None else ending.returncode
+
+
+def _last_lines(text: bytes) -> str:
+    lines = [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    return "\n".join(f"    {line[:400]}" for line in lines[-_MOST_LINES:])

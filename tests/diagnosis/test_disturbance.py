@@ -1,0 +1,325 @@
+"""Causes of slow repeats: each from made-up signals, with its control."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from analysis.test_rules_expectation import made, result
+from made_up import made_up_machine
+
+from seatrial.analysis.rules import findings
+from seatrial.analysis.rules.case import Case
+from seatrial.diagnosis.disturbance.cause import Cause
+from seatrial.diagnosis.disturbance.diagnose import disturbances
+from seatrial.diagnosis.disturbance.signals import signals
+from seatrial.diagnosis.disturbance.words import remedy, sentence
+from seatrial.profiler import cause as profile
+
+GROUP = "/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us"
+
+
+def repeat(wall_s: float = 1.0, cpu_s: float = 1.0, delay_s: float = 0.0, **more: Any) -> dict[str, Any]:
+    """A repeat of a program with one thread on two CPUs that nobody else uses."""
+    return {
+        "program_s": wall_s,
+        "affinity": [[0], [1]],
+        "used": {"cpu_s": cpu_s, "leader_cpu_s": cpu_s, "leader_delay_s": delay_s, "major_faults": 0},
+        "cpu_window_s": 2 * wall_s,
+        "others_s": 0.0,
+        "steal_s": 0.0,
+        "busy_s": {"0": cpu_s, "1": 0.0},
+        "pressure": {"cpu_some_s": delay_s, "io_some_s": 0.0, "memory_some_s": 0.0},
+        **more,
+    }
+
+
+def causes(*repeats: dict[str, Any]) -> list[tuple[str, float | None]]:
+    known = signals(repeats)
+    assert known is not None
+    found = disturbances(known)
+    for one in found:
+        assert sentence(one).endswith(".") and not remedy(one).endswith(".")
+    return [(one.cause.value, None if one.share is None else round(one.share, 2)) for one in found]
+
+
+def quota(cpus: float, throttled_s: float, throttled: int = 9) -> dict[str, Any]:
+    return {"cpus": cpus, "file": GROUP, "periods": 10, "throttled_periods": throttled, "throttled_s": throttled_s}
+
+
+def looks(wait_s: float, kind: str, file_system: str = "ext4", options: tuple[str, ...] = ()) -> dict[str, Any]:
+    place = {"type": file_system, "mount_point": "/data", "options": list(options)}
+    wait = {"in": kind, "path": "/data/file", "wait_s": wait_s, "file_system": place}
+    return {"threads": 1, "cpu_s": 0.1, "delay_s": 0.0, "covered_s": 1.0, "allowed": "0-1", "waits": [wait]}
+
+
+def io_limit(moved: float | None, limit: float = 1e7) -> list[dict[str, Any]]:
+    keys = {"file": "/sys/fs/cgroup/io.max", "device": "8:0", "direction": "write", "unit": "B/s"}
+    return [{**keys, "limit": limit, "moved": moved}]
+
+
+def _case(**seen: Any) -> Case:
+    even = result(made(1.0, None))
+    return Case(made_up_machine(), (even,), {(even.id, number): repeat(**seen) for number in range(6)})
+
+
+CASES = {
+    "repeats-waited-for-cpu": _case(cpu_s=0.3, delay_s=0.7, quota=quota(0.3, 0.7)),
+    "io-limited": _case(cpu_s=0.1, pressure={"io_some_s": 0.9}, io_limits=io_limit(9e6)),
+    "slow-file-system": _case(cpu_s=0.1, looks=looks(0.6, "write", "fuse.sshfs")),
+    "synchronised-io": _case(cpu_s=0.1, looks=looks(0.6, "sync")),
+    "memory-short": _case(
+        used={"cpu_s": 0.3, "leader_cpu_s": 0.3, "leader_delay_s": 0.0, "major_faults": 500},
+        pressure={"io_some_s": 0.1, "memory_some_s": 0.5},
+    ),
+}
+"""A case for each rule."""
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_repeats_that_are_alike_have_a_finding_with_its_values(rule):
+    case = CASES[rule]
+    (finding,) = (one for one in findings(case.machine, case.results, case.seen) if one.causes)
+    assert finding.rule == rule and finding.causes[0].share
+    if rule == "repeats-waited-for-cpu":
+        assert GROUP in finding.observation and "90 % of its periods" in finding.observation
+
+
+def test_names_are_those_of_profiles():
+    shared = {Cause.CPU_QUOTA, Cause.STEAL, Cause.OTHER_PROCESSES, Cause.NO_CPU}
+    assert {one.value for one in shared} <= {one.value for one in profile.Cause}
+
+
+@pytest.mark.parametrize(
+    "undisturbed",
+    [
+        repeat(),
+        repeat(cpu_s=0.01),  # it sleeps
+        repeat(delay_s=0.05),
+        repeat(quota=quota(1.5, 0.0, throttled=0)),
+        repeat(others_s=1.0, busy_s={"0": 1.0, "1": 1.0}),  # on the other CPU
+        repeat(cpu_s=0.1, looks=looks(0.8, "write")),
+        repeat(cpu_s=0.1, looks=looks(0.05, "sync")),
+        repeat(pressure={"io_some_s": 0.0, "memory_some_s": 0.5}),  # memory of others: it had no page faults
+    ],
+)
+def test_a_control_has_no_cause(undisturbed):
+    assert causes(undisturbed, undisturbed) == []
+
+
+def test_a_quota():
+    assert causes(repeat(cpu_s=0.3, delay_s=0.7, quota=quota(0.3, 0.7))) == [("cpu-quota", 0.7)]
+    threads = repeat(cpu_s=1.0, delay_s=0.5, quota=quota(1.0, 1.0), busy_s={"0": 0.5, "1": 0.5})
+    assert causes(threads) == [("cpu-quota", 0.5)]
+
+
+def test_other_processes_on_the_same_cpus():
+    spinner = repeat(cpu_s=0.5, delay_s=0.5, others_s=1.5, busy_s={"0": 1.0, "1": 1.0})
+    assert causes(spinner) == [("other-processes", 0.5)]
+    bound = repeat(cpu_s=0.5, delay_s=0.5, others_s=0.5, busy_s={"0": 1.0, "1": 0.0}, affinity=[[0]])
+    assert causes(bound) == [("other-processes", 0.5)]
+
+
+def test_waiting_that_nothing_explains_is_not_known():
+    assert causes(repeat(cpu_s=0.5, delay_s=0.5, busy_s={"0": 0.5, "1": 0.0})) == [("no-cpu", 0.5)]
+
+
+def test_threads_that_share_cpus():
+    threads = {"threads": 4, "cpu_s": 2.0, "delay_s": 2.0}
+    crowded = repeat(cpu_s=2.0, looks=threads, busy_s={"0": 1.0, "1": 1.0})
+    assert causes(crowded) == [("more-threads-than-cpus", 0.5)]
+
+
+def test_a_quota_and_other_processes_are_both_named():
+    both = repeat(cpu_s=0.3, delay_s=0.7, quota=quota(0.5, 0.4), others_s=1.3, busy_s={"0": 0.8, "1": 0.8})
+    assert causes(both) == [("cpu-quota", 0.4), ("other-processes", 0.3)]
+
+
+def test_steal():
+    assert causes(repeat(steal_s=0.6)) == [("steal", 0.3)]
+
+
+def test_waiting_is_unknown_where_the_counted_thread_is_not_the_one_that_computes():
+    """The main thread of a launcher waits for others: only CPUs that were all busy say something."""
+    used = {"cpu_s": 1.0, "leader_cpu_s": 0.01, "leader_delay_s": 0.0}
+    busy = {"0": 1.0, "1": 1.0}
+    assert causes(repeat(used=used, others_s=1.0, busy_s=busy)) == [("other-processes", None)]
+    assert causes(repeat(used=used, others_s=0.5, busy_s={"0": 1.0, "1": 0.5})) == []
+
+
+def test_a_limit_on_io_is_named_where_it_was_reached():
+    waiting = {"io_some_s": 0.9}
+    slow = repeat(cpu_s=0.1, pressure=waiting, io_limits=io_limit(9e6))
+    assert causes(slow) == [("io-limit", 0.9)]
+    assert causes(repeat(cpu_s=0.1, pressure=waiting, io_limits=io_limit(9e6, limit=1e9))) == []
+    assert causes(repeat(cpu_s=0.1, pressure=waiting, io_limits=io_limit(None))) == []
+    half = repeat(cpu_s=0.1, pressure=waiting, io_limits=io_limit(3e6))  # the device is slower than the limit
+    assert causes(half) == []
+
+
+def test_a_limit_is_named_where_the_program_computes_between_its_writes():
+    """It computes for 7 s and waits for 3 s, in turn: the kernel's 2.65 s are no share of a waiting that is longer."""
+    waited = {**looks(3.0, "write"), "cpu_s": 7.0, "covered_s": 10.0}
+    limits = {"io_limits": io_limit(30e6), "pressure": {"io_some_s": 2.65}}
+    assert causes(repeat(wall_s=10.0, cpu_s=7.0, looks=waited, **limits)) == [("io-limit", 0.3)]
+
+
+def test_a_limit_is_not_named_where_the_kernel_writes_while_the_program_computes():
+    waited = {**looks(0.0, "write"), "cpu_s": 10.0, "covered_s": 10.0}
+    limits = {"io_limits": io_limit(50e6), "pressure": {"io_some_s": 0.1}}
+    assert causes(repeat(wall_s=10.0, cpu_s=10.0, looks=waited, **limits)) == []
+
+
+def test_waiting_for_io_on_one_cpu_beside_others_that_compute_is_not_diluted():
+    """0.9 s of waiting beside 9 s of computing: the kernel counts 0.9 * 0.9 / 9.9 s."""
+    busy = {str(cpu): 1.0 for cpu in range(9)}
+    limits = io_limit(3e6)
+    diluted = repeat(cpu_s=0.1, pressure={"io_some_s": 0.0818}, io_limits=limits, busy_s=busy, cpu_window_s=10.0)
+    assert causes(diluted) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "cause"),
+    [
+        (looks(0.6, "write", "fuse.sshfs"), "file-system"),
+        (looks(0.6, "read", "nfs4"), "file-system"),
+        (looks(0.6, "write", "ext4", ("sync",)), "file-system"),
+        (looks(0.6, "sync"), "synchronised-io"),
+    ],
+)
+def test_waiting_for_files(seen, cause):
+    assert causes(repeat(cpu_s=0.1, looks=seen)) == [(cause, 0.6)]
+
+
+def test_memory_shortage_needs_page_faults_of_the_program():
+    used = {"cpu_s": 0.3, "leader_cpu_s": 0.3, "leader_delay_s": 0.0, "major_faults": 500}
+    pressure = {"io_some_s": 0.1, "memory_some_s": 0.5}
+    assert causes(repeat(used=used, pressure=pressure)) == [("memory-shortage", 0.5)]
+
+
+def test_less_than_a_second_says_nothing():
+    assert signals([repeat(0.02)] * 10) is None
+    assert signals([]) is None
+    assert signals([{"load_1m": 0.3}]) is None  # a record of an earlier version
+
+
+def test_the_time_of_command_is_that_of_its_program():
+    """The measuring program itself computes, too: it identifies files and libraries."""
+    own = {**looks(0.0, "read"), "program_s": 1.0, "program_cpu_s": 0.1, "major_faults": 0}
+    known = signals([repeat(1.5, cpu_s=0.6, looks=own)])
+    assert known is not None and (known.wall_s, known.cpu_s) == (1.0, 0.1)
+
+
+def test_damaged_values_are_not_used():
+    odd = repeat(busy_s=None, looks={"threads": 1, "allowed": "0-99999999", "waits": None}, pressure=None)
+    assert causes(odd) == []
+
+
+def program(
+    cpu_s: float = 1.0, wall_s: float = 1.0, system_s: float = 0.0, faults: int = 100, name: str = "solver", **more: Any
+) -> dict[str, Any]:
+    """A repeat of `command` that was looked at ten times a second."""
+    process = {
+        "name": name,
+        "processes": 1,
+        "seen_s": wall_s,
+        "cpu_s": cpu_s,
+        "system_s": system_s,
+        "minor_faults": faults,
+        "waits_for": [],
+    }
+    seen = {
+        "program_s": wall_s,
+        "program_cpu_s": cpu_s,
+        "program_system_s": system_s,
+        "runs": 1,
+        "minor_faults": faults,
+        "voluntary": 10,
+        "max_resident_B": 4096 * 100,
+        "covered_s": wall_s,
+        "looks": 10,
+        "sleep_s": 0.0,
+        "sleep_looks": 0,
+        "locks": locks(0.0, 0),
+        "processes": [process],
+        "waits": [],
+        **more,
+    }
+    return repeat(wall_s, cpu_s, looks=seen)
+
+
+def locks(wait_s: float, looks: int, turns: int = 0, others: int = 0) -> dict[str, Any]:
+    """`others`: looks in which the same threads waited for something else."""
+    return {
+        "threads": 2,
+        "looks": looks,
+        "wait_s": wait_s,
+        "blocked_looks": looks + others,
+        "blocked_s": wait_s + others / 10,
+        "turns": turns,
+    }
+
+
+def waits_for(child: str, wait_s: float, own_s: float, name: str = "solver") -> list[dict[str, Any]]:
+    times = {"seen_s": 1.0, "cpu_s": own_s, "system_s": 0.0, "minor_faults": 0, "processes": 1}
+    waits = [{"name": child, "looks": round(10 * wait_s), "wait_s": wait_s}]
+    return [{"name": name, **times, "waits_for": waits}]
+
+
+@pytest.mark.parametrize(
+    ("seen", "found"),
+    [
+        (program(locks=locks(0.5, 5, turns=5000)), ("lock-contention", 0.33)),
+        (program(system_s=0.4, voluntary=10_000, locks=locks(0.25, 3, turns=9000)), ("lock-contention", 0.52)),
+        (program(system_s=0.6, faults=200_000), ("page-faults", 0.6)),
+        (program(cpu_s=0.5, sleep_s=0.5, sleep_looks=5), ("sleep", 0.5)),
+        (program(cpu_s=0.3, processes=waits_for("gzip", 0.7, 0.3)), ("child-process", 0.7)),
+    ],
+)
+def test_what_a_program_does_itself(seen, found):
+    assert causes(seen, seen) == [found]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        program(),
+        program(locks=locks(0.05, 3, turns=5000)),  # a lock that is rarely fought over
+        program(locks=locks(0.9, 9, turns=4)),  # one long wait: until the thread is let go
+        # A pool whose workers wait for work by condition variables, and sometimes for its mutex:
+        program(system_s=0.4, voluntary=10_000, locks=locks(0.1, 3, turns=9000, others=9)),
+        program(system_s=0.6, faults=100),  # each page was touched once
+        program(system_s=0.6, faults=1000),  # the kernel did something else
+        program(system_s=0.6, faults=200_000, cpu_s=1.0, processes=[]),  # a shell starts many programs
+        program(sleep_s=0.05, sleep_looks=5),
+        program(cpu_s=0.0, processes=waits_for("solver", 1.0, 0.01, name="sh")),  # a launcher
+    ],
+)
+def test_what_a_program_may_do(seen):
+    assert causes(seen, seen) == []
+
+
+def test_a_rule_names_what_a_program_does_and_no_spread_is_explained_by_it():
+    seen = program(cpu_s=0.3, processes=waits_for("gzip", 0.7, 0.3))
+    even = result(made(1.0, None))
+    case = Case(made_up_machine(), (even,), {(even.id, number): seen for number in range(6)})
+    (finding,) = (one for one in findings(case.machine, case.results, case.seen) if one.causes)
+    assert finding.rule == "waits-for-child" and finding.severity.value == "info" and finding.loss is None
+    assert "gzip" in finding.observation
+
+
+def test_threads_that_are_bound_to_one_cpu_each():
+    """A spinner on one of them: the other is idle for half of the time, and nobody shares a CPU by choice."""
+    bound = [
+        {"cpus": "0", "threads": 1, "cpu_s": 0.5, "delay_s": 0.0},
+        {"cpus": "1", "threads": 1, "cpu_s": 0.5, "delay_s": 0.5},
+        {"cpus": "0-1", "threads": 1, "cpu_s": 0.001, "delay_s": 0.0},  # the shell that started it
+    ]
+    seen = {"threads": 3, "cpu_s": 1.0, "delay_s": 0.5, "covered_s": 1.0, "allowed": "1", "bound": bound}
+    found = repeat(cpu_s=1.0, looks=seen, others_s=0.5, busy_s={"0": 0.5, "1": 1.0})
+    assert causes(found, found) == [("other-processes", 0.5)]
+    known = signals([found, found])
+    assert known is not None and "bound to CPU 1" in sentence(disturbances(known)[0])
+    alone = {**seen, "bound": [{"cpus": "1", "threads": 2, "cpu_s": 1.0, "delay_s": 1.0}], "delay_s": 1.0}
+    crowded = repeat(cpu_s=1.0, looks=alone, busy_s={"0": 0.0, "1": 1.0})
+    assert causes(crowded, crowded) == [("more-threads-than-cpus", 0.5)]

@@ -1,0 +1,98 @@
+"""Slurm: scripts, commands, and what its commands print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jobs.requests import REQUEST, sample, states_of
+
+from seatrial.errors import ParseError
+from seatrial.jobs.batch.job import JobState
+from seatrial.jobs.batch.slurm import Slurm
+
+SLURM = Slurm()
+
+
+def row(state: str, reason: str = "None", code: str = "0:0") -> str:
+    return f"7|{state}|{code}|{reason}|100|200|300|n[1-2]"
+
+
+def test_the_script() -> None:
+    assert SLURM.script(REQUEST).splitlines() == [
+        "#!/bin/bash",
+        "#SBATCH --job-name=sweep",
+        "#SBATCH --output=/scratch/out.txt",
+        "#SBATCH --nodes=2",
+        "#SBATCH --ntasks-per-node=4",
+        "#SBATCH --cpus-per-task=3",
+        "#SBATCH --time=01:01:01",
+        "#SBATCH --partition=batch",
+        "#SBATCH --account=proj1",
+        "#SBATCH --constraint=gpu&a100",
+        "#SBATCH --gpus-per-node=8",
+        "#SBATCH --exclusive",
+        "#SBATCH --mail-type=NONE",
+        "set -e",
+        "module load openmpi/5.0",
+        "cd -- /scratch",
+        "exec seatrial run 'a b' '$HOME; rm -rf x'",
+    ]
+
+
+def test_commands_are_argument_lists() -> None:
+    assert SLURM.submit() == ["sbatch", "--parsable"]
+    assert SLURM.cancel(["7", "8"]) == ["scancel", "7", "8"]
+    assert [query[0] for query in SLURM.queries(["7"])] == ["squeue", "scontrol", "sacct"]
+    assert SLURM.submitted("sbatch: note\n4103947;tera\n") == "4103947" and SLURM.submitted("error\n") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "state", "exit_status"),
+    [
+        (row("PENDING", "Priority"), JobState.PENDING, None),
+        (row("PENDING", "JobHeldUser"), JobState.HELD, None),
+        (row("PENDING", "PartitionTimeLimit"), JobState.NEVER_STARTS, None),
+        (row("PENDING", "(QOSMaxNodePerJobLimit)"), JobState.NEVER_STARTS, None),
+        (row("RUNNING"), JobState.RUNNING, None),
+        (row("COMPLETED"), JobState.ENDED, 0),
+        (row("FAILED", code="3:0"), JobState.FAILED, 3),
+        (row("FAILED", code="0:9"), JobState.FAILED, 137),
+        (row("OUT_OF_MEMORY", code="0:125"), JobState.FAILED, 253),
+        (row("CANCELLED by 1000"), JobState.CANCELLED, 0),
+        (row("TIMEOUT"), JobState.TIMED_OUT, 0),
+        (row("PREEMPTED"), JobState.PREEMPTED, 0),
+        (row("REQUEUED"), JobState.REQUEUED, None),
+        (row("NODE_FAIL"), JobState.NODE_FAILED, 0),
+        (row("FOO"), JobState.UNKNOWN, None),
+    ],
+)
+def test_states(line: str, state: JobState, exit_status: int | None) -> None:
+    (status,) = SLURM.statuses(line + "\n")
+    assert (status.id, status.state, status.exit_status, status.nodes) == ("7", state, exit_status, ("n1", "n2"))
+    assert (status.ended_s == 300.0) == state.is_over and status.submitted_s == 100.0
+
+
+def test_what_the_batch_system_said_is_kept() -> None:
+    held, never, unknown = SLURM.statuses(
+        "\n".join([row("PENDING", "JobHeldAdmin"), row("PENDING", "BadConstraints"), row("BAR")])
+    )
+    assert (held.reason, never.reason, unknown.reason) == ("JobHeldAdmin", "BadConstraints", "BAR")
+
+
+@pytest.mark.parametrize("text", ["7|RUNNING\n", "squeue: error: Invalid user\n", "7 RUNNING\n", "JobId=7 Name=x\n"])
+def test_damage_is_refused(text: str) -> None:
+    with pytest.raises(ParseError):
+        SLURM.statuses(text)
+
+
+def test_recorded_outputs(tmp_path: Path) -> None:
+    (pending,) = SLURM.statuses(sample("slurm-scontrol-show-job-pending.txt"))
+    assert (pending.id, pending.state, pending.reason) == ("23608796", JobState.PENDING, "Priority")
+    rows = [line.split("|") for line in sample("slurm-sacct-pipe-xdmod.txt").splitlines() if line]
+    ours = "\n".join("|".join([r[0], r[16], r[15], "None", r[11], r[12], r[13], r[24]]) for r in rows)
+    assert states_of(SLURM.statuses(ours)) == {"timed out": 1, "cancelled": 1, "ended": 2}
+    assert len(SLURM.statuses(ours)[0].nodes) == 32
+    rows = [line.split("^^^") for line in sample("slurm-squeue-caret-mixed.txt").splitlines() if line]
+    ours = "\n".join("|".join([r[0], r[1], "", r[2], "", "", "", r[7]]) for r in rows)
+    assert states_of(SLURM.statuses(ours)) == {"pending": 3, "held": 1, "running": 4}

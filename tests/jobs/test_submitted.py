@@ -1,0 +1,407 @@
+"""A command that submits, with a batch system that refuses, does not answer, or accepts and does not say so."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.analysis.results import RunResult
+from seatrial.engine.planned import planned_experiments
+from seatrial.environments.private_copy import copies
+from seatrial.errors import StoreError
+from seatrial.jobs import following as job_following
+from seatrial.jobs import submitted
+from seatrial.jobs.batch.job import JobState, JobStatus
+from seatrial.jobs.batch.systems import SYSTEMS
+from seatrial.jobs.queue import QueueError
+from seatrial.jobs.study_systems import places_for
+from seatrial.jobs.submitted import Sent, run_in_jobs
+from seatrial.jobs.where import Where
+from seatrial.machine.live import discover_live
+from seatrial.model.environment_choice import AS_IT_IS
+from seatrial.model.experiment import Experiment
+from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.machine_document import machine_document
+from seatrial.model.machine_identity import machine_identity
+from seatrial.model.outcome import Outcome, State
+from seatrial.model.record import RepeatRecord
+from seatrial.model.sample import Sample
+from seatrial.model.site import Partition, Place, System
+from seatrial.plan.points import plan_points
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.writer import RecordWriter
+
+SITE = "systems:\n  tera:\n    batch: slurm\n    poll: 1s\n    partitions: {compute: }\n"
+SAMPLE = Sample("fma", 0, 1.0, {"flops": 5e9})
+Submits = Callable[[Path], str]
+
+
+class FakeQueue:
+    """A batch system that does this with the folder of each job."""
+
+    def __init__(self, submits: Submits) -> None:
+        self._submits = submits
+        self.folders: list[Path] = []
+
+    @property
+    def targets(self) -> list[list[str]]:
+        return [json.loads((folder / "request.json").read_text())["targets"] for folder in self.folders]
+
+    def submit(self, script: str) -> str:
+        self.folders.append(Path(script.splitlines()[-1].split()[-1]).parent)
+        return self._submits(self.folders[-1])
+
+    def statuses(self, ids: Any) -> Any:
+        raise QueueError("the batch system does not answer")
+
+
+@pytest.fixture
+def send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Sent, FakeQueue]]:
+    (tmp_path / "site.yaml").write_text(SITE)
+    monkeypatch.setattr(submitted, "_build", lambda portions, machine, tell: None)
+    monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
+
+    def run(submits: Submits, *, has_python: bool = True, **options: Any) -> tuple[Sent, FakeQueue]:
+        queue = FakeQueue(submits)
+        monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
+        options = {"site": tmp_path / "site.yaml", **options}
+        targets = options.pop("targets", ["cpu.peak"])
+        partition = Partition("compute", has_python=has_python, longest_s=options.pop("longest_s", None))
+        where = Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SYSTEMS["slurm"], "tera:compute")
+        return run_in_jobs([where], targets, {"cores": "one"}, tmp_path / "results", **options), queue
+
+    return run
+
+
+def refuse(folder: Path) -> str:
+    raise QueueError("sbatch did not accept the job: Invalid account")
+
+
+def start(folder: Path) -> None:
+    (folder / "taken").symlink_to("77")
+    (folder / "started").write_text("job=77\nhost=n1\ntime=1\nstart=x\n")
+
+
+def end(folder: Path) -> None:
+    start(folder)
+    (folder / "result.json").write_text('{"v": 1, "experiments": [], "study": null, "problem": null}')
+    (folder / "ended").write_text("status=0\n")
+
+
+def accept_but_do_not_say_so(folder: Path) -> str:
+    end(folder)
+    raise QueueError("sbatch did not end within 120 s")
+
+
+def accept(folder: Path) -> str:
+    end(folder)
+    return "77"
+
+
+def wait_in_the_queue(folder: Path) -> str:
+    return "77"
+
+
+def test_a_refusal_is_the_outcome_and_the_next_command_tries_again(send: Any) -> None:
+    sent, queue = send(refuse)
+    (one,) = sent.result.experiments
+    assert one.outcome.state is State.FAILED and "Invalid account" in one.outcome.reason and sent.unfinished
+    assert (queue.folders[0] / "taken").readlink() == Path("void"), "it measures nothing, if it was accepted"
+    sent, queue = send(accept)
+    assert len(queue.folders) == 1 and not sent.unfinished
+
+
+def test_a_job_that_started_although_its_submission_failed_is_the_job(send: Any) -> None:
+    sent, queue = send(accept_but_do_not_say_so)
+    assert len(sent.jobs) == 1 and not sent.unfinished and sent.jobs[0].batch_id == "77"
+    _, queue = send(refuse)
+    assert not queue.folders, "nothing is missing"
+
+
+def test_the_same_command_finds_its_job_in_the_queue(send: Any) -> None:
+    first, queue = send(wait_in_the_queue, detach=True)
+    again, other = send(wait_in_the_queue, detach=True)
+    assert len(queue.folders) == 1 and not other.folders and again.jobs == first.jobs
+    end(queue.folders[0])
+    done, other = send(wait_in_the_queue)
+    assert not other.folders and not done.unfinished and done.jobs == first.jobs
+
+
+TWO_SYSTEMS = (
+    "systems:\n  tera: {batch: slurm, partitions: {a: }}\n  peta: {batch: pbs, partitions: {b: {cpus_per_node: 1}}}\n"
+)
+ALONG_SYSTEM = """study: processors
+question: q
+benchmarks: {cpu.peak: {cores: one, precision: fp64}}
+axes: {system: [tera, peta]}
+compare: {along: system, baseline: tera}
+"""
+
+
+class Cancels(FakeQueue):
+    """A batch system with jobs that wait until they are cancelled, or that does not answer (any more)."""
+
+    def __init__(self, name: str, answers: list[bool]) -> None:
+        super().__init__(lambda folder: f"{name}-1")
+        self._answers = answers
+        self.said: list[str] = []
+
+    def cancel(self, ids: list[str]) -> str:
+        self._ask(f"cancel {' '.join(ids)}")
+        return ""
+
+    def statuses(self, ids: Any) -> Any:
+        self._ask("statuses")
+        return {one: JobStatus(one, JobState.CANCELLED) for one in ids}
+
+    def _ask(self, what: str) -> None:
+        if not self._answers.pop(0):
+            raise QueueError("it does not answer")
+        self.said.append(what)
+
+
+@pytest.mark.parametrize(
+    ("answers", "left"),
+    [([True, True], []), ([False], ["tera"]), ([True, False], ["tera"])],
+    ids=["both answer", "one cannot be asked", "one does not answer later"],
+)
+def test_the_jobs_of_all_systems_are_cancelled(
+    answers: list[bool], left: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site.yaml").write_text(TWO_SYSTEMS)
+    (tmp_path / "s.yaml").write_text(ALONG_SYSTEM)
+    monkeypatch.setattr(submitted, "_build", lambda portions, machine, tell: None)
+    monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
+    queues = {"slurm": Cancels("tera", answers), "pbs": Cancels("peta", [True, True])}
+    monkeypatch.setattr(submitted, "Queue", lambda system, environment: queues[system.name])
+    site = tmp_path / "site.yaml"
+
+    def command(**options: bool) -> Sent:
+        targets = [str(tmp_path / "s.yaml")]
+        return run_in_jobs(places_for(site, None, targets), targets, {}, tmp_path / "results", site=site, **options)
+
+    jobs = {job.batch_id: job for job in command(detach=True).jobs}
+    assert set(jobs) == {"tera-1", "peta-1"}
+    if left:
+        with pytest.raises(QueueError, match="it does not answer; 1 other job cancelled"):
+            command(cancel=True)
+    else:
+        assert command(cancel=True).note.startswith("2 jobs cancelled")
+        assert command(cancel=True).note == "no job of this command is left to cancel"
+    assert queues["pbs"].said == ["cancel peta-1", "statuses"]
+    assert [name for name in ("tera", "peta") if not job_following.is_over(jobs[f"{name}-1"])] == left
+
+
+def test_again_submits_when_the_last_results_were_printed(send: Any) -> None:
+    _, first = send(accept, again=True)
+    _, second = send(accept, again=True)
+    assert len(first.folders) == len(second.folders) == 1
+    _, third = send(wait_in_the_queue, again=True, detach=True)
+    _, fourth = send(wait_in_the_queue, again=True, detach=True)
+    assert len(third.folders) == 1 and not fourth.folders
+
+
+def run_here(folder: Path) -> str:
+    """The job runs at once, on this machine, where what is called Python cannot be used."""
+    tools = folder / "bin"
+    tools.mkdir()
+    for name in ("python", "python3"):
+        (tools / name).write_text(f"#!/bin/sh\necho used >>{folder}/python-was-used\nexit 1\n")
+        (tools / name).chmod(0o755)
+    variables = {"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "77", "OMP_DISPLAY_ENV": "x", "HOME_KEY": "secret"}
+    subprocess.run(["/bin/sh", str(folder / "job.sh")], env=variables, check=False, capture_output=True, timeout=60)
+    return "77"
+
+
+def other_machine_first(folder: Path) -> str:
+    script = folder / "job.sh"
+    if not (folder.parent / "once").exists():
+        (folder.parent / "once").touch()
+        script.write_text(script.read_text().replace(" CPUs'", "0 CPUs'"))
+    return run_here(folder)
+
+
+@pytest.mark.real
+def test_a_node_without_python(send: Any, tmp_path: Path) -> None:
+    """Planned and recorded here; the same command makes no second job, and records nothing twice."""
+    sent, queue = send(run_here, has_python=False, budget_s=1.0)
+    (one,) = sent.result.experiments
+    assert one.outcome.is_ok and not sent.unfinished, (one.outcome, sent.unfinished)
+    assert one.figures[0].n_repeats >= 6
+    (folder,) = queue.folders
+    assert not (folder / "python-was-used").exists()
+    for name in ("planned.json", "result.json"):  # its recorder was killed before it noted that it had recorded
+        (folder / name).unlink()
+    again, queue = send(run_here, has_python=False, budget_s=1.0)
+    assert not queue.folders and again.result.experiments[0].figures[0].n_repeats == one.figures[0].n_repeats
+    contents = read_contents(ResultsFolder.existing(tmp_path / "results"))
+    records = [record for own in contents.records.values() for record in own]
+    assert len({record.seen["job_repeat"] for record in records}) == len(records) == one.figures[0].n_repeats
+    assert all("no Python" in record.seen["not_observed"] for record in records)
+    assert all(record.seen["variables"]["OMP_DISPLAY_ENV"] == "x" for record in records)
+    assert "HOME_KEY" not in (folder / "variables").read_text()
+
+
+@pytest.mark.real
+def test_a_node_of_another_kind_is_planned_for_and_measured_by_a_second_job(send: Any) -> None:
+    sent, queue = send(other_machine_first, has_python=False, budget_s=1.0)
+    assert len(queue.folders) == 2 and sent.result.experiments[0].outcome.is_ok, sent.unfinished
+    assert "another machine" in (queue.folders[0] / "over.json").read_text()
+
+
+def cancel_after(lines: int) -> Submits:
+    """The job is cancelled when it has made so many repeats."""
+
+    def submits(folder: Path) -> str:
+        run_here(folder)
+        log = folder / "repeats" / "repeats"
+        kept = log.read_text().splitlines(keepends=True)[:lines]
+        assert len(kept) == lines
+        log.write_text("".join(kept))
+        (folder / "ended").unlink()
+        over = {"state": "cancelled", "reason": "CANCELLED", "time_s": 1.0}
+        (folder / "over.json").write_text(json.dumps(over))
+        return "77"
+
+    return submits
+
+
+@pytest.mark.real
+def test_a_cancelled_job_without_python_that_made_enough_is_done(send: Any) -> None:
+    sent, _ = send(cancel_after(6), has_python=False, budget_s=1.0)
+    assert not sent.unfinished and sent.result.experiments[0].figures[0].n_repeats == 6
+    again, queue = send(run_here, has_python=False, budget_s=1.0)
+    assert not queue.folders and not again.unfinished
+
+
+@pytest.mark.real
+def test_the_next_job_without_python_makes_what_a_cancelled_one_did_not(send: Any) -> None:
+    sent, _ = send(cancel_after(2), has_python=False, budget_s=0.01)
+    assert "cancelled" in sent.unfinished[0].reason
+    again, queue = send(run_here, has_python=False, budget_s=0.01)
+    assert len((queue.folders[0] / "repeats" / "repeats").read_text().splitlines()) == 4
+    assert not again.unfinished and again.result.experiments[0].figures[0].n_repeats == 6
+
+
+@pytest.mark.real
+def test_a_job_without_python_needs_nothing_of_its_submitter(send: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its programs are copies, and another process records it."""
+    _, queue = send(wait_in_the_queue, has_python=False, budget_s=1.0, detach=True)
+    kept = {Path(path): Path(path).with_suffix(".away") for path in copies() if Path(path).exists()}
+    for path, away in kept.items():  # other tests of this process still start them
+        path.rename(away)
+    try:
+        run_here(queue.folders[0])
+    finally:
+        for path, away in kept.items():
+            away.rename(path)
+    monkeypatch.setattr("seatrial.environments.private_copy._folders", {})  # as another process has other copies
+    done, queue = send(refuse, has_python=False, budget_s=1.0)
+    assert not queue.folders and not done.unfinished and done.result.experiments[0].outcome.is_ok
+    assert not list(done.jobs[0].path.glob("programs/*"))
+
+
+class EndedError(Exception):
+    """The submitter ends here."""
+
+
+def one_then_end() -> Submits:
+    accepted: list[Path] = []
+
+    def submits(folder: Path) -> str:
+        if accepted:
+            raise EndedError
+        accepted.append(folder)
+        return "77"
+
+    return submits
+
+
+def test_the_rest_is_submitted_after_a_submitter_ended_between_two_jobs(send: Any, tmp_path: Path) -> None:
+    several: dict[str, Any] = {"targets": ["cpu.peak", "cpu.gemm"], "detach": True, "longest_s": 1.0}
+    with pytest.raises(EndedError):
+        send(one_then_end(), **several)
+    again, queue = send(wait_in_the_queue, **several)
+    assert len(again.jobs) == 2
+    last, queue = send(wait_in_the_queue, **several)
+    assert len(last.jobs) == 2 and not queue.folders, "nothing is missing"
+
+
+def measure(folder: Path) -> str:
+    """What a job does, as far as its files show: a record of each experiment, and the result."""
+    request = json.loads((folder / "request.json").read_text())
+    results, machine = ResultsFolder.existing(folder.parents[1]), discover_live()
+    identity = machine_identity(machine)[:16]
+    results.put("machines", identity, {"identity": identity, **machine_document(machine)})
+    points = plan_points(request["targets"], request["settings"], machine)
+    writer, entries = RecordWriter(results, "n1"), []
+    for _, experiment, _ in planned_experiments(points, machine):
+        results.put("experiments", experiment.id, experiment.document())
+        results.put("environments", experiment.environment, {"name": "gcc 12 -O3", "flags": ["-O3"]})
+        seen = {"host": "n1", "affinity": [[0]], "budget_s": 60.0}
+        writer.append(RepeatRecord(experiment.id, 0, 0, 1.7e9, 0.3, Outcome.ok(), (SAMPLE,), {}, seen))
+        entry = {"experiment": experiment.document(), "choice": asdict(AS_IT_IS), "outcome": asdict(Outcome.ok())}
+        entries.append(entry)
+    writer.close()
+    end(folder)
+    document = {"v": 1, "experiments": entries, "study": None, "problem": None}
+    (folder / "result.json").write_text(json.dumps(document))
+    return "77"
+
+
+def test_no_job_is_submitted_for_what_earlier_jobs_measured(send: Any, tmp_path: Path) -> None:
+    _, queue = send(measure, targets=["cpu.peak", "cpu.linebounce"])
+    assert queue.targets == [["cpu.peak", "cpu.linebounce"]]
+    sent, queue = send(refuse)
+    assert not queue.folders and not sent.jobs and not sent.unfinished
+    assert {(one.experiment.benchmark, one.reused) for one in sent.result.experiments} == {("cpu.peak", True)}
+    _, queue = send(measure, targets=["cpu.peak", "memory.latency"])
+    assert queue.targets == [["memory.latency"]], "only what is missing"
+    sent, queue = send(refuse, targets=["memory.latency", "cpu.peak"])
+    assert not queue.folders
+    assert {one.experiment.benchmark for one in sent.result.experiments} == {"cpu.peak", "memory.latency"}
+    _, queue = send(wait_in_the_queue, again=True, detach=True)
+    assert queue.targets == [["cpu.peak"]], "asked for again"
+    for file in (tmp_path / "results" / "records").iterdir():
+        file.unlink()
+    _, queue = send(wait_in_the_queue, detach=True)
+    assert queue.targets == [["cpu.peak"]], "its records were dropped"
+
+
+def test_who_submits_into_the_same_folder_at_the_same_time_waits_and_says_so(send: Any, tmp_path: Path) -> None:
+    first, _ = send(wait_in_the_queue, detach=True)
+    told: list[str] = []
+    with (tmp_path / "results" / "jobs" / ".lock").open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        def tell(text: str) -> None:
+            told.append(text)
+            fcntl.flock(held, fcntl.LOCK_UN)
+
+        second, queue = send(wait_in_the_queue, detach=True, tell=tell)
+    assert told == [
+        f"another process submits jobs into {tmp_path / 'results'}; waiting until it has",
+        "already submitted by the same command: job 77",
+    ]
+    assert not queue.folders and second.jobs == first.jobs
+
+
+def test_what_a_finished_job_did_not_start_is_said() -> None:
+    """No record has it: a screen would only find the node missing."""
+
+    def result(outcome: Outcome, *hosts: str) -> ExperimentResult:
+        return ExperimentResult("0", Experiment("cpu.peak", {}, "", "", ""), "?", outcome, hosts=hosts)
+
+    refused = Outcome.skipped("another run measures it")
+    made = RunResult((result(Outcome.ok(), "n1"), result(refused), result(refused, "n2")), problem=StoreError("full"))
+    assert Sent((), made).unmeasured == ["cpu.peak skipped: another run measures it", "full"], "a record says it of n2"
+    assert Sent((), made, unfinished=(Outcome.skipped("job 7 was cancelled"),)).unmeasured == ["job 7 was cancelled"]
+    assert Sent(()).unmeasured == []
