@@ -12,7 +12,7 @@ RESULTS ?= seatrial-results
 WORKERS ?= 4
 BIN := .venv/bin
 # The schema that the first line of each example names, for editors.
-write_schemas = @mkdir -p examples/schemas && $(BIN)/python -m seatrial.plan.study_schema > examples/schemas/study-1.json
+write_schemas = @mkdir -p examples/schemas && $(BIN)/python -m seatrial.plan.schemas study > examples/schemas/study-1.json
 # Where Python may not write bytecode, each command of a test would compile our sources, and each worker the tests.
 unexport PYTHONDONTWRITEBYTECODE
 # tests/conftest.py decides which tests may run at the same time.

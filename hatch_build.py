@@ -22,20 +22,10 @@ class SchemaHook(BuildHookInterface):
         if version == "editable":
             return
         sys.path.insert(0, str(Path(self.root) / "src"))
-        from seatrial.plan.declaration_schema import declaration_schema
-        from seatrial.plan.image_schema import image_schema
-        from seatrial.plan.site_schema import site_schema
-        from seatrial.plan.study_schema import study_schema
-        from seatrial.plan.topology_schema import topology_schema
+        from seatrial.plan.schemas import SCHEMAS
         from seatrial.report.schemas import DOCUMENTS, schema
 
-        schemas = {
-            "plan/schemas/study-1": study_schema(),
-            "plan/schemas/site-1": site_schema(),
-            "plan/schemas/benchmark-1": declaration_schema(),
-            "plan/schemas/topology-1": topology_schema(),
-            "plan/schemas/image-1": image_schema(),
-        }
+        schemas = {f"plan/schemas/{kind}-1": made() for kind, made in SCHEMAS.items()}
         schemas |= {f"report/schemas/{name}": schema(name) for name in DOCUMENTS}
         folder = Path(tempfile.mkdtemp(prefix="seatrial-schemas-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)

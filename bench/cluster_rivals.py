@@ -29,7 +29,7 @@ from common import provenance, rival_provenance, write
 from mpi_rivals import COMPARISONS, FailedError, Reading, compete, contest, mpi_paths, osu_program, shown, summary
 
 from seatrial.environments.mpi import find_mpis
-from seatrial.launch.machine_here import machine_here
+from seatrial.launch.allocation import machine_here
 
 GOALS = {"ping-pong": 1.05, "bandwidth": 0.95}
 _STREAM_S = 2

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from seatrial import __version__
+from seatrial.engine.point import measure_point, prepare_point
 from seatrial.engine.ready import Ready
 from seatrial.environments.chosen import native_environment
-from seatrial.interface.point import measure_point, prepare_point
 from seatrial.machine.live import discover_live
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.record import RepeatRecord
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.settings import Setting
 
 

@@ -27,18 +27,14 @@ from simulated_nodes import measured_again, outliers
 from simulated_noise import KINDS, Noise, autoregressive, two_levels, unequal_spread
 
 from seatrial import __version__
-from seatrial.model.comparison import Verdict
+from seatrial.model.study.comparison import Verdict
 from seatrial.stats.block_test import BlockTest
-from seatrial.stats.dependence import dependence
-from seatrial.stats.fits import AMDAHL
+from seatrial.stats.fits import AMDAHL, law_interval
 from seatrial.stats.interval import median_interval
-from seatrial.stats.law_interval import law_interval
 from seatrial.stats.max_t import adjusted_p
-from seatrial.stats.ratio import independent_ratio, paired_ratio
-from seatrial.stats.resolution import half_steps
+from seatrial.stats.ratio import half_steps, independent_ratio, paired_ratio, verdict
 from seatrial.stats.sequential import ALPHA, LOOK_ALPHA, LOOKS, end_alpha, least_blocks, replay_curve
-from seatrial.stats.sessions import LEAST_SESSIONS
-from seatrial.stats.verdict import verdict
+from seatrial.stats.sessions import LEAST_SESSIONS, dependence
 
 MARGIN = 0.02
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)

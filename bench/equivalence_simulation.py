@@ -30,7 +30,7 @@ from compare_simulation import Pairs, blocks
 from simulated_noise import KINDS
 
 from seatrial import __version__
-from seatrial.model.comparison import Verdict
+from seatrial.model.study.comparison import Verdict
 from seatrial.stats.sequential import ALPHA, LOOKS, replay_curve
 
 MARGIN = 0.02

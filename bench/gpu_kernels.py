@@ -21,7 +21,7 @@ from common import live_machine, today, write
 from seatrial.benchmarks import registry
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
-from seatrial.model.benchmark import Native
+from seatrial.model.benchmark.benchmark import Native
 
 _CAPABILITIES = (60, 70, 80, 90, 100)
 

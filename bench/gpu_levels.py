@@ -27,10 +27,10 @@ from typing import Any
 
 from common import live_machine, measure, provenance, ready, write
 
-from seatrial.imports.babelstream import read as read_babelstream
-from seatrial.imports.nvbandwidth import read_nvbandwidth
-from seatrial.model.machine import Machine
-from seatrial.model.reading import readings
+from seatrial.applications.babelstream import read as read_babelstream
+from seatrial.applications.nvbandwidth import read_nvbandwidth
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.reading import readings
 
 _LONGEST_S = 600.0
 _GiB = 1 << 30

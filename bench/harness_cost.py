@@ -17,8 +17,8 @@ from common import live_machine, provenance, ready, write
 
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.events import Silent
-from seatrial.interface.point import keep_point
-from seatrial.stats.stopping import StoppingRule
+from seatrial.engine.point import keep_point
+from seatrial.stats.interval import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -21,15 +21,15 @@ from typing import Any
 
 from common import live_machine, measure, provenance, ready, rival_provenance, write
 
-from seatrial.benchmarks.apps.hpl import blocks, grids
-from seatrial.benchmarks.apps.hpl_input import hpl_dat
-from seatrial.benchmarks.apps.hpl_output import read_hpcc
+from seatrial.applications.hpl import blocks, grids
+from seatrial.applications.hpl_input import hpl_dat
+from seatrial.applications.hpl_output import read_hpcc
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import variables_of
-from seatrial.model.parameter import whole
-from seatrial.model.protocol import ProgramRecord
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.parameter import whole
+from seatrial.model.benchmark.program import ProgramRecord
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Sample
 
 _GOALS = {"seatrial_over_by_hand": 0.97, "seatrial_over_gemm": 0.75}
 _LONGEST_S = 3600.0

@@ -24,12 +24,12 @@ from typing import Any
 
 from common import live_machine, provenance, ready, write
 
+from seatrial.engine.point import measure_point
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, variables_of
-from seatrial.interface.point import measure_point
 from seatrial.interface.results import results
-from seatrial.model.machine import Machine
-from seatrial.model.protocol import parse_record
+from seatrial.model.benchmark.program import parse_record
+from seatrial.model.machine.machine import Machine
 from seatrial.store.folder import ResultsFolder
 
 _GOALS = {"ranks_over_copies": 0.95, "share_of_roofline": 0.5}

@@ -35,9 +35,9 @@ from common import live_machine, measure, provenance, ready, rival_provenance, w
 
 from seatrial.analysis.latency_levels import levels
 from seatrial.engine.ready import Ready
-from seatrial.model.figure_result import FigureResult
-from seatrial.model.machine import Machine
-from seatrial.model.reading import readings
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.results.reading import readings
 
 Curve = Mapping[int, float]
 """Working set in bytes -> load latency in seconds."""

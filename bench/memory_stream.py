@@ -20,7 +20,7 @@ from statistics import median
 from common import live_machine, measure, output_of, provenance, ready, rival_provenance, write
 
 from seatrial.engine.ready import Ready
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 
 SLICE_S = 1.0
 """Enough for about 20 rounds of four kernels at 30 to 50 GB/s, the number that the rivals are set to run."""

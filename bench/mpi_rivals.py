@@ -37,16 +37,16 @@ from typing import Any
 
 from common import live_machine, provenance, ready, rival_provenance, write
 
+from seatrial.applications.imb import read_imb
+from seatrial.applications.osu import read_osu
+from seatrial.engine.point import measure_point
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, variables_of
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import ParseError
-from seatrial.imports.imb import read_imb
-from seatrial.imports.osu import read_osu
-from seatrial.interface.point import measure_point
-from seatrial.model.imported import ImportedFile
-from seatrial.model.machine import Machine
-from seatrial.model.reading import readings
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.imported import ImportedFile
+from seatrial.model.results.reading import readings
 
 _LONGEST_S = 120.0
 

@@ -28,16 +28,15 @@ from common import live_machine, provenance, ready, write
 from msgspec.structs import replace
 
 from seatrial.engine.trial import keep_machine
-from seatrial.model.experiment import Experiment
-from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord, crc_tail
-from seatrial.model.sample import Sample
+from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, RepeatRecord, crc_tail
+from seatrial.model.results.sample import Sample
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 EXPERIMENTS, SAMPLES, NODES = 2_000, 1_000_000, 10_000
 KEPT, OF_KEPT = 16_667, 60

@@ -26,7 +26,7 @@ from common import live_machine, machine_provenance, write
 from msgspec.structs import replace
 
 import seatrial
-from seatrial.model.record import RepeatRecord, encode
+from seatrial.model.results.record import RepeatRecord, encode
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -22,12 +22,12 @@ from common import live_machine, provenance, ready, write
 
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.jobs.screen import JobRow
-from seatrial.model.benchmark import Better
-from seatrial.model.fact import FactValue
-from seatrial.model.link_counters import LINK_COUNTERS
-from seatrial.model.screen import Item, ItemFigure, LinkCount, PairFigure, ScreenInput
-from seatrial.report.cluster.page import cluster_page
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.fact import FactValue
+from seatrial.model.machine.links import LINK_COUNTERS
+from seatrial.model.study.screen import Item, ItemFigure, LinkCount, PairFigure, ScreenInput
 from seatrial.report.documents.screen import screen_document
+from seatrial.report.screen.article import cluster_page
 
 FIGURES = (
     ("cpu.peak", "fma", "flop/s", 3.1e12, Better.HIGHER, 0.004),

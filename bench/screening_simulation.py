@@ -25,8 +25,8 @@ from common import today, write
 
 from seatrial import __version__
 from seatrial.analysis.screening.nodes import Share, screen_figure
-from seatrial.model.benchmark import Better
-from seatrial.model.screen import FALSE_ALARM_RATE, MARGIN, Item, ItemFigure, OddKind
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.study.screen import FALSE_ALARM_RATE, MARGIN, Item, ItemFigure, OddKind
 
 FIGURES = 8
 REPEATS = 6

@@ -26,10 +26,10 @@ from typing import Any
 
 from common import live_machine, measure, provenance, ready, rival_provenance, write
 
+from seatrial.applications.shoc import read_shoc
 from seatrial.errors import ParseError
-from seatrial.imports.shoc import read_shoc
-from seatrial.model.machine import Machine
-from seatrial.model.reading import readings
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.reading import readings
 
 _LONGEST_S = 600.0
 _GOAL = 1.0

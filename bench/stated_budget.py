@@ -18,7 +18,7 @@ from common import live_machine, provenance, ready, write
 
 import seatrial
 from seatrial.analysis.answer.answer import answer_of_study
-from seatrial.model.answer import Answer
+from seatrial.model.study.answer import Answer
 from seatrial.report.studies.answer_words import answer_sentence
 
 WORK = 10_000_000

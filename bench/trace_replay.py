@@ -32,14 +32,14 @@ from typing import Any, NamedTuple
 from common import live_machine, provenance, ready, write
 
 from seatrial.analysis.network_tables import NetworkTables, network_tables
+from seatrial.analysis.profile_folder import profiles_of_tables
 from seatrial.analysis.results import results_without_limits
-from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
+from seatrial.applications.lammps import BENCHMARK as LAMMPS
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.mpi import choose_mpi
 from seatrial.environments.shared_library import c_compiler
-from seatrial.interface.profile_folder import profiles_of_tables
-from seatrial.model.benchmark import External
-from seatrial.model.mpi import Mpi
+from seatrial.model.benchmark.benchmark import External
+from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.library import build_profiler, profiler_variables
 from seatrial.report.profile.trace_export import TraceExport, replay_command, write_trace
 from seatrial.store.contents import read_contents

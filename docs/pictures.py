@@ -19,7 +19,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from seatrial.model.machine import Affinity, DeviceKind, Machine
+from seatrial.model.machine.machine import Affinity, DeviceKind, Machine
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = Path(__file__).resolve().parent / "images"
@@ -71,7 +71,7 @@ def fictitious_pages() -> dict[str, str]:
 
     from seatrial.analysis.rules import findings
     from seatrial.machine.paths import pci_paths
-    from seatrial.model.trial import Trial
+    from seatrial.model.study.result import Trial
     from seatrial.report.pages.page import page
 
     pages: dict[str, str] = {}

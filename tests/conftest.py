@@ -22,7 +22,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from seatrial.environments import build
 from seatrial.environments.native_sources import Unit
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 from seatrial.processes import start
 
 # Other tests, and other users, run at the same time: a slow example is no failure.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seatrial.model.fact import Fact, FactKind, Facts
-from seatrial.model.limit import dram_bandwidth
-from seatrial.model.machine import Device, DeviceKind, Machine, Memory, NamedLimit, Population, SocketMemory
+from seatrial.model.machine.fact import Fact, FactKind, Facts
+from seatrial.model.machine.limit import dram_bandwidth
+from seatrial.model.machine.machine import Device, DeviceKind, Machine, Memory, NamedLimit, Population, SocketMemory
 
 
 def facts(**values: str | int | float | bool) -> Facts:

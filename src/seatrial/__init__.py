@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from seatrial.interface.results import results as results
     from seatrial.interface.run import run as run
     from seatrial.interface.versus import versus as versus
-    from seatrial.model.comparison import Comparison as Comparison
-    from seatrial.model.comparison import Verdict as Verdict
-    from seatrial.model.fabric import Fabric as Fabric
-    from seatrial.model.figure_result import ExperimentResult as ExperimentResult
-    from seatrial.model.figure_result import FigureResult as FigureResult
-    from seatrial.model.finding import Finding as Finding
-    from seatrial.model.machine import Machine as Machine
-    from seatrial.model.outcome import Outcome as Outcome
-    from seatrial.model.outcome import State as State
-    from seatrial.model.study_result import Compared as Compared
-    from seatrial.model.study_result import StudyResult as StudyResult
-    from seatrial.model.trial import Trial as Trial
+    from seatrial.model.machine.fabric import Fabric as Fabric
+    from seatrial.model.machine.finding import Finding as Finding
+    from seatrial.model.machine.machine import Machine as Machine
+    from seatrial.model.results.figure_result import ExperimentResult as ExperimentResult
+    from seatrial.model.results.figure_result import FigureResult as FigureResult
+    from seatrial.model.results.outcome import Outcome as Outcome
+    from seatrial.model.results.outcome import State as State
+    from seatrial.model.study.comparison import Comparison as Comparison
+    from seatrial.model.study.comparison import Verdict as Verdict
+    from seatrial.model.study.result import Compared as Compared
+    from seatrial.model.study.result import StudyResult as StudyResult
+    from seatrial.model.study.result import Trial as Trial
     from seatrial.profiler.profile import Profile as Profile
 else:
     _HOMES = {
@@ -51,14 +51,13 @@ else:
         "interface.results": ("Results", "results"),
         "interface.run": ("run",),
         "interface.versus": ("versus",),
-        "model.comparison": ("Comparison", "Verdict"),
-        "model.fabric": ("Fabric",),
-        "model.figure_result": ("ExperimentResult", "FigureResult"),
-        "model.finding": ("Finding",),
-        "model.machine": ("Machine",),
-        "model.outcome": ("Outcome", "State"),
-        "model.study_result": ("Compared", "StudyResult"),
-        "model.trial": ("Trial",),
+        "model.machine.fabric": ("Fabric",),
+        "model.machine.finding": ("Finding",),
+        "model.machine.machine": ("Machine",),
+        "model.results.figure_result": ("ExperimentResult", "FigureResult"),
+        "model.results.outcome": ("Outcome", "State"),
+        "model.study.comparison": ("Comparison", "Verdict"),
+        "model.study.result": ("Compared", "StudyResult", "Trial"),
         "profiler.profile": ("Profile",),
     }
     _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -3,6 +3,7 @@
     SeatrialError                 one clear message: what was tried, what was seen, what to do next
     ├── UsageError                invalid usage or input (exit 2, before anything runs)
     │   ├── UnknownNameError      no such benchmark, parameter, ...; suggests the nearest
+    │   ├── PlaceError            a place in a file that the user wrote (file, line)
     │   └── ParseError            an input file or dump is damaged (tool, line, text)
     ├── StoreError                the results folder cannot be used or written
     ├── BuildError                a measuring program could not be built
@@ -36,6 +37,14 @@ class UsageError(SeatrialError):
     """Bad usage or input, found before anything runs."""
 
     exit_code = 2
+
+
+class PlaceError(UsageError):
+    """A place in a file that the user wrote; `line` counts from 1, None for the whole file."""
+
+    def __init__(self, file: str, line: int | None, seen: str, todo: str = "") -> None:
+        super().__init__(f"{file}: line {line}: {seen}" if line is not None else f"{file}: {seen}", todo)
+        self.line = line
 
 
 _LIKE = 0.5

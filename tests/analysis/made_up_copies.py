@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from seatrial.model.benchmark import Better
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValue
-from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
 from seatrial.model.units import Unit
 
 Seen = dict[tuple[str, int], Mapping[str, Any]]

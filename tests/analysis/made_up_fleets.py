@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from seatrial.model.benchmark import Better
-from seatrial.model.fact import FactValue
-from seatrial.model.screen import Item, ItemFigure, PairFigure, ScreenInput
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.fact import FactValue
+from seatrial.model.study.screen import Item, ItemFigure, PairFigure, ScreenInput
 
 _FIGURES = (
     ("cpu.peak", "fma", "flop/s", 1e11, Better.HIGHER, 1.0),

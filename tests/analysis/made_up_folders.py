@@ -10,16 +10,15 @@ from pathlib import Path
 
 from made_up import facts, made_up_machine
 
-from seatrial.model.experiment import Experiment, content_key
-from seatrial.model.machine_document import machine_document
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
-from seatrial.model.study import Study
-from seatrial.model.study_document import KeptStudy, StudyPoint, study_document
+from seatrial.model.machine.document import machine_document
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, RepeatRecord, content_key
+from seatrial.model.results.sample import Sample
+from seatrial.model.study.document import KeptStudy, StudyPoint, study_document
+from seatrial.model.study.study import Study
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 PARAMETERS = {"precision": "fp64", "cores": "one"}
 CHAINS = {"chain_fmas": 1000, "chain_s": [[1e-9, 1e-9]], "add_ops": 1000, "add_s": [2.5e-10], "vector_bits": 512}

@@ -10,15 +10,14 @@ from typing import Any
 from analysis.made_up_nodes import GEN3_X16, cpu_tree, facts, switched
 
 from seatrial.machine.limits import machine_limits
-from seatrial.model.experiment import Experiment, content_key
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, RepeatRecord, content_key
+from seatrial.model.results.sample import Sample
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 MiB = 1 << 20
 REPEATS = 6

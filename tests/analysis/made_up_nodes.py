@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from seatrial.model.fact import Fact, Facts, FactValue
-from seatrial.model.machine import Affinity, Device, DeviceKind, Link, Machine, Path
+from seatrial.model.machine.fact import Fact, Facts, FactValue
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Link, Machine, Path
 
 GEN3_X16 = 15.753846e9
 

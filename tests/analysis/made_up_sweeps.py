@@ -7,11 +7,11 @@ import random
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from seatrial.model.benchmark import Better
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValue
-from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
 from seatrial.stats.interval import median_interval
 
 

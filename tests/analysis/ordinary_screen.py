@@ -14,15 +14,15 @@ from seatrial.analysis.screening.columns import natural
 from seatrial.analysis.screening.inputs import with_like_pairs
 from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.fact import FactValue
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.host_list import expand_hosts
-from seatrial.model.link_counters import LINK_COUNTERS, CounterKind
-from seatrial.model.parameter import Value
-from seatrial.model.record import RepeatRecord
-from seatrial.model.role import Role
-from seatrial.model.screen import HalfFigure, Item, ItemFigure, LinkCount, PairFigure, ScreenInput
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.fact import FactValue
+from seatrial.model.machine.host_list import expand_hosts
+from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.study.screen import HalfFigure, Item, ItemFigure, LinkCount, PairFigure, ScreenInput
 from seatrial.store.contents import Contents
 
 _DEVICE = "device"

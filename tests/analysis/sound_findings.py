@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.analysis.rules import findings
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Machine
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Machine
 
 
 def unsound(machine: Machine) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.analysis.bindings import Binding, bindings, cpu_mask, joined
-from seatrial.model.machine import Affinity, Device, Machine
+from seatrial.model.machine.machine import Affinity, Device, Machine
 
 FIRST = (0, 1, 2, 3, 8, 9, 10, 11)
 """The CPUs of node 0 of `cpu_tree()`."""

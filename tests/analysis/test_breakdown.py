@@ -10,14 +10,13 @@ import pytest
 
 from seatrial.analysis.breakdown import MOST_PARTS, breakdown
 from seatrial.analysis.measured import SideExperiment
-from seatrial.model.breakdown import COMPUTING, OTHER_CALLS, Breakdown
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord
-from seatrial.model.study_result import Compared
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.study.comparison import COMPUTING, OTHER_CALLS, Breakdown
+from seatrial.model.study.result import Compared
 from seatrial.report.documents.compare import compare_document
-from seatrial.report.studies.breakdown_words import breakdown_sentence
+from seatrial.report.studies.change_words import breakdown_sentence
 from seatrial.report.text.compare import compare_text
 from seatrial.store.contents import Contents
 

@@ -11,8 +11,8 @@ import pytest
 
 from seatrial.analysis.breakdown_causes import change_diagnoses
 from seatrial.analysis.breakdown_rows import Moving, repeat_of, split
-from seatrial.model.breakdown import Change, ChangeDiagnosis
-from seatrial.model.record_shape import check_record
+from seatrial.model.results.record_shape import check_record
+from seatrial.model.study.comparison import Change, ChangeDiagnosis
 from seatrial.profiler.cause import Cause
 from seatrial.report.studies.change_words import change_sentence
 

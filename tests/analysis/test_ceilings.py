@@ -9,7 +9,7 @@ from analysis.test_rules_expectation import made, result
 
 from seatrial.analysis.ceilings import with_ceilings
 from seatrial.benchmarks import benchmark_named
-from seatrial.model.limit import Basis
+from seatrial.model.machine.limit import Basis
 
 
 def test_a_ceiling_of_another_unit_is_of_the_best_of_its_roles() -> None:

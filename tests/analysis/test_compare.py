@@ -19,9 +19,9 @@ from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.interface.results import results
-from seatrial.model.comparison import Stopped, Verdict
-from seatrial.model.outcome import Outcome
-from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.study.comparison import Stopped, Verdict
+from seatrial.model.study.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
 from seatrial.references.loader import all_references
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.studies.answer_words import answer_line

@@ -8,20 +8,26 @@ from typing import Any
 import pytest
 from report.study_samples import comparison
 
-from seatrial.analysis.containers.contrast import container_contrast
+from seatrial.analysis.containers.costs import container_contrast
 from seatrial.analysis.containers.message_paths import MessagePaths, modules_of
 from seatrial.analysis.differences import differences
 from seatrial.analysis.fairness.side import SideFacts
-from seatrial.model.benchmark import Better
-from seatrial.model.breakdown import Breakdown, Change, ChangeDiagnosis
-from seatrial.model.comparison import Comparison, Verdict
-from seatrial.model.container_contrast import ContainerContrast, ContainerCost, Cost
-from seatrial.model.experiment import Experiment
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord
-from seatrial.model.study_result import Compared
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.study.comparison import (
+    Breakdown,
+    Change,
+    ChangeDiagnosis,
+    Comparison,
+    ContainerContrast,
+    ContainerCost,
+    Cost,
+    Verdict,
+)
+from seatrial.model.study.result import Compared
 from seatrial.report.documents.compare import compare_document
-from seatrial.report.studies.container_words import cost_lines
+from seatrial.report.studies.container_section import cost_lines
 from seatrial.report.text.compare import compare_text
 
 CONTAINER: Mapping[str, Any] = {

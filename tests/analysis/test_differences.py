@@ -21,14 +21,13 @@ from made_up import facts, made_up_machine
 from seatrial.analysis.differences import SideFacts, differences, side_facts
 from seatrial.analysis.fairness.noticed import share_below
 from seatrial.benchmarks import benchmark_named
-from seatrial.model.difference import Difference
-from seatrial.model.experiment import Experiment
-from seatrial.model.fact import Fact, Facts
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.machine_document import machine_document
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.parameter import Value
-from seatrial.model.record import RepeatRecord
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.fact import Fact, Facts
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.study.comparison import Difference
 from seatrial.plan.points import resolve
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder

@@ -23,8 +23,8 @@ from seatrial.analysis.screening.inputs import screen_input
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
-from seatrial.model.emulation import is_emulated
-from seatrial.model.study import Axis, BestOf, Compare, Scaling, Study
+from seatrial.model.machine.identity import is_emulated
+from seatrial.model.study.study import Axis, BestOf, Compare, Scaling, Study
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.results import results_text
 from seatrial.report.text.terminal import PLAIN

@@ -13,15 +13,15 @@ from seatrial.analysis.trials import trials_of
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.errors import ProtocolError
-from seatrial.model.benchmark import Benchmark, Better, Figure
-from seatrial.model.experiment import Experiment
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document
-from seatrial.model.outcome import Outcome, State
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
-from seatrial.model.trial import RecordPlace
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure
+from seatrial.model.benchmark.quotients import WorkRate
+from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome, State
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Sample
+from seatrial.model.study.result import RecordPlace
 from seatrial.store.contents import Contents
 
 
@@ -31,7 +31,7 @@ def of_the_run(machine: Machine, params: object, samples: list[Sample]) -> Limit
 
 
 def clocked(better: Better = Better.HIGHER) -> Benchmark:
-    figure = Figure("rate", "rate", "flop/s", better, lambda s: s.work["flops"] / s.elapsed_s, "flop", of_the_run)
+    figure = Figure("rate", "flop/s", better, WorkRate("flops"), "flop", limit=of_the_run)
     return replace(PEAK, figures=(figure,))
 
 

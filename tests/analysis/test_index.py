@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from imports.result_texts import stream
+from applications.result_texts import stream
 from made_up import made_up_machine
 
 from seatrial.analysis.index import index
@@ -15,10 +15,9 @@ from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.results import all_results
 from seatrial.engine.import_recording import record_repeats
 from seatrial.engine.importing import Given, ResultFile, read_repeats
-from seatrial.model.experiment import Experiment
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import decode, encode
-from seatrial.store import reading_processes, spans
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, decode, encode
+from seatrial.store import reading
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -138,8 +137,8 @@ def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path, own_cache: Pa
 @pytest.mark.real
 def test_several_processes_read_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = put(tmp_path / "r", 12)
-    monkeypatch.setattr(reading_processes, "LARGE_B", 1)
-    monkeypatch.setattr(spans, "SPAN_B", 4000)
+    monkeypatch.setattr(reading, "LARGE_B", 1)
+    monkeypatch.setattr(reading, "SPAN_B", 4000)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     assert indexed(folder) == read(folder)
 
@@ -166,7 +165,7 @@ def test_views_have_the_documented_columns(tmp_path: Path) -> None:
             assert found == [(column.name, column.type) for column in view.columns], view.name
         sample = connection.execute("SELECT series, elapsed_s, work FROM samples LIMIT 1").fetchone()
         assert sample is not None and isinstance(json.loads(sample[2]), dict)
-    assert spans.SPAN_B > 1 << 20
+    assert reading.SPAN_B > 1 << 20
     text = (Path(__file__).parents[2] / "docs" / "results-folder.md").read_text()
     for view in VIEWS:
         for column in view.columns:

@@ -9,9 +9,9 @@ import pytest
 from made_up import facts, made_up_machine
 
 from seatrial.analysis.latency_levels import LatencyLevel, levels
-from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import FigureResult
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.figure_result import FigureResult
 
 KiB, MiB = 1 << 10, 1 << 20
 

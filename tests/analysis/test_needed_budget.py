@@ -10,15 +10,14 @@ from statistics import NormalDist
 import pytest
 from report.study_samples import compared, comparison, study
 
-from seatrial.analysis.needed_budget import needed_budget
-from seatrial.model.comparison import Stopped
-from seatrial.model.durations import budget_for
-from seatrial.model.needed_budget import NeededBudget
-from seatrial.model.study import RepeatPolicy
+from seatrial.analysis.needed_repeats import needed_budget
+from seatrial.model.study.comparison import Stopped
+from seatrial.model.study.study import NeededBudget, RepeatPolicy
+from seatrial.model.units import budget_for
 from seatrial.report.documents.compare import study_document
 from seatrial.report.text.compare import study_text
 from seatrial.stats.needed_blocks import needed_blocks
-from seatrial.stats.sequential import end_alpha, replay
+from seatrial.stats.sequential import end_alpha, replay_curve
 
 
 def test_it_is_where_three_of_four_estimates_are_clear_of_the_edge() -> None:
@@ -51,7 +50,7 @@ def test_the_estimate_is_near_what_decides() -> None:
     decided, estimates = 0, 0
     for _ in range(60):
         pairs = [(100.0, 103.0 * source.lognormvariate(0.0, 0.03)) for _ in range(400)]
-        now = replay(pairs[:14], 0.01, True, 1)
+        (now,) = replay_curve([pairs[:14]], 0.01, True, 1)
         ends = None if now.family.low is None or now.family.high is None else (now.family.low, now.family.high)
         if now.stopped_at_look is not None or now.verdict != "ambiguous":
             continue
@@ -59,7 +58,7 @@ def test_the_estimate_is_near_what_decides() -> None:
         if needed is None or needed > len(pairs):
             continue
         estimates += 1
-        decided += replay(pairs[:needed], 0.01, True, 1, ends=2).verdict != "ambiguous"
+        decided += replay_curve([pairs[:needed]], 0.01, True, 1, ends=2)[0].verdict != "ambiguous"
     assert estimates > 20 and decided / estimates > 0.75
 
 

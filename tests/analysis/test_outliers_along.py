@@ -16,13 +16,12 @@ from made_up import made_up_machine
 from seatrial.analysis.outliers import Screened, by_node, by_rank, by_repeat, fleet_spreads, outliers, outliers_along
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Better, Figure
-from seatrial.model.experiment import Experiment
-from seatrial.model.machine_document import machine_document
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.outlier import ScreenResult
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Better, Figure, elapsed
+from seatrial.model.machine.document import machine_document
+from seatrial.model.results.figure_result import ScreenResult
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Sample
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.schemas import schema
 from seatrial.report.text.compare import compare_text
@@ -147,7 +146,7 @@ def ranked_record(k: int, source: random.Random, ranks: int, slow: int, outcome:
 
 def test_ranks_speak_with_the_median_of_their_samples_in_each_repeat() -> None:
     source = random.Random(9)
-    timed = replace(STREAM, figures=(Figure("time", "s", "s", Better.LOWER, lambda s: s.elapsed_s, ""),))
+    timed = replace(STREAM, figures=(Figure("time", "s", Better.LOWER, elapsed, "", series="s"),))
     experiment = Experiment("memory.stream", {"threads": 2}, "", "", "m")
     records = [ranked_record(k, source, 12, slow=5) for k in range(8)]
     records.append(ranked_record(8, source, 3, slow=1, outcome=Outcome.failed(Stage.RUN, "died")))

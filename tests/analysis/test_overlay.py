@@ -12,11 +12,11 @@ from report.page_samples import figure as sample_figure
 
 from seatrial.analysis.device_copies import peer_rates
 from seatrial.analysis.overlay import with_measured
-from seatrial.model.benchmark import Better
-from seatrial.model.fact import FactKind
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.host_links import faces_down
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.fact import FactKind
+from seatrial.model.machine.links import faces_down
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.units import Unit
 from seatrial.report.text.machine import machine_text
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.analysis.pair_sampling import pair_sampling
+from seatrial.analysis.pairs import pair_sampling
 from seatrial.benchmarks.mpi.tournament import sampled_pairs
-from seatrial.model.outlier import Screening
-from seatrial.model.pair_sampling import PairSampling
-from seatrial.report.studies.outlier_words import screening_lines
+from seatrial.model.results.figure_result import Screening
+from seatrial.model.results.pair_sampling import PairSampling
+from seatrial.report.studies.best_of_words import screening_lines
 
 
 def lines(sampling: PairSampling) -> list[str]:

@@ -31,8 +31,8 @@ from shared_samples import DUMPS, TOPOLOGY
 from seatrial.analysis.rules import findings
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Machine
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Machine
 
 NAMED = 0.9
 PLACED = frozenset({"device-out-of-place", "paths-contradict-numa"})

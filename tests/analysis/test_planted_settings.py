@@ -11,18 +11,22 @@ from seatrial.analysis.rules import findings
 from seatrial.machine.live import discover_live
 
 THP = "sys/kernel/mm/transparent_hugepage/enabled"
-SETTINGS = frozenset({"huge-pages-never", "governor-not-performance", "boost-off", "numa-balancing-on"})
+SETTINGS = frozenset(
+    {"huge-pages-never", "governor-not-performance", "boost-off", "clock-limited", "numa-balancing-on"}
+)
 
 PLANTED = {
     "huge pages off": ({THP: "always madvise [never]"}, "huge-pages-never"),
     "another governor on one CPU": ({f"{CPU}/cpu3/cpufreq/scaling_governor": "powersave"}, "governor-not-performance"),
     "no turbo": ({f"{CPU}/intel_pstate/no_turbo": "1"}, "boost-off"),
+    "a lowered clock on one CPU": ({f"{CPU}/cpu3/cpufreq/scaling_max_freq": "3000000"}, "clock-limited"),
     "NUMA balancing": ({"proc/sys/kernel/numa_balancing": "1"}, "numa-balancing-on"),
 }
 HEALTHY: dict[str, dict[str, str]] = {
     "as made": {},
     "huge pages on request": {THP: "always [madvise] never"},
     "huge pages always": {THP: "[always] madvise never"},
+    "the whole clock": {f"{CPU}/cpu3/cpufreq/scaling_max_freq": "3800000"},
     "turbo, balancing off": {f"{CPU}/intel_pstate/no_turbo": "0", "proc/sys/kernel/numa_balancing": "0"},
 }
 

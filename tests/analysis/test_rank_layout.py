@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from seatrial.analysis.rank_layout import Layout, rank_layout, usable_cores
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine.machine import DeviceKind, Machine
 
 
 def cores_of(machine: Machine) -> dict[str, set[int]]:

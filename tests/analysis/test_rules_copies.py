@@ -11,9 +11,9 @@ from analysis.test_rules_samples import machine_of
 
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.case import Case
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import show
 
 ALONE = 12.4e9

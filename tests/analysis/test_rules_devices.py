@@ -21,9 +21,9 @@ from analysis.made_up_nodes import (
 
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.devices import spans
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.host_links import faces_down
-from seatrial.model.machine import Device, DeviceKind, Link, Machine, PeerAccess
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.links import faces_down
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, PeerAccess
 
 FULL = {"pcie_lanes": 16, "pcie_max_lanes": 16, "pcie_GTps": 8.0, "pcie_max_GTps": 8.0}
 NVME = card(DeviceKind.NVME, "nvme-0", parent="pci-0000:00:01.0", **{**FULL, "pcie_lanes": 8})

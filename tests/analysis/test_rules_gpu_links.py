@@ -11,8 +11,8 @@ from conftest import SHARED_DATA
 from seatrial.analysis.rules import findings
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Device, DeviceKind, Link, Machine, Path
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Path
 
 MISREAD = SHARED_DATA / "topology-misread"
 

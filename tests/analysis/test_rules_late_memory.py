@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seatrial.analysis.rules import findings
-from seatrial.model.fact import Fact, Facts
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Machine
+from seatrial.model.machine.fact import Fact, Facts
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Machine
 
 GIB = 1 << 30
 

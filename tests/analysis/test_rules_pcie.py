@@ -10,9 +10,9 @@ from analysis.made_up_nodes import GEN3_X16, bridge, facts, gpu, link, nic, swit
 from seatrial.analysis.rules import findings
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps
-from seatrial.model.fact import Facts, FactValue
-from seatrial.model.finding import Aim, Finding, Severity
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.fact import Facts, FactValue
+from seatrial.model.machine.finding import Aim, Finding, Severity
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
 GUEST = facts(hypervisor="kvm")
 PAYLOADS = {"pcie_max_payload": 512, "pcie_payload": 512}

@@ -13,8 +13,8 @@ from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.case import Case
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.dmidecode import read_dmidecode
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
 EIGHT = tuple(gpu(f"GPU{k}", device_id="2330", vendor_id="10de") for k in range(8))
 
@@ -185,8 +185,7 @@ def test_the_slot_of_an_odd_module_is_named(change, words):
 
 
 def test_odd_slots_are_kept_with_the_machine():
-    from seatrial.model.machine_document import machine_document
-    from seatrial.model.machine_from_document import machine_from_document
+    from seatrial.model.machine.document import machine_document, machine_from_document
 
     machine = server({2: {"size": "16 GB"}})
     document = machine_document(machine)

@@ -12,9 +12,9 @@ from analysis.made_up_sweeps import figure, noisy, result
 from seatrial.analysis.answer.reaches import reaches_of
 from seatrial.analysis.repeat_pairs import MeasuredPoint, pairs_of
 from seatrial.analysis.scaling import scaling
-from seatrial.model.benchmark import Better
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.scaling import workers_of
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.study.result import workers_of
 from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.stats.fits import amdahl_speedup
 

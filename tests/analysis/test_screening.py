@@ -13,8 +13,8 @@ from seatrial.analysis.screening.facts import facts_that_differ
 from seatrial.analysis.screening.inputs import with_like_pairs
 from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.analysis.screening.screen import screen_cluster
-from seatrial.model.machine_document import machine_document
-from seatrial.model.screen import FALSE_ALARM_RATE, Item, LinkCount, ScreenInput
+from seatrial.model.machine.document import machine_document
+from seatrial.model.study.screen import FALSE_ALARM_RATE, Item, LinkCount, ScreenInput
 
 SHAPES = ((4, 4), (4, 2), (8, 8), (8, 4), (8, 2), (16, 4))
 FAULTS = (

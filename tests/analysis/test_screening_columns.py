@@ -17,13 +17,12 @@ from made_up import made_up_machine
 from seatrial.analysis.screening import columns
 from seatrial.analysis.screening.gathered import screen_folder
 from seatrial.analysis.screening.inputs import screen_input
-from seatrial.model.experiment import Experiment, content_key
-from seatrial.model.machine_document import machine_document
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.record import RepeatRecord, encode
-from seatrial.model.sample import Sample
-from seatrial.model.screen import ScreenInput
-from seatrial.store import reading_processes, spans
+from seatrial.model.machine.document import machine_document
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.record import Experiment, RepeatRecord, content_key, encode
+from seatrial.model.results.sample import Sample
+from seatrial.model.study.screen import ScreenInput
+from seatrial.store import reading
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -240,8 +239,8 @@ def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     folder = varied(tmp_path / "r", 30)
     alone = screen_folder(folder)
     for module, name, value in (
-        (reading_processes, "LARGE_B", 1),
-        (spans, "SPAN_B", 9000),
+        (reading, "LARGE_B", 1),
+        (reading, "SPAN_B", 9000),
         (columns, "TASK_B", 20_000),
     ):
         monkeypatch.setattr(module, name, value)

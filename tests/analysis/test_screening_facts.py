@@ -15,9 +15,9 @@ from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.interface.machines import discover
 from seatrial.machine.assemble import assemble
 from seatrial.machine.live import survey_live
-from seatrial.model.fact import FactValue
-from seatrial.model.machine_document import machine_document
-from seatrial.model.screen import Screen, ScreenInput
+from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.fact import FactValue
+from seatrial.model.study.screen import Screen, ScreenInput
 
 TOPOLOGY = SHARED_DATA / "topology"
 DMI = "dmi_dell-c6525_8of16_epyc.txt"

@@ -12,11 +12,10 @@ from made_up import made_up_machine
 from seatrial.analysis.pairs import FALSE_ALARM_RATE, Pair, screened_pairs
 from seatrial.benchmarks.mpi.pairs import BENCHMARK as PAIRS
 from seatrial.benchmarks.mpi.pairs import chosen_pairs
-from seatrial.model.experiment import Experiment
-from seatrial.model.outcome import Outcome
-from seatrial.model.outlier import Screening
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.results.figure_result import Screening
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Sample
 
 Noise = Callable[[], float]
 VISITS = 5

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from made_up import facts, made_up_machine
 
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
 
 def numa_machine(packages: int = 2, nodes_each: int = 1, cores: int = 4, memory_B: Sequence[int] = ()) -> Machine:

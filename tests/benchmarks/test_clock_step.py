@@ -15,8 +15,8 @@ from seatrial.benchmarks.cpu.linebounce import BENCHMARK as LINEBOUNCE
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.native_sources import units_of
-from seatrial.model.machine import Machine
-from seatrial.model.protocol import parse_record
+from seatrial.model.benchmark.program import parse_record
+from seatrial.model.machine.machine import Machine
 from seatrial.store.folder import ResultsFolder
 
 pytestmark = pytest.mark.real

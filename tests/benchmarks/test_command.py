@@ -17,14 +17,14 @@ from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.events import Silent
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Native
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.parameter import Params
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Native
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import Point, resolve
-from seatrial.stats.stopping import StoppingRule
+from seatrial.stats.interval import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -15,12 +15,12 @@ from engine.planted_faults import Edits, with_fault
 from places.host_root import make_small_root
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.interface.point import prepare_point
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.reading import readings
-from seatrial.model.record import RepeatRecord
+from seatrial.engine.point import prepare_point
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.reading import readings
+from seatrial.model.results.record import RepeatRecord
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import STATUS, timed_program
 from seatrial.places.rank_helpers import inside_probe

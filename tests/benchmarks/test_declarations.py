@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 from made_up import made_up_machine
 
 from seatrial.benchmarks import registry
-from seatrial.model.benchmark import Benchmark, External, ImportedOnly, Native
-from seatrial.model.machine import Machine
+from seatrial.model.benchmark.benchmark import Benchmark, External, ImportedOnly, Native
+from seatrial.model.machine.machine import Machine
 from seatrial.model.units import UNITS
 from seatrial.plan.points import plan_points
 
@@ -34,20 +35,29 @@ def every_benchmark(test: Callable[[Benchmark], None]) -> Callable[[], None]:
     return run
 
 
+def modules_of(package: ModuleType) -> Iterator[ModuleType]:
+    return (importlib.import_module(m.name) for m in pkgutil.iter_modules(package.__path__, f"{package.__name__}."))
+
+
 @every_benchmark
 def test_its_name_is_its_place(benchmark: Benchmark) -> None:
-    """Its module is named as it is, or holds a family that it is of; the program stands beside it."""
+    """Its module is named as it is, or holds a family that it is of; the program stands beside it. What is only
+    imported is the `IMPORTED` of the module with its reader."""
     area, _, stem = benchmark.name.partition(".")
-    own = f"seatrial.benchmarks.{area}.{(stem or area).replace('-', '_')}"
-    if importlib.util.find_spec(own) is not None:
+    room = (
+        "applications"
+        if area in ("apps", "imported") and not isinstance(benchmark.program, Native)
+        else f"benchmarks.{area}"
+    )
+    own = f"seatrial.{room}.{(stem or area).replace('-', '_')}"
+    package = importlib.import_module(f"seatrial.{room}")
+    if area == "imported":
+        (module,) = (m for m in modules_of(package) if getattr(m, "IMPORTED", None) is benchmark)
+        assert module.READER.kind == stem
+    elif importlib.util.find_spec(own) is not None:
         assert importlib.import_module(own).BENCHMARK is benchmark
     else:
-        package = importlib.import_module(f"seatrial.benchmarks.{area}")
-        modules = (
-            importlib.import_module(found.name)
-            for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
-        )
-        assert sum(benchmark in getattr(module, "BENCHMARKS", ()) for module in modules) == 1
+        assert sum(benchmark in getattr(module, "BENCHMARKS", ()) for module in modules_of(package)) == 1
     if isinstance(benchmark.program, Native):
         assert benchmark.program.source.parts[-2] == area and benchmark.program.source.is_file()
     elif isinstance(benchmark.program, External):

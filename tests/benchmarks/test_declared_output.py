@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.benchmarks.declared_output import Outputs, read_checks, read_figures
 from seatrial.errors import ProtocolError
-from seatrial.model.declaration import Declaration, DeclaredCheck, DeclaredFigure, Pick, Which
+from seatrial.model.benchmark.declaration import Declaration, DeclaredCheck, DeclaredFigure, Pick, Which
 
 
 def outputs(**files: str) -> Outputs:

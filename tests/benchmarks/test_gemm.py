@@ -8,12 +8,12 @@ import pytest
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES, clocks_Hz
-from seatrial.model.benchmark import Native, Skip
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Native, Skip
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _ADDS = 65536
 _N = 512

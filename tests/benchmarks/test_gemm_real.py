@@ -14,18 +14,18 @@ from engine.planted_faults import Edits, with_fault
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
 from seatrial.engine.events import Silent
 from seatrial.engine.kinds import native
+from seatrial.engine.point import prepare_point
 from seatrial.engine.prepare import lacking, prepare
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments import blas as finder
-from seatrial.environments import blas_libraries
+from seatrial.environments import loaded_libraries as blas_libraries
 from seatrial.environments.blas import Blas
 from seatrial.environments.chosen import Environments, native_environment
 from seatrial.environments.compiler import first_compiler
-from seatrial.interface.point import prepare_point
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.record import RepeatRecord
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -15,11 +15,11 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.engine.devices import with_devices
 from seatrial.environments.gpu import Gpu, Gpus, lacking_gpu
 from seatrial.environments.mpi import find_mpis
-from seatrial.model.layout import layout_of
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.reading import readings
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.program import layout_of
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.reading import readings
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

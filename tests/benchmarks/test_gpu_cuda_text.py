@@ -13,7 +13,7 @@ import pytest
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.chosen import native_environment
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 
 pytestmark = [pytest.mark.real, pytest.mark.portability]
 

@@ -12,10 +12,10 @@ from made_up import facts
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.gpu.link_limit import link_limit, peer_limit
 from seatrial.machine.limits import machine_limits
-from seatrial.model.host_links import carried_together, gpu_at
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Device, DeviceKind, Link, Machine, Path
-from seatrial.model.sample import Sample
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.links import carried_together, gpu_at
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Path
+from seatrial.model.results.sample import Sample
 
 BARE = facts(architecture="x86_64")
 S, EP = {"mode": "S", "devices": 1, "precision": "fp32"}, {"mode": "EP", "devices": 4, "precision": "fp32"}

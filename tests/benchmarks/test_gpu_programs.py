@@ -21,15 +21,15 @@ import pytest
 from engine.harness import make_ready, run_one, tampered
 
 from seatrial.benchmarks import benchmark_named, registry
+from seatrial.engine.point import prepare_point
 from seatrial.engine.ready import Refused
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
 from seatrial.environments.gpu import NoGpuError, find_gpus, lacking_gpu
-from seatrial.interface.point import prepare_point
-from seatrial.model.benchmark import Benchmark, Native
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.record import RepeatRecord
+from seatrial.model.benchmark.benchmark import Benchmark, Native
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.record import RepeatRecord
 from seatrial.store.folder import ResultsFolder
 
 pytestmark = pytest.mark.real

@@ -21,10 +21,10 @@ from seatrial.engine.ready import Ready
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
 from seatrial.environments.gpu import Gpu, Gpus, lacking_gpu, local_cpus
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.record import RepeatRecord
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

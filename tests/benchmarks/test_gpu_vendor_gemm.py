@@ -19,8 +19,8 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
 from seatrial.environments.gpu import lacking_gpu
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -13,9 +13,9 @@ from made_up import facts, made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import Exit
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.reading import readings
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.reading import readings
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -14,13 +14,13 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks.io.file import BENCHMARK as IO_FILE
 from seatrial.benchmarks.io.file import read_fio, surface
+from seatrial.engine.point import prepare_point
 from seatrial.engine.prepare import lacking
 from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import NoCompilerError, ProtocolError, UsageError
-from seatrial.interface.point import prepare_point
-from seatrial.model.benchmark import External
-from seatrial.model.outcome import Outcome, State
-from seatrial.model.record import RepeatRecord
+from seatrial.model.benchmark.benchmark import External
+from seatrial.model.results.outcome import Outcome, State
+from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

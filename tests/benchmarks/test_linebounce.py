@@ -15,10 +15,10 @@ from made_up import facts, made_up_machine
 from seatrial.benchmarks.cpu.linebounce import BENCHMARK as LINEBOUNCE
 from seatrial.benchmarks.cpu.linebounce import chosen_pairs, distance, pairs_by_spread
 from seatrial.errors import Exit
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.outcome import State
-from seatrial.model.parameter import Params
-from seatrial.model.reading import readings
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.reading import readings
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -19,10 +19,10 @@ from usual import usually, usually_first
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.repeat import command_of, variables_of
 from seatrial.environments.mpi import find_mpis
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.reading import readings
-from seatrial.model.sample import Sample
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.reading import readings
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

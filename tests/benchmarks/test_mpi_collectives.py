@@ -17,18 +17,18 @@ from usual import usually, usually_first
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.mpi.collectives import BENCHMARKS, limit_of
-from seatrial.engine.checks import failed_check, wrong_sample
+from seatrial.engine.judge import failed_check, wrong_sample
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark, Native
-from seatrial.model.limit import Basis
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.outcome import State
-from seatrial.model.parameter import Params
-from seatrial.model.protocol import parse_record
-from seatrial.model.reading import readings
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Native
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.program import parse_record
+from seatrial.model.machine.limit import Basis
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.reading import readings
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -16,11 +16,11 @@ from seatrial.benchmarks.mpi.incast import BENCHMARK as INCAST
 from seatrial.benchmarks.mpi.subset_alltoall import BENCHMARK as SUBSETS
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.outcome import State
-from seatrial.model.reading import readings
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.reading import readings
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

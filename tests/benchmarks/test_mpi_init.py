@@ -9,9 +9,9 @@ from engine.harness import make_ready, run_one, tampered
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import find_mpis
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.reading import readings
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.reading import readings
 from seatrial.store.folder import ResultsFolder
 
 MPIS = tuple(mpi.name for mpi in find_mpis())

@@ -16,10 +16,10 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.mpi.neighbourhood import BENCHMARKS
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.record import RepeatRecord
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

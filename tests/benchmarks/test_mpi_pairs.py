@@ -15,18 +15,18 @@ from made_up import facts, made_up_machine
 from usual import usually_first
 
 from seatrial.analysis.results import all_results
-from seatrial.benchmarks.mpi.links import links_of_node
+from seatrial.benchmarks.mpi.messages import links_of_node
 from seatrial.benchmarks.mpi.pairs import BENCHMARK as PAIRS
 from seatrial.benchmarks.mpi.pairs import chosen_pairs
 from seatrial.benchmarks.mpi.tournament import all_rounds, pairs_of_round, rounds_by_spread, sampled_pairs, seats
 from seatrial.engine.ready import Ready
 from seatrial.environments.mpi import find_mpis
-from seatrial.model.limit import Basis
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.outcome import State
-from seatrial.model.parameter import Params
-from seatrial.model.reading import readings
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.machine.limit import Basis
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.reading import readings
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -207,7 +207,6 @@ FAULTS = {
 def test_a_planted_fault_is_found(fault, folder, tmp_path, live_machine, monkeypatch) -> None:
     if not MPIS:
         pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
-    monkeypatch.setattr("seatrial.benchmarks.mpi.pairs._SLICE_S", 0.0)
     faults = {name: {"pairs.cpp": (text, replacement)} for name, (text, replacement, _) in FAULTS.items()}
     broken = with_fault(PAIRS, fault, faults, tmp_path, monkeypatch)
     settings = {"ranks": "4", "oversubscribe": "true"}
@@ -230,10 +229,9 @@ def test_many_pairs_at_once(folder, live_machine) -> None:
 
 @pytest.mark.real
 @pytest.mark.parallel
-def test_the_record_states_the_sample_and_the_round_of_each_pair(folder, live_machine, monkeypatch) -> None:
+def test_the_record_states_the_sample_and_the_round_of_each_pair(folder, live_machine) -> None:
     if not MPIS:
         pytest.skip("needs an MPI (apt install openmpi-bin libopenmpi-dev)")
-    monkeypatch.setattr("seatrial.benchmarks.mpi.pairs._SLICE_S", 0.0)
     settings = {"ranks": "7", "oversubscribe": "true", "rounds": "3", "seed": "9"}
     record = run_one(make_ready(PAIRS, live_machine, folder, mpi=MPIS[0], **settings), live_machine, folder)
     assert record.outcome.is_ok, record.outcome

@@ -11,7 +11,7 @@ from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.mpi.sizes import sizes_of
 from seatrial.errors import UsageError
-from seatrial.model.machine import Affinity, Device, DeviceKind, Machine
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.plan.points import Point, plan_points
 
 PAIRS = ("mpi.latency", "mpi.bandwidth", "mpi.bidirectional")

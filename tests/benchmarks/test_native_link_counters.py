@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from benchmarks.test_clock_step import compiled
 
-from seatrial.model.link_counters import LINK_COUNTERS
+from seatrial.model.machine.links import LINK_COUNTERS
 from seatrial.probes.link_counters import links_of_nodes
 
 pytestmark = pytest.mark.real

@@ -29,12 +29,12 @@ from seatrial.environments.compiler import Compiler, find_compilers
 from seatrial.environments.mpi import find_mpis
 from seatrial.environments.native_sources import Unit, units_of
 from seatrial.errors import BuildError
-from seatrial.model.benchmark import Benchmark, Native
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.machine import Machine
-from seatrial.model.protocol import parse_record
-from seatrial.places.containers.start import write_started
+from seatrial.model.benchmark.benchmark import Benchmark, Native
+from seatrial.model.benchmark.program import parse_record
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.machine.machine import Machine
 from seatrial.places.containers.tiny_root import STATUS
+from seatrial.places.containers.trial import write_started
 from seatrial.plan.points import plan_points
 
 pytestmark = [pytest.mark.real, pytest.mark.portability]

@@ -10,7 +10,7 @@ import pytest
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.native_sources import units_of
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 
 pytestmark = pytest.mark.real
 

@@ -16,8 +16,8 @@ from seatrial.environments.compiler import first_compiler
 from seatrial.environments.native_sources import units_of
 from seatrial.errors import Exit
 from seatrial.launch.local import Completed, Program, run, run_together
-from seatrial.model.machine import Machine
-from seatrial.model.protocol import parse_record
+from seatrial.model.benchmark.program import parse_record
+from seatrial.model.machine.machine import Machine
 
 pytestmark = pytest.mark.real
 

@@ -8,8 +8,7 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.errors import UsageError
-from seatrial.model.allocation import Allocation, LeftOut, Node
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Allocation, LeftOut, Machine, Node
 from seatrial.plan.points import Point, plan_points
 
 _SWITCHES = {"n1": "leaf1", "n2": "leaf2", "n3": "leaf2", "n4": "leaf1", "n5": "leaf2", "n6": "leaf3"}

@@ -9,10 +9,9 @@ from made_up import facts, made_up_machine
 
 from seatrial.errors import UsageError
 from seatrial.launch.ranks import rank_layout
-from seatrial.model.allocation import Allocation, LeftOut, Node
-from seatrial.model.machine import Machine
-from seatrial.model.sample import Sample
-from seatrial.model.unlike_nodes import unlike
+from seatrial.model.machine.identity import unlike
+from seatrial.model.machine.machine import Allocation, LeftOut, Machine, Node
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import Point, plan_points
 
 

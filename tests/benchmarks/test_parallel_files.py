@@ -10,11 +10,11 @@ import pytest
 from engine.harness import run_one
 
 from seatrial.benchmarks import benchmark_named
+from seatrial.engine.point import keep_point, prepare_point
 from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import NoCompilerError, UsageError
-from seatrial.interface.point import keep_point, prepare_point
-from seatrial.model.machine import Machine
-from seatrial.model.reading import readings
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.reading import readings
 from seatrial.store.folder import ResultsFolder
 
 SMALL = {

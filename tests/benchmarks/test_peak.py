@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK, clocks_Hz
 from seatrial.benchmarks.placement import spread
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.sample import Sample
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 FP64 = {"precision": "fp64", "cores": "all"}
 _FMAS = 1e6

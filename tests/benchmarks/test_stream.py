@@ -12,11 +12,11 @@ from engine.planted_faults import Edits, with_fault
 from made_up import made_up_machine, with_small_caches
 
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
-from seatrial.model.benchmark import Ceiling
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Ceiling
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 
@@ -110,7 +110,7 @@ def test_the_program_is_told_of_a_node_only_where_one_is_asked_for() -> None:
     machine = numa_machine()
     assert "--memory-node" not in STREAM.program.arguments(plan(machine, node="1").parameters)
     arguments = STREAM.program.arguments(plan(machine, node="1", memory="0").parameters)
-    assert arguments[-2:] == ["--memory-node", "0"]
+    assert arguments[arguments.index("--memory-node") + 1] == "0"
 
 
 @pytest.mark.parametrize(

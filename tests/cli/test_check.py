@@ -17,16 +17,18 @@ from seatrial.analysis.bindings import bindings
 from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.analysis.rank_layout import rank_layout
 from seatrial.analysis.rules import findings
-from seatrial.cli.check import check_command, status
+from seatrial.cli.check import FailOn, check_machine, status
+from seatrial.cli.options import Format, Output
 from seatrial.errors import UsageError
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Outcome
-from seatrial.model.trial import Trial
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.study.result import Trial
 from seatrial.report.documents.check import check_document
 from seatrial.report.text.check import check_text
 from seatrial.report.text.terminal import PLAIN
 
+JSON = Output(output_format=Format.JSON)
 NODE = Machine(
     "node",
     (*cpu_tree(), gpu("gpu-0", 0), gpu("gpu-1", 1), nic("mlx5_0")),
@@ -51,7 +53,7 @@ def trial(machine: Machine, *results: object) -> Trial:
 
 
 def test_the_document_follows_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_command(NODE, None, True, None, 4) == 0
+    assert check_machine(NODE, None, 4, None, JSON) == 0
     document = answer(capsys.readouterr().out)
     rules = [entry["rule"] for entry in document["findings"]]
     assert rules == [found.rule for found in findings(NODE, ())] and {"memory-ecc-off", "smt-on"} <= set(rules)
@@ -83,24 +85,23 @@ def test_without_ranks_there_is_no_layout() -> None:
         ("error", "warning", 1),
         ("warning", "error", 0),
         ("error", "error", 1),
-        ("info", "info", 1),
         ("error", None, 0),
     ],
 )
 def test_the_exit_status_follows_the_worst_finding(worst: str | None, fail_on: str | None, expected: int) -> None:
     found = () if worst is None else (finding(Severity.INFO), finding(Severity(worst)))
-    assert status(found, None if fail_on is None else Severity(fail_on)) == expected
+    assert status(found, None if fail_on is None else FailOn(fail_on)) == expected
 
 
 def test_a_command_fails_on_what_it_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_command(NODE, None, False, Severity.WARNING, None) == 1
-    assert check_command(NODE, None, False, Severity.ERROR, None) == 0
+    assert check_machine(NODE, None, None, FailOn.WARNING, Output()) == 1
+    assert check_machine(NODE, None, None, FailOn.ERROR, Output()) == 0
     assert "warning huge-pages-never" in capsys.readouterr().out
 
 
 def test_ranks_that_do_not_fit_are_refused_before_anything_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="9 ranks do not fit"):
-        check_command(NODE, None, True, None, 9)
+        check_machine(NODE, None, 9, None, JSON)
     assert capsys.readouterr().out == ""
 
 
@@ -136,7 +137,7 @@ def test_results_of_this_machine_are_checked(
     low, other = result(made(0.4, limit(1.0))), result(outcome=Outcome.timed_out(1.0))
     both = (trial(Machine("other"), other), trial(NODE, low))
     monkeypatch.setattr(folder, "trials_in", lambda path: both)
-    assert check_command(NODE, Path("r"), True, Severity.ERROR, None) == 0
+    assert check_machine(NODE, Path("r"), None, FailOn.ERROR, JSON) == 0
     captured = capsys.readouterr()
     rules = {entry["rule"] for entry in answer(captured.out)["findings"]}
     assert "below-physical-limit" in rules and "experiment-timed-out" not in rules and captured.err == caplog.text == ""

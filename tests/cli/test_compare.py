@@ -19,11 +19,11 @@ from cli.in_process import seatrial_here
 from places.host_root import make_host_root
 from published_schemas import check
 
-from seatrial.cli.compare import compare_command
+from seatrial.cli.compare import _compare
+from seatrial.cli.options import FailOn, Format, Output
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.comparison import Verdict
-from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.plan.study_file import read_study
 
@@ -78,7 +78,7 @@ def made(path: Path, factor: float = 1.0, seed: int = 1, **more: Any) -> str:
 
 
 def compare(*sides: str, **options: Any) -> int:
-    return compare_command(sides, **options, as_json=True)
+    return _compare(list(sides), **options, out=Output(output_format=Format.JSON))
 
 
 def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -109,11 +109,11 @@ def test_the_document_follows_the_contract(tmp_path: Path, capsys: pytest.Captur
     [
         (1.0, 0.003, None, 0),
         (0.9, 0.003, None, 0),
-        (0.9, 0.003, Verdict.SLOWER, 1),
-        (0.9, 0.003, Verdict.AMBIGUOUS, 1),
-        (1.1, 0.003, Verdict.SLOWER, 0),
-        (1.0, 0.3, Verdict.SLOWER, 0),
-        (1.0, 0.3, Verdict.AMBIGUOUS, 1),
+        (0.9, 0.003, FailOn.SLOWER, 1),
+        (0.9, 0.003, FailOn.AMBIGUOUS, 1),
+        (1.1, 0.003, FailOn.SLOWER, 0),
+        (1.0, 0.3, FailOn.SLOWER, 0),
+        (1.0, 0.3, FailOn.AMBIGUOUS, 1),
     ],
 )
 def test_fail_on_says_that_sides_measured_apart_have_no_verdict(
@@ -121,7 +121,7 @@ def test_fail_on_says_that_sides_measured_apart_have_no_verdict(
     capsys: pytest.CaptureFixture[str],
     factor: float,
     noise: float,
-    fail_on: Verdict | None,
+    fail_on: FailOn | None,
     status: int,
 ) -> None:
     for name, level in (("a", LEVEL), ("b", LEVEL * factor)):
@@ -131,9 +131,9 @@ def test_fail_on_says_that_sides_measured_apart_have_no_verdict(
     assert ("1 of 1 comparison without a verdict" in said and "seatrial run STUDY" in said) == (fail_on is not None)
 
 
-@pytest.mark.parametrize("fail_on", [None, Verdict.SLOWER, Verdict.AMBIGUOUS])
+@pytest.mark.parametrize("fail_on", [None, FailOn.SLOWER, FailOn.AMBIGUOUS])
 def test_nothing_in_common_ends_with_3(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], fail_on: Verdict | None
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fail_on: FailOn | None
 ) -> None:
     MadeUpFolder(tmp_path / "a").add(noisy(LEVEL, 8), precision="fp64", label="x")
     lost = Outcome.failed(Stage.RUN, "signal 9")
@@ -210,7 +210,7 @@ def test_the_farthest_nodes_are_measured_again_beside_others(
     suspects, controls = document["again"]["suspects"], document["again"]["controls"]
     assert document["outliers"] == [] and "n11" in suspects and len(suspects) == 6
     assert len(controls) == 8 and not set(suspects) & set(controls)
-    compare_command([first], along="node", as_json=False)
+    _compare([first], along="node", out=Output())
     shown = " ".join(capsys.readouterr().out.split())
     assert f"measure the farthest ({', '.join(suspects)}) again" in shown and "10 repeats on each" in shown
 
@@ -370,8 +370,8 @@ def test_an_unknown_reference_names_the_nearest(tmp_path: Path) -> None:
         compare(made(tmp_path / "a"), "reference:levels.triad-streem")
 
 
-@pytest.mark.parametrize("fail_on", [None, Verdict.SLOWER, Verdict.AMBIGUOUS])
-def test_a_side_that_died_leaves_nothing_to_compare(tmp_path: Path, fail_on: Verdict | None) -> None:
+@pytest.mark.parametrize("fail_on", [None, FailOn.SLOWER, FailOn.AMBIGUOUS])
+def test_a_side_that_died_leaves_nothing_to_compare(tmp_path: Path, fail_on: FailOn | None) -> None:
     dead = MadeUpFolder(tmp_path / "b")
     dead.add(noisy(LEVEL, 1), outcome=Outcome.failed(Stage.RUN, "was killed by SIGSEGV"))
     status = compare(made(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on)

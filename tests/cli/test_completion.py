@@ -86,7 +86,7 @@ def test_a_key_press_loads_nothing_heavy(tmp_path: Path) -> None:
         )
         assert done.returncode == 0 and "cpu.peak\t" in done.stdout
         loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-        assert not is_kept or not loaded & {"numpy", "pydantic", "rich", "duckdb", "ruamel.yaml", "jinja2"}
+        assert not is_kept or not loaded & {"numpy", "rich", "duckdb", "ruamel.yaml", "jinja2"}
         assert ("typer" in loaded) is not is_kept and ("seatrial.benchmarks" in loaded) is not is_kept
     (tmp_path / "completion.json").write_text('{"key": 1')
     done = subprocess.run([sys.executable, "-m", *asked], env=environment, capture_output=True, text=True)

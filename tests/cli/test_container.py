@@ -13,7 +13,7 @@ from published_schemas import check
 
 from seatrial.cli.completion.answer import answers
 from seatrial.cli.completion.table import made_table
-from seatrial.interface.container import image_definition
+from seatrial.plan.image_file import read_image_path
 from seatrial.report.export.image_recipes import apptainer_definition, containerfile
 
 IMAGE = """\
@@ -91,13 +91,14 @@ def test_what_cannot_be_made_is_one_message(
 def test_recipes_of_other_tools_describe_the_same(folder: Path) -> None:
     definition = "base: {debian: bookworm}\npackages: [g++, libopenmpi-dev=4.1.4-3]\n" + IMAGE.partition("\n")[2]
     (folder / "image.yaml").write_text(definition)
-    found = image_definition(folder / "image.yaml")
+    found = read_image_path(folder / "image.yaml")
     apptainer = apptainer_definition(found)
     assert "Bootstrap: debootstrap\nOSVersion: bookworm\n" in apptainer
     assert "apt-get install -y --no-install-recommends g++ libopenmpi-dev=4.1.4-3" in apptainer
     assert f"    {folder}/data /opt/data" in apptainer
     container = containerfile(found, folder)
-    assert container.splitlines()[1] == "FROM docker.io/library/debian:bookworm-slim"
+    assert container.splitlines()[2:4] == ["ARG DEBIAN=debian:bookworm-slim", "FROM ${DEBIAN}"]
+    assert "MirrorURL: {{ MIRROR }}\n" in apptainer and "http" not in apptainer + container
     assert 'COPY ["data/", "/opt/data/"]' in container and 'ENV GREETING="a \\"b\\" \\$c \\\\"' in container
     (line,) = [line for line in container.splitlines() if "/etc/motd" in line]
     script = (

@@ -85,7 +85,7 @@ def test_help_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:
     )
     assert done.returncode == 0 and "discover" in done.stdout
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
-    assert not loaded & {"numpy", "scipy", "pydantic", "rich", "duckdb", "jinja2", "vl_convert", "elftools"}
+    assert not loaded & {"numpy", "scipy", "rich", "duckdb", "jinja2", "vl_convert", "elftools"}
 
 
 def test_output_to_a_pipe_does_not_load_rich(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ from analysis.made_up_copies import p2p, transfer
 from published_schemas import check
 from report.drawing_machines import two_gpus
 
-from seatrial.cli.check import check_command
-from seatrial.cli.discover import discover_command
-from seatrial.interface import folder, machines
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.trial import Trial
+from seatrial.analysis import folder
+from seatrial.cli.check import check_machine
+from seatrial.cli.discover import PictureFormat, _discover
+from seatrial.cli.options import Amount, Format, Output
+from seatrial.interface import machines
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.study.result import Trial
 
 MACHINE = two_gpus()
 ADDRESSES = [device.pci for device in MACHINE.of_kind(DeviceKind.GPU) if device.pci]
@@ -33,7 +35,7 @@ def results(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shown(capsys: pytest.CaptureFixture[str], results: Path | None, form: str) -> str:
-    discover_command((), False, results, form, None)
+    _discover(results=results, output_format=PictureFormat(form), amount=Amount())
     return capsys.readouterr().out
 
 
@@ -60,7 +62,7 @@ def test_text_and_drawing_have_the_measured_rates(results: Path, capsys: pytest.
 
 
 def test_check_names_the_gpus_that_slow_each_other(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    check_command(MACHINE, results, True, None, None)
+    check_machine(MACHINE, results, None, None, Output(output_format=Format.JSON))
     (finding,) = (f for f in json.loads(capsys.readouterr().out)["findings"] if f["rule"] == "copies-slow-each-other")
     assert (
         finding["devices"] == ["gpu-0", "gpu-1"] and "gpu-0, gpu-1 reach 24.0 GB/s in total" in finding["observation"]

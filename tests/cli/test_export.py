@@ -15,12 +15,11 @@ from cli.in_process import seatrial_here
 from made_up import made_up_machine
 
 from seatrial.engine.trial import keep_machine
-from seatrial.model.experiment import Experiment
-from seatrial.model.fact import Facts
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.record import RepeatRecord
+from seatrial.model.machine.fact import Facts
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 HEAD = (
     "benchmark,parameters,environment,figure,figure_parameters,unit,better,median,ci95_low,ci95_high,n_repeats,outcome"

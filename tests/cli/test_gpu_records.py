@@ -12,8 +12,8 @@ from cli.in_process import seatrial_here
 from cli.test_contract import answer
 
 from seatrial.analysis.trials import trials_of
-from seatrial.model.limit import Basis
-from seatrial.model.trial import Trial
+from seatrial.model.machine.limit import Basis
+from seatrial.model.study.result import Trial
 from seatrial.report.pages.page import page
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

@@ -8,10 +8,9 @@ from pathlib import Path
 from cli.test_export import refused, say
 from cli.test_keep_results import months
 
-from seatrial.model.benchmark import Better
-from seatrial.model.history import Change, FigureHistory, Session
-from seatrial.report.charts.history import drawn_sessions
-from seatrial.report.histories.page import history_page
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.results.history import Change, FigureHistory, Session
+from seatrial.report.histories import drawn_sessions, history_page
 
 
 def test_the_page_of_a_history_shows_its_change_and_what_else_changed(tmp_path: Path) -> None:

@@ -12,23 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from applications.result_texts import as_bytes, babelstream, fio, google_benchmark, hpl, hpl_row, stream
 from cli.in_process import seatrial_here
 from conftest import SHARED_DATA
-from imports.result_texts import as_bytes, babelstream, fio, google_benchmark, hpl, hpl_row, stream
 from made_up import made_up_machine
 from published_schemas import check
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.cli.import_ import import_command
+from seatrial.cli.import_ import _import
+from seatrial.cli.options import Format, Output
 from seatrial.engine.import_recording import record_repeats
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError, UnknownNameError, UsageError
-from seatrial.model.machine import Machine
-from seatrial.model.record import RepeatRecord
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.record import RepeatRecord
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
 OUTPUTS = SHARED_DATA / "outputs"
+JSON = Output(output_format=Format.JSON)
 
 Import = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -38,8 +40,8 @@ def do_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Import:
     """`do_import("stream=a.txt", settings=("threads=2",))`: (exit status, the answer)."""
 
     def run(*files: str, settings: tuple[str, ...] = (), results: str = "r", live: bool = False) -> tuple[int, Any]:
-        named = tuple(file.replace("=", f"={tmp_path}/", 1) for file in files)
-        status = import_command(named, tmp_path / results, live=live, settings=settings, as_json=True)
+        named = [file.replace("=", f"={tmp_path}/", 1) for file in files]
+        status = _import(named, live=live, settings=list(settings), results=tmp_path / results, out=JSON)
         document = json.loads(capsys.readouterr().out)
         check(document, "results-1")
         return status, document
@@ -188,8 +190,8 @@ def test_the_limits_and_caches_of_a_known_machine_hold() -> None:
 def test_more_processes_than_the_machine_has_cpus_ran_on_several() -> None:
     from dataclasses import replace
 
-    from seatrial.model.limit import Basis, Limit
-    from seatrial.model.machine import NamedLimit
+    from seatrial.model.machine.limit import Basis, Limit
+    from seatrial.model.machine.machine import NamedLimit
 
     peak = NamedLimit("cpu.fp64", Limit(1e10, "flop/s", "made up", Basis.PHYSICAL))
     machine = replace(made_up_machine(cores=2), limits=(peak,))
@@ -304,8 +306,8 @@ def test_real_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "fio-json": "fio_seqread_128k.json",
         "stream": "stream_run1.txt",
     }
-    files = tuple(f"{kind}={OUTPUTS / name}" for kind, name in kinds.items())
-    assert import_command(files, tmp_path / "r", as_json=True) == 0
+    files = [f"{kind}={OUTPUTS / name}" for kind, name in kinds.items()]
+    assert _import(files, results=tmp_path / "r", out=JSON) == 0
     document = json.loads(capsys.readouterr().out)
     found = {
         (experiment["benchmark"], f["name"]): f["median"]
@@ -362,7 +364,7 @@ def test_what_no_figure_shows_is_reported_and_recorded(
     tmp_path: Path, put: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put("g.json", as_bytes(google_benchmark(cache_misses=12.5)))
-    import_command([f"google-benchmark-json={tmp_path / 'g.json'}"], tmp_path / "r", as_json=False)
+    _import([f"google-benchmark-json={tmp_path / 'g.json'}"], results=tmp_path / "r", out=Output())
     shown = capsys.readouterr()
     assert "no figure of cache_misses: the unit is unknown" in shown.out
     assert "g.json: imported.google-benchmark-json: no figure of cache_misses" in shown.err
@@ -381,7 +383,7 @@ def test_files_with_equal_contents_are_repeats_of_their_own(
     (tmp_path / "link.txt").symlink_to(tmp_path / "3.txt")
     put("12.txt", stream())
     arguments = [f"stream={tmp_path / name}" for name in (*names, "link.txt", "12.txt", "12.txt")]
-    import_command(arguments, tmp_path / "r", as_json=False)
+    _import(arguments, results=tmp_path / "r", out=Output())
     said = capsys.readouterr().err
     assert len(records(tmp_path)) == 13
     assert "13 files not counted again (imported before, or named twice): 0.txt" in said

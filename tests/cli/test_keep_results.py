@@ -11,7 +11,7 @@ from cli.test_export import refused, say
 from msgspec.structs import replace
 from published_schemas import check
 
-from seatrial.model.record import decode, encode
+from seatrial.model.results.record import decode, encode
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -9,11 +9,11 @@ import pytest
 from analysis.made_up_sweeps import figure, result
 from cli.in_process import seatrial_here
 
+from seatrial.cli.import_ import ImportResult
 from seatrial.cli.run import compared_status, exit_status, nothing_measured
-from seatrial.interface.import_ import ImportResult
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.study import Compare, Study
-from seatrial.model.study_result import Compared, StudyResult
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.study.result import Compared, StudyResult
+from seatrial.model.study.study import Compare, Study
 from seatrial.report.text.results import few, results_text
 
 OK, SKIPPED = Outcome.ok(), Outcome.skipped("needs two CPUs")

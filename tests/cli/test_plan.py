@@ -9,7 +9,7 @@ import pytest
 from cli.in_process import seatrial_here
 from published_schemas import check
 
-from seatrial.interface import plan as interface
+from seatrial.engine import planned
 from seatrial.plan.points import plan_points
 
 STUDY = """\
@@ -93,7 +93,7 @@ def test_an_unreadable_file_ends_with_2(tmp_path: Path) -> None:
 
 def test_without_a_study_it_is_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a machine whose trial is one benchmark: others would have to be built to be identified."""
-    monkeypatch.setattr(interface, "plan_points", lambda targets, settings, machine: plan_points(SHORT, {}, machine))
+    monkeypatch.setattr(planned, "plan_points", lambda targets, settings, machine: plan_points(SHORT, {}, machine))
     done = seatrial_here("plan", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)

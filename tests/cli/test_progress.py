@@ -9,8 +9,8 @@ import pytest
 
 from seatrial.cli.progress import TerminalProgress
 from seatrial.engine.events import Progress
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Outcome
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome
 from seatrial.plan.points import Point, plan_points
 
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -7,7 +7,7 @@ from pathlib import Path
 from cli.in_process import seatrial_here
 
 from seatrial.cli.chosen import choice_text
-from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 
 
 def test_a_choice_is_written_as_for_set() -> None:

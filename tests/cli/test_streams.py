@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imports.result_texts import stream
+from applications.result_texts import stream
 from usual import usually
 
 pytestmark = pytest.mark.real

@@ -9,7 +9,7 @@ from profiler.made_up_tables import NAMES, Call, Table, Thread
 
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.profiler.cause import NO_CPU_CAUSES, Cause, Diagnosis, Signal
-from seatrial.profiler.merge.reference import BETWEEN_HOSTS, ON_ONE_HOST
+from seatrial.profiler.merge.bound import BETWEEN_HOSTS, ON_ONE_HOST
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.process_table import parse_table
 

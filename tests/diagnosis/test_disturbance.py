@@ -10,10 +10,9 @@ from made_up import made_up_machine
 
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.case import Case
-from seatrial.diagnosis.disturbance.cause import Cause
+from seatrial.diagnosis.disturbance.cause import Cause, remedy, sentence
 from seatrial.diagnosis.disturbance.diagnose import disturbances
 from seatrial.diagnosis.disturbance.signals import signals
-from seatrial.diagnosis.disturbance.words import remedy, sentence
 from seatrial.profiler import cause as profile
 
 GROUP = "/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us"

@@ -11,16 +11,16 @@ import pytest
 
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.events import Silent
+from seatrial.engine.point import keep_point, measure_point, prepare_point
 from seatrial.engine.ready import Ready
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError
-from seatrial.interface.point import keep_point, measure_point, prepare_point
-from seatrial.model.benchmark import Benchmark, Native
-from seatrial.model.machine import Machine
-from seatrial.model.record import RepeatRecord
+from seatrial.model.benchmark.benchmark import Benchmark, Native
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.settings import Setting
-from seatrial.stats.stopping import StoppingRule
+from seatrial.stats.interval import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

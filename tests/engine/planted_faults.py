@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from engine.harness import tampered_program
 
-from seatrial.model.benchmark import Benchmark
+from seatrial.model.benchmark.benchmark import Benchmark
 
 Edits = Mapping[str, tuple[str, str]]
 """File -> (text, replacement): both whole statements, or both expressions. A replacement may ask by itself, where

@@ -15,9 +15,9 @@ from seatrial.environments.chosen import Environments
 from seatrial.environments.compiler import Compiler
 from seatrial.environments.target import Target
 from seatrial.errors import BuildError
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.outcome import State
-from seatrial.model.protocol import Hello
+from seatrial.model.benchmark.program import Hello
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.results.outcome import State
 from seatrial.plan.points import plan_points
 
 ENVIRONMENT = Environment(Compiler(("g++",), "gcc", "g++ 12.2.0"), Target((), frozenset(), "", ""), "libc")

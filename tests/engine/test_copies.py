@@ -13,17 +13,16 @@ from engine.harness import make_ready, run_one
 from made_up import facts, made_up_machine
 
 from seatrial.analysis.experiment_figures import figures_of
+from seatrial.applications.hpl import BENCHMARK as HPL
+from seatrial.applications.hpl_output import SERIES
+from seatrial.applications.lammps import BENCHMARK as LAMMPS
+from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks import declare, registry
-from seatrial.benchmarks.apps.copies import with_copies
-from seatrial.benchmarks.apps.hpl import BENCHMARK as HPL
-from seatrial.benchmarks.apps.hpl_output import SERIES
-from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
-from seatrial.benchmarks.apps.layout import RANKS, THREADS, placement, resolved
-from seatrial.benchmarks.apps.output import Text
+from seatrial.benchmarks.layout import RANKS, THREADS, placement, resolved
 from seatrial.benchmarks.nodes import NODES
-from seatrial.engine.checks import impossible_figure
 from seatrial.engine.copies import completed_together, outcome_together, overlap
 from seatrial.engine.events import Silent
+from seatrial.engine.judge import impossible_figure
 from seatrial.engine.prepare import Preparation
 from seatrial.engine.ready import Refused
 from seatrial.environments.chosen import Environments
@@ -31,19 +30,27 @@ from seatrial.errors import NoCompilerError
 from seatrial.launch.local import Completed
 from seatrial.launch.ranks import rank_layout
 from seatrial.machine.readers.scalars import read_cpu_list
-from seatrial.model.benchmark import Benchmark, Better, External, Figure, Skip
-from seatrial.model.copies import COPIES, COPY, COPY_DEVICES, DIVIDED, SELECTING, all_of, devices_of, shares_of
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.fact import Facts
-from seatrial.model.layout import BINDING, UNBOUND
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Device, DeviceKind, Machine, NamedLimit
-from seatrial.model.outcome import Outcome, Stage, State
-from seatrial.model.parameter import Params
-from seatrial.model.protocol import ProgramRecord
-from seatrial.model.reading import readings
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Better, External, Figure, Skip
+from seatrial.model.benchmark.copies import (
+    COPIES,
+    COPY,
+    COPY_DEVICES,
+    DIVIDED,
+    SELECTING,
+    all_of,
+    devices_of,
+    shares_of,
+)
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.program import BINDING, UNBOUND, ProgramRecord
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Device, DeviceKind, Machine, NamedLimit
+from seatrial.model.results.outcome import Outcome, Stage, State
+from seatrial.model.results.reading import readings
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 
@@ -233,7 +240,7 @@ echo "done"
 
 
 def _read(data: bytes) -> ProgramRecord:
-    lines = Text("the script", data).lines
+    lines = data.decode().splitlines()
     said = dict(line.split(" ", 1) for line in lines if " " in line)
     sample = Sample("run", 0, 0.3, {"jobs": 1.0}, extra=said)
     return ProgramRecord(samples=(sample,), ended="done" in lines)
@@ -273,7 +280,7 @@ def _application(folder: Path, failing: str, *, has_ranks: bool) -> Benchmark:
                 inputs=lambda params: {"input": f"{failing} 3\n".encode()},
             ),
             (RANKS, NODES, THREADS) if has_ranks else (),
-            (Figure("rate", "run", "op/s", Better.HIGHER, lambda sample: 1.0 / sample.elapsed_s, "sleeping"),),
+            (Figure("rate", "op/s", Better.HIGHER, lambda sample: 1.0 / sample.elapsed_s, "sleeping", series="run"),),
             (),
             placement=placement if has_ranks else lambda machine, params: (),
             prepare=(lambda machine, params: resolved(machine, params))

@@ -13,8 +13,8 @@ from seatrial.analysis.results import RunResult
 from seatrial.benchmarks import registry
 from seatrial.interface.results import results
 from seatrial.interface.run import run
-from seatrial.model.outcome import State
-from seatrial.plan.declared_benchmarks import with_declared
+from seatrial.model.results.outcome import State
+from seatrial.plan.targets import with_declared
 
 pytestmark = [pytest.mark.real, pytest.mark.lab]
 

@@ -13,7 +13,7 @@ import pytest
 
 from seatrial.benchmarks.declared_output import Outputs, read_checks, read_figures
 from seatrial.interface.run import run
-from seatrial.model.declaration import Declaration, DeclaredCheck, DeclaredFigure, Pick
+from seatrial.model.benchmark.declaration import Declaration, DeclaredCheck, DeclaredFigure, Pick
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -19,11 +19,11 @@ from seatrial.engine.events import Progress, Silent
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
 from seatrial.environments.private_copy import origins
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.points import Point
-from seatrial.stats.stopping import MINIMUM_REPEATS, StoppingRule
+from seatrial.stats.interval import MINIMUM_REPEATS, StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -18,9 +18,9 @@ from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.environments.chosen import native_environment
 from seatrial.environments.target import Target
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.outcome import State
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.outcome import State
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

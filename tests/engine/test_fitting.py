@@ -9,7 +9,7 @@ from typing import cast
 from made_up import made_up_machine
 
 from seatrial.cli.fit_words import fit_lines
-from seatrial.engine.costs import Build, Costs
+from seatrial.engine.durations import Build, Costs
 from seatrial.engine.fit import Fit
 from seatrial.engine.fitting import Wanted, fit_of, wanted_of_study
 from seatrial.plan.importance import by_importance

@@ -17,7 +17,7 @@ from seatrial.engine.events import Silent
 from seatrial.engine.host_lock import ClaimWait, HostLock, users_named
 from seatrial.engine.lock_file import FOLDER, HOST, Holder, OwnFiles, Told, holders, lock_places
 from seatrial.errors import BusyError, UsageError
-from seatrial.model.record import decode
+from seatrial.model.results.record import decode
 
 real = [pytest.mark.real, pytest.mark.lab]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.model.protocol import parse_record
+from seatrial.model.benchmark.program import parse_record
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -20,12 +20,11 @@ from seatrial.engine.ready import Ready, Runnable
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, NoCompilerError
-from seatrial.model.benchmark import Benchmark, Better, DeclaredCommand, DeclaredRanks, Figure
-from seatrial.model.experiment import content_key
-from seatrial.model.machine import Machine
-from seatrial.model.program import Program
-from seatrial.model.protocol import Hello, ProgramRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Better, DeclaredCommand, DeclaredRanks, Figure, elapsed
+from seatrial.model.benchmark.program import Hello, Program, ProgramRecord
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.record import content_key
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import Point
 from seatrial.store.folder import ResultsFolder
 
@@ -69,7 +68,7 @@ class ScriptKind(Kind[Script]):
 
 
 def benchmark(text: str) -> Benchmark:
-    took = Figure("took", "took", "s", Better.LOWER, lambda sample: sample.elapsed_s, "one run")
+    took = Figure("took", "s", Better.LOWER, elapsed, "one run")
     return Benchmark("test.script", "?", Script(text), (), (took,), (), placement=lambda machine, params: (0,))
 
 

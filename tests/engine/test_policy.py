@@ -16,12 +16,12 @@ from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.policy import Alone, Compared, Pool, Pooled
 from seatrial.engine.ready import Ready
 from seatrial.environments.build import Built
-from seatrial.model.experiment import Experiment
-from seatrial.model.outcome import Outcome
-from seatrial.model.protocol import Hello
+from seatrial.model.benchmark.program import Hello
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
 from seatrial.plan.points import plan_points
+from seatrial.stats.interval import StoppingRule
 from seatrial.stats.sequential import LOOKS
-from seatrial.stats.stopping import StoppingRule
 
 MACHINE = made_up_machine()
 FMA = ("fma", ())

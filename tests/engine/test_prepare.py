@@ -16,9 +16,9 @@ from seatrial.environments.chosen import Environments
 from seatrial.environments.installed import Installed
 from seatrial.errors import NoCompilerError
 from seatrial.launch.place import Helpers
-from seatrial.model.benchmark import External
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.outcome import State
+from seatrial.model.benchmark.benchmark import External
+from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.results.outcome import State
 from seatrial.places import rank_helpers
 from seatrial.plan.points import plan_points
 

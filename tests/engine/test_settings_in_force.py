@@ -11,17 +11,16 @@ from engine.harness import tampered
 from made_up import made_up_machine
 
 from seatrial.engine.events import Silent
+from seatrial.engine.judge import is_same, setting_not_in_force
 from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.ready import Ready
-from seatrial.engine.settings_in_force import is_same, setting_not_in_force
-from seatrial.engine.trial import run_trial
+from seatrial.engine.trial import Trial
 from seatrial.environments.build import Built
 from seatrial.environments.mpi import find_mpis
-from seatrial.model.experiment import Experiment
-from seatrial.model.machine import Machine
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.protocol import Hello, ProgramRecord
-from seatrial.model.record import RepeatRecord
+from seatrial.model.benchmark.program import Hello, ProgramRecord
+from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.plan.points import plan_points
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -117,7 +116,7 @@ def measured(
         changed = tampered(point.benchmark, folder, edits, monkeypatch)
         point = replace(point, benchmark=changed)
     results = ResultsFolder.create(folder / "results")
-    (prepared,) = run_trial([point], machine, lambda: results, Silent(), budget_s=0.0).experiments
+    (prepared,) = Trial(machine, lambda: results, Silent()).run_points([point], budget_s=0.0).experiments
     return read_contents(results).records[prepared.experiment.id][-1]
 
 

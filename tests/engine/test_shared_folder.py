@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import RepeatRecord
 from seatrial.store import claim as claims
 from seatrial.store.claim import abandoned, claim, claim_next, claimed_elsewhere
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_watch import RecordWatch
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 REPEATS, EXPERIMENTS, PROCESSES = 5, 3, 8
 
@@ -27,9 +27,9 @@ import os, platform, signal, sys, time
 from pathlib import Path
 from seatrial.engine.engine import run_experiments
 from seatrial.engine.events import Silent
-from seatrial.interface.point import keep_point, prepare_point
+from seatrial.engine.point import keep_point, prepare_point
 from seatrial.machine.live import discover_live
-from seatrial.stats.stopping import StoppingRule
+from seatrial.stats.interval import StoppingRule
 from seatrial.store.folder import ResultsFolder
 
 folder, killed, has_names = ResultsFolder.create(Path(sys.argv[1])), int(sys.argv[2]), bool(int(sys.argv[3]))

@@ -11,9 +11,9 @@ import pytest
 from seatrial.analysis.study_results import study_results
 from seatrial.engine.events import Silent
 from seatrial.engine.ready import Ready
-from seatrial.engine.trial import TrialRun, run_study
-from seatrial.model.machine import Machine
-from seatrial.model.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
+from seatrial.engine.trial import Trial, TrialRun
+from seatrial.model.machine.machine import Machine
+from seatrial.model.study.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
 from seatrial.plan.study_points import study_points
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
@@ -31,10 +31,8 @@ ITSELF = Study(
 
 
 def run(study: Study, machine: Machine, folder: Path, **options: bool) -> tuple[TrialRun, Contents]:
-    trial = run_study(
-        study, study_points(study, machine), machine, lambda: ResultsFolder.create(folder), Silent(), **options
-    )
-    return trial, read_contents(ResultsFolder.existing(folder))
+    trial = Trial(machine, lambda: ResultsFolder.create(folder), Silent(), **options)
+    return trial.run_study(study, study_points(study, machine)), read_contents(ResultsFolder.existing(folder))
 
 
 @pytest.mark.quiet

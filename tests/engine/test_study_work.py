@@ -12,13 +12,13 @@ from seatrial.engine.group import Group
 from seatrial.engine.policy import Compared
 from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
-from seatrial.model.benchmark import Better
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import FigureResult, RepeatValue
-from seatrial.model.outcome import Outcome
-from seatrial.model.study import Axis, Compare, Study, StudyBenchmark
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.results.figure_result import FigureResult, RepeatValue
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
+from seatrial.model.study.study import Axis, Compare, Study, StudyBenchmark
 from seatrial.plan.study_points import study_points
-from seatrial.stats.sequential import replay
+from seatrial.stats.sequential import replay_curve
 
 STUDY = Study(
     "s",
@@ -94,10 +94,8 @@ def test_the_engine_and_the_reader_count_the_same_family() -> None:
             0.02,
         )
         assert all(one.family == work.policy.family for one in found)
-        decided = [
-            replay(list(zip(values["b"], values[k], strict=True)), 0.02, True, found[0].family).stopped_at_look
-            for k in ("a", "c")
-        ]
+        pairs = {k: list(zip(values["b"], values[k], strict=True)) for k in ("a", "c")}
+        decided = [replay_curve([own], 0.02, True, found[0].family)[0].stopped_at_look for own in pairs.values()]
         at_a_look = blocks in (12, 16)
         assert work.policy.has_enough(group) is (at_a_look and all(look is not None for look in decided))
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from benchmarks.test_nodes import plan, with_nodes
 
+from seatrial.engine.judge import messages_astray
 from seatrial.engine.ready import Runnable
-from seatrial.engine.traffic import messages_astray
-from seatrial.model.protocol import Hello, ProgramRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.program import Hello, ProgramRecord
+from seatrial.model.results.sample import Sample
 
 
 class Native:

@@ -25,11 +25,11 @@ from seatrial.engine.group import Member, can_take_turns
 from seatrial.engine.policy import Compared, Pool
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
-from seatrial.engine.trial import run_study
+from seatrial.engine.trial import Trial
 from seatrial.environments.mpi import find_mpis
-from seatrial.model.machine import Machine
-from seatrial.model.record import RepeatRecord
-from seatrial.model.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.study.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
 from seatrial.plan.study_points import study_points
 from seatrial.processes.tree import children, descendants
 from seatrial.store.contents import Contents, read_contents
@@ -80,9 +80,8 @@ def test_a_study_of_a_program_against_itself_takes_turns(
         compare=Compare("label", "a"),
         repeat=RepeatPolicy(budget_s=3.0),
     )
-    run_study(
-        study, study_points(study, live_machine), live_machine, lambda: ResultsFolder.create(tmp_path / "r"), Silent()
-    )
+    trial = Trial(live_machine, lambda: ResultsFolder.create(tmp_path / "r"), Silent())
+    trial.run_study(study, study_points(study, live_machine))
     contents = read_contents(ResultsFolder.existing(tmp_path / "r"))
     blocks = blocks_of(contents)
     assert len(blocks) >= 3

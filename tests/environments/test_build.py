@@ -18,10 +18,9 @@ from seatrial.environments.build import Environment, build, program_key
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import KeptFile, make_file
 from seatrial.environments.chosen import native_environment
-from seatrial.environments.native_sources import units_of
-from seatrial.environments.precompiled import standard_headers, with_headers
+from seatrial.environments.native_sources import standard_headers, units_of, with_headers
 from seatrial.errors import BuildError
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 
 pytestmark = pytest.mark.real
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.engine.point import measure_point, prepare_point
 from seatrial.environments import cache as caching
 from seatrial.environments import private_copy as copying
 from seatrial.environments.cache import SHARED, Cache, CacheError, cache_folder, caches, own_cache
@@ -20,8 +21,7 @@ from seatrial.environments.mpi_candidates import wheel_prefixes
 from seatrial.environments.private_copy import origins, private_copy
 from seatrial.environments.shared_library import build_program
 from seatrial.errors import UsageError
-from seatrial.interface.point import measure_point, prepare_point
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")
 _OTHER = 54321

@@ -16,9 +16,9 @@ from seatrial.environments.mpi import NoMpiError
 from seatrial.environments.mpi_settings import NoSettingError
 from seatrial.environments.target import DECISIVE_FEATURES, Target
 from seatrial.errors import NoCompilerError, UnknownNameError
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.site import SiteEnvironment
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.environment.site import SiteEnvironment
 
 MACHINE = made_up_machine()
 ISA = frozenset(["sse2", "avx", "avx2", "fma"]) & DECISIVE_FEATURES

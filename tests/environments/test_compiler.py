@@ -13,7 +13,7 @@ from seatrial.environments import compiler as compilers
 from seatrial.environments.compiler import Compiler, find_compilers, first_compiler
 from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
 from seatrial.errors import BuildError, NoCompilerError, UsageError
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine.machine import DeviceKind, Machine
 
 pytestmark = pytest.mark.real
 

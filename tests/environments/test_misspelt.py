@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.environments import misspelt
-from seatrial.environments.misspelt import refuse_misspelt
+from seatrial.environments import chosen as misspelt
+from seatrial.environments.chosen import refuse_misspelt
 from seatrial.environments.mpi import Discovery
 from seatrial.errors import UsageError
-from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.environment.choice import EnvironmentChoice
 
 
 @pytest.fixture(autouse=True)

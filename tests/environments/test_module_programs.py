@@ -12,12 +12,11 @@ import pytest
 
 from seatrial.engine.kinds.external import found_program
 from seatrial.environments.installed import NotInstalledError, NotLoadedError
-from seatrial.environments.load_modules import NoModuleError, load_modules
-from seatrial.environments.module_files import module_with
+from seatrial.environments.modules import NoModuleError, load_modules, module_with
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import External
-from seatrial.model.protocol import ProgramRecord
-from seatrial.model.site import Site
+from seatrial.model.benchmark.benchmark import External
+from seatrial.model.benchmark.program import ProgramRecord
+from seatrial.model.environment.site import Site
 from seatrial.plan.site_file import read_site
 from seatrial.plan.site_in_force import use_site_within
 

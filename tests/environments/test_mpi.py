@@ -20,8 +20,8 @@ from seatrial.environments.mpi import (
     library_for,
 )
 from seatrial.errors import UnknownNameError
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.site import Partition, Place, Site, SiteEnvironment, System
+from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.environment.site import Partition, Place, Site, SiteEnvironment, System
 from seatrial.plan.site_in_force import site_environment, use_site
 from tests.environments.made_up_mpi import installation, library, program
 

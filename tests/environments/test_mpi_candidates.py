@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.environments import mpi_candidates
-from seatrial.environments.mpi_candidates import Candidate, candidates, wheel_prefixes
-from seatrial.environments.mpi_modules import mpis_of_modules
-from seatrial.environments.mpi_spack import _installed, mpis_of_spack
-from seatrial.model.mpi import MpiFamily
-from seatrial.model.site import Partition, Place, SiteEnvironment, System
+from seatrial.environments.modules import mpis_of_modules
+from seatrial.environments.mpi_candidates import Candidate, _installed, candidates, mpis_of_spack, wheel_prefixes
+from seatrial.model.environment.mpi import MpiFamily
+from seatrial.model.environment.site import Partition, Place, SiteEnvironment, System
 from tests.environments.made_up_mpi import program
 
 

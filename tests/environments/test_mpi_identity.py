@@ -21,7 +21,7 @@ from seatrial.environments.mpi_identity import (
     of_text,
 )
 from seatrial.errors import BuildError
-from seatrial.model.mpi import MpiFamily
+from seatrial.model.environment.mpi import MpiFamily
 from tests.environments.made_up_elf import shared_object
 from tests.environments.made_up_mpi import HEADERS, library
 

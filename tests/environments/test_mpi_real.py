@@ -11,8 +11,8 @@ from usual import usually
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import mpi_of
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
 from seatrial.store.folder import ResultsFolder
 from tests.engine.harness import make_ready
 from tests.environments.mpi_libraries import FOUR, library

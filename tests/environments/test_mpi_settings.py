@@ -10,11 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.environments import mpi_settings
-from seatrial.environments.control_variables import ControlVariable, ControlVariables, control_variables
 from seatrial.environments.mpi import find_mpis
-from seatrial.environments.mpi_settings import NoSettingError, portable, setting_variables
+from seatrial.environments.mpi_settings import (
+    ControlVariable,
+    ControlVariables,
+    NoSettingError,
+    control_variables,
+    portable,
+    setting_variables,
+)
 from seatrial.errors import BuildError
-from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.environment.mpi import Mpi, MpiFamily
 
 GLUED = (
     "Variable to select allreduce algorithmauto - Internal algorithm selection (can be overridden with "

@@ -11,7 +11,7 @@ from seatrial.environments import mpi, mpi_candidates, mpi_wheels
 from seatrial.environments.asking import Answer
 from seatrial.environments.mpi_wheels import MpiWheelError, install_wheel
 from seatrial.errors import BuildError, UnknownNameError, UsageError
-from seatrial.model.site import Site
+from seatrial.model.environment.site import Site
 from seatrial.plan.site_in_force import use_site
 from tests.environments.made_up_mpi import installation
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.environments.mpi_wrapper import ask_wrapper, parse_answer
+from seatrial.environments.mpi_library import ask_wrapper, parse_answer
 from seatrial.errors import BuildError
 from tests.environments.made_up_mpi import ANSWERS, program
 

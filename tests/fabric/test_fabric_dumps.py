@@ -11,7 +11,7 @@ from fabric.made_up_fabrics import FatTree
 from seatrial.errors import ParseError, UsageError
 from seatrial.fabric.dumps import read_fabric
 from seatrial.fabric.parts import Text
-from seatrial.model.fabric import CapableBasis, Fabric
+from seatrial.model.machine.fabric import CapableBasis, Fabric
 
 PODS = FatTree(pods=3, leaves=4, nodes=5, spines=2, cores=4)
 

@@ -14,7 +14,7 @@ from fabric.test_fabric_dumps import PODS, read, refused
 from seatrial.errors import ParseError
 from seatrial.fabric.dumps import read_fabric
 from seatrial.fabric.parts import Text
-from seatrial.model.fabric import Fabric
+from seatrial.model.machine.fabric import Fabric
 
 SMALL = FatTree(leaves=2, nodes=2, spines=2)
 

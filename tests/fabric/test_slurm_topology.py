@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from seatrial.errors import ParseError, UsageError
 from seatrial.fabric.dumps import read_fabric
 from seatrial.fabric.parts import Text
-from seatrial.model.fabric import Fabric
-from seatrial.model.host_list import by_number, expand_hosts, fold_hosts
+from seatrial.model.machine.fabric import Fabric
+from seatrial.model.machine.host_list import by_number, expand_hosts, fold_hosts
 
 TREE = """\
 # SwitchName=old Nodes=gone[1-4]

@@ -12,8 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conftest import SHARED_DATA
-from imports.result_texts import (
+from applications.result_texts import (
     MAPDL,
     PAM_CRASH,
     as_bytes,
@@ -28,6 +27,7 @@ from imports.result_texts import (
     stream,
     stream_mpi,
 )
+from conftest import SHARED_DATA
 from machine.mutations import _MUTATIONS as TEXT_MUTATIONS
 from machine.mutations import KINDS as DUMP_KINDS
 from machine.mutations import mutant as dump_mutant
@@ -37,13 +37,13 @@ from profiler.made_up_tables import Call, Table, Thread
 from profiler.made_up_traces import collective, done, receive, send, trace_file
 
 import seatrial.references
+from seatrial.analysis.profile_folder import profiles_of_tables
+from seatrial.applications.readers import readers
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError
-from seatrial.imports.readers import readers
-from seatrial.interface.profile_folder import profiles_of_tables
 from seatrial.machine.assemble import assemble
-from seatrial.model.machine_document import machine_document
-from seatrial.model.protocol import parse_record
+from seatrial.model.benchmark.program import parse_record
+from seatrial.model.machine.document import machine_document
 from seatrial.plan.site_file import read_site
 from seatrial.plan.study_file import read_study
 from seatrial.references.document import read as read_references

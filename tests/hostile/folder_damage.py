@@ -16,8 +16,8 @@ from typing import Any
 
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
 
-from seatrial.model.experiment import content_key
-from seatrial.model.study import Axis, BestOf, Compare, Scaling, Study, StudyBenchmark
+from seatrial.model.results.record import content_key
+from seatrial.model.study.study import Axis, BestOf, Compare, Scaling, Study, StudyBenchmark
 
 MARKUP = "</script><img src=x onerror=alert(1)>\"'`${7*7}{{7*7}}\x1b[31m\x07\u202e\u2066&amp;]]>"
 VALUES: tuple[Any, ...] = (

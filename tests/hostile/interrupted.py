@@ -82,8 +82,8 @@ def _preload() -> None:
     import seatrial.cli.import_
     import seatrial.cli.profile
     import seatrial.cli.report
+    from seatrial.applications.readers import readers
     from seatrial.benchmarks import registry
-    from seatrial.imports.readers import readers
 
     assert jinja2 and np and vl_convert and seatrial.cli and registry() and readers()
 

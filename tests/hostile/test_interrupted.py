@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from applications.result_texts import stream
 from hostile import interrupted
 from hostile.folder_damage import make
-from imports.result_texts import stream
 from profiler.made_up_tables import Call, Table, Thread
 from usual import usually
 

@@ -17,7 +17,7 @@ from hostile.folder_damage import MARKUP, make, parsed_lines, record_line
 from profiler.made_up_tables import Call, Table, Thread
 from report.headless_browser import find_browser, run
 
-from seatrial.model.experiment import content_key
+from seatrial.model.results.record import content_key
 
 _CLOSED = frozenset(
     {*("kind", "unit", "basis", "class", "verdict", "schema", "identity", "outcome", "stage", "series", "experiment")}

@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from seatrial.analysis.folder import contents_in
+from seatrial.analysis.bindings import bindings
+from seatrial.analysis.folder import contents_in, trial_of
 from seatrial.analysis.network_tables import network_tables
 from seatrial.analysis.results import results_without_limits
-from seatrial.interface.check import check
+from seatrial.analysis.rules import findings
 from seatrial.interface.compare import compare
 from seatrial.interface.machines import discovered
 from seatrial.interface.results import results
-from seatrial.model.machine_document import machine_document
+from seatrial.model.machine.document import machine_document
 from seatrial.report.documents.check import check_document
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.documents.results import results_document
@@ -70,8 +71,9 @@ def _discover(folder: Path, good: Path) -> str:
 
 def _check(folder: Path, good: Path) -> str:
     machine = discovered((), live=False, results=folder).machine
-    found = check(machine, folder)
-    return _plain(check_document(found.findings, found.bindings)) + check_text(found.findings, found.bindings)
+    trial = trial_of(machine, folder)
+    shown = (findings(machine, trial.results, trial.seen), bindings(machine))
+    return _plain(check_document(*shown)) + check_text(*shown)
 
 
 def _network(folder: Path, good: Path) -> str:

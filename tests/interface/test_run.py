@@ -9,10 +9,10 @@ import pytest
 from made_up import made_up_machine
 
 import seatrial
+from seatrial.engine.point import measure_point, prepare_point
 from seatrial.engine.ready import Ready
-from seatrial.interface.point import measure_point, prepare_point
-from seatrial.model.machine import Machine
-from seatrial.model.sample import Sample
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 from seatrial.plan.settings import values_of
 from seatrial.plan.site_in_force import at_site, place_in_force, site_in_force
 from seatrial.store.contents import read_contents

@@ -10,7 +10,7 @@ import pytest
 from conftest import SHARED_DATA
 
 from seatrial.jobs.batch.job import JobRequest, JobStatus
-from seatrial.model.job_options import JobOptions
+from seatrial.model.environment.site import JobOptions
 
 SAMPLES = SHARED_DATA / "schedulers"
 

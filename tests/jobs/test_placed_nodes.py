@@ -16,9 +16,9 @@ from seatrial.jobs.queue import Queue
 from seatrial.jobs.request import Portion, batch_request
 from seatrial.jobs.where import Where
 from seatrial.machine.live import discover_live
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Value
-from seatrial.model.site import Partition, Place, System
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.environment.site import Partition, Place, System
+from seatrial.model.machine.machine import Machine
 from seatrial.plan.points import plan_points
 
 TOPOLOGY = """SwitchName=s1 Level=0 LinkSpeed=1 Nodes=a[1-4]

@@ -19,9 +19,8 @@ from seatrial.jobs.request import Command, Portion, batch_request, portion_again
 from seatrial.jobs.submitted import refuse_too_much
 from seatrial.jobs.where import CLUSTER, Where, where_jobs_go
 from seatrial.machine.live import discover_live
-from seatrial.model.job_options import JobOptions
-from seatrial.model.machine import Machine
-from seatrial.model.site import Partition, Place, System
+from seatrial.model.environment.site import JobOptions, Partition, Place, System
+from seatrial.model.machine.machine import Machine
 from seatrial.store.folder import ResultsFolder
 
 NAMES = ("cpu.peak", "cpu.linebounce", "memory.latency", "memory.stream")
@@ -43,7 +42,7 @@ def _known_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def command(*names: str, **settings: Any) -> Command:
-    return Command(names, names, None, settings, None, again=False, keep=False, site=None)
+    return Command(names, settings, Path("results"), names=names, study=None)
 
 
 def where(**options: Any) -> Where:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,16 @@ from analysis.made_up_folders import PARAMETERS, MadeUpFolder, noisy
 from published_schemas import check
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.errors import StoreError
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.jobs.folder import JobFolder
-from seatrial.jobs.job import VERSION, choice_from, outcome_document, outcome_from
+from seatrial.jobs.job import VERSION, entry_from, job_document
 from seatrial.jobs.results import found_by, is_complete, results_of_jobs
 from seatrial.jobs.submitted import machine_of_place
 from seatrial.jobs.where import Where
-from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
-from seatrial.model.experiment import Experiment
-from seatrial.model.outcome import Outcome, Stage, State
-from seatrial.model.site import Partition, Place, System
+from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.environment.site import Partition, Place, System
+from seatrial.model.results.outcome import Outcome, Stage, State
+from seatrial.model.results.record import Experiment
 from seatrial.plan.points import Point
 from seatrial.report.documents.jobs import jobs_document
 
@@ -29,11 +29,8 @@ RATES = noisy(5e9, 12)
 
 
 def entry(experiment: Experiment, outcome: Outcome | None = None) -> dict[str, Any]:
-    return {
-        "experiment": experiment.document(),
-        "choice": asdict(AS_IT_IS),
-        "outcome": None if outcome is None else outcome_document(outcome),
-    }
+    (one,) = job_document([(experiment, AS_IT_IS, outcome)], None)["experiments"]
+    return dict(one)
 
 
 def experiments(made: MadeUpFolder) -> tuple[Experiment, Experiment]:
@@ -147,12 +144,14 @@ def test_jobs_as_json(tmp_path: Path) -> None:
 
 def test_outcomes_and_choices_are_read_as_written() -> None:
     outcome = Outcome.failed(Stage.RUN, "why", "evidence")
-    assert outcome_from(outcome_document(outcome)) == outcome
+    experiment = Experiment("cpu.peak", {**PARAMETERS}, "env", "program", "machine-n1")
     choice = EnvironmentChoice("g++", ("-O2",), (("A", "1"), ("B", None)), "mpich", (("eager_limit", "1"),))
     for one in (choice, replace(choice, container="/images/a", container_runtime="podman", container_mpi="inside")):
-        assert choice_from(asdict(one)) == one
-    for damaged in ({}, {"state": "fine"}, {**outcome_document(outcome), "stage": "nowhere"}):
-        with pytest.raises(StoreError):
-            outcome_from(damaged)
-    with pytest.raises(StoreError):
-        choice_from({})
+        (written,) = job_document([(experiment, one, outcome)], None)["experiments"]
+        assert entry_from(json.loads(json.dumps(written))) == (experiment, one, outcome)
+    usual = entry(experiment, outcome)
+    for damaged in ({}, {"state": "fine"}, {**usual["outcome"], "stage": "nowhere"}):
+        with pytest.raises(ValueError, match=r"state|stage|enum"):
+            entry_from({**usual, "outcome": damaged})
+    with pytest.raises(ValueError, match="flags"):
+        entry_from({**usual, "choice": {"flags": 3}})

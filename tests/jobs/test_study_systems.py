@@ -13,8 +13,8 @@ from published_schemas import check
 from seatrial.analysis.study_parts import asked_by, joined
 from seatrial.errors import UsageError
 from seatrial.jobs.study_systems import part_here, places_for
-from seatrial.model.study import SYSTEM, Study
-from seatrial.model.study_document import KeptStudy, StudyPoint, study_document, study_from_document
+from seatrial.model.study.document import KeptStudy, StudyPoint, study_document, study_from_document
+from seatrial.model.study.study import SYSTEM, Study
 from seatrial.plan.combinations import combinations
 from seatrial.plan.study_file import read_study
 

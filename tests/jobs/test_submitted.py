@@ -21,23 +21,23 @@ from seatrial.jobs import submitted
 from seatrial.jobs.batch.job import JobState, JobStatus
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.jobs.queue import QueueError
+from seatrial.jobs.request import Submission
 from seatrial.jobs.study_systems import places_for
 from seatrial.jobs.submitted import Sent, run_in_jobs
 from seatrial.jobs.where import Where
 from seatrial.machine.live import discover_live
-from seatrial.model.environment_choice import AS_IT_IS
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.outcome import Outcome, State
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
-from seatrial.model.site import Partition, Place, System
+from seatrial.model.environment.choice import AS_IT_IS
+from seatrial.model.environment.site import Partition, Place, System
+from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.outcome import Outcome, State
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import plan_points
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 SITE = "systems:\n  tera:\n    batch: slurm\n    poll: 1s\n    partitions: {compute: }\n"
 SAMPLE = Sample("fma", 0, 1.0, {"flops": 5e9})
@@ -66,17 +66,17 @@ class FakeQueue:
 @pytest.fixture
 def send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Sent, FakeQueue]]:
     (tmp_path / "site.yaml").write_text(SITE)
-    monkeypatch.setattr(submitted, "_build", lambda portions, machine, tell: None)
+    monkeypatch.setattr(submitted._Part, "_build", lambda part: None)
     monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
 
     def run(submits: Submits, *, has_python: bool = True, **options: Any) -> tuple[Sent, FakeQueue]:
         queue = FakeQueue(submits)
         monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
         options = {"site": tmp_path / "site.yaml", **options}
-        targets = options.pop("targets", ["cpu.peak"])
+        targets = tuple(options.pop("targets", ["cpu.peak"]))
         partition = Partition("compute", has_python=has_python, longest_s=options.pop("longest_s", None))
         where = Where(Place(System("tera", (partition,), "slurm", 1.0), partition), SYSTEMS["slurm"], "tera:compute")
-        return run_in_jobs([where], targets, {"cores": "one"}, tmp_path / "results", **options), queue
+        return run_in_jobs([where], Submission(targets, {"cores": "one"}, tmp_path / "results", **options)), queue
 
     return run
 
@@ -178,15 +178,15 @@ def test_the_jobs_of_all_systems_are_cancelled(
 ) -> None:
     (tmp_path / "site.yaml").write_text(TWO_SYSTEMS)
     (tmp_path / "s.yaml").write_text(ALONG_SYSTEM)
-    monkeypatch.setattr(submitted, "_build", lambda portions, machine, tell: None)
+    monkeypatch.setattr(submitted._Part, "_build", lambda part: None)
     monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
     queues = {"slurm": Cancels("tera", answers), "pbs": Cancels("peta", [True, True])}
     monkeypatch.setattr(submitted, "Queue", lambda system, environment: queues[system.name])
     site = tmp_path / "site.yaml"
 
     def command(**options: bool) -> Sent:
-        targets = [str(tmp_path / "s.yaml")]
-        return run_in_jobs(places_for(site, None, targets), targets, {}, tmp_path / "results", site=site, **options)
+        asked = Submission((str(tmp_path / "s.yaml"),), {}, tmp_path / "results", site=site, **options)
+        return run_in_jobs(places_for(site, None, asked.targets), asked)
 
     jobs = {job.batch_id: job for job in command(detach=True).jobs}
     assert set(jobs) == {"tera-1", "peta-1"}

@@ -21,7 +21,7 @@ from seatrial.jobs.folder import JobFolder
 from seatrial.jobs.queue import Queue, QueueError
 from seatrial.jobs.unshared import Fetching, bringing, folder_on_node
 from seatrial.jobs.where import Where
-from seatrial.model.site import Partition, Place, System
+from seatrial.model.environment.site import Partition, Place, System
 from seatrial.store.folder import ResultsFolder
 
 SLURM = SYSTEMS["slurm"]

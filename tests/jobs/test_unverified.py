@@ -15,7 +15,7 @@ from seatrial.jobs.batch.job import JobState
 from seatrial.jobs.batch.lsf import Lsf
 from seatrial.jobs.batch.pbs import Pbs
 from seatrial.jobs.batch.systems import SYSTEMS
-from seatrial.model.job_options import JobOptions
+from seatrial.model.environment.site import JobOptions
 
 PBS, LSF, FLUX = Pbs(), Lsf(), Flux()
 BASH = shutil.which("bash")

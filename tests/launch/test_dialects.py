@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.launch.job_variables import in_allocation
 from seatrial.launch.mpi import NoLauncherError, rank_command, rank_variables
 from seatrial.launch.place import Helpers, placed, runs_of
-from seatrial.launch.rank_command import RankCommand
-from seatrial.model.layout import Layout, layout_of
-from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.launch.rank_command import RankCommand, in_allocation
+from seatrial.model.benchmark.program import Layout, layout_of
+from seatrial.model.environment.mpi import Mpi, MpiFamily
 
 HELPERS = Helpers(Path("/c/keep"), Path("/c/place"), Path("/c/share"))
 SWAPPED = Layout(2, ((1,), (0,)))

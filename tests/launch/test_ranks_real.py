@@ -21,14 +21,13 @@ from seatrial.environments.installed import find_installed
 from seatrial.environments.mpi import choose_mpi
 from seatrial.errors import BuildError
 from seatrial.launch import ranks
-from seatrial.model.benchmark import Benchmark, Better, External, Figure, Native
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.layout import Layout
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Stage, State
-from seatrial.model.protocol import Hello, ProgramRecord
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Better, External, Figure, Native, elapsed
+from seatrial.model.benchmark.program import Hello, Layout, ProgramRecord
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Stage, State
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Sample
 from seatrial.store.folder import ResultsFolder
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
@@ -80,7 +79,7 @@ void measure(mpi::Program& program, const Settings& settings) {
 int main(int argc, char** argv) { return mpi::run_program("fate", argc, argv, prepare, measure); }
 """
 
-FIGURE = Figure("one_way", "one_way", "s", Better.LOWER, lambda sample: sample.elapsed_s, "nothing")
+FIGURE = Figure("one_way", "s", Better.LOWER, elapsed, "nothing")
 
 
 @pytest.fixture(scope="session")
@@ -214,7 +213,7 @@ def test_too_few_slots(
     many = len(live_machine.allowed_cpus) + 1
 
     def change(ready: Ready) -> Ready:
-        monkeypatch.setattr("seatrial.places.starting.rank_layout", lambda point: Layout(many))
+        monkeypatch.setattr("seatrial.engine.starting.rank_layout", lambda point: Layout(many))
         return ready
 
     outcome = start("none", "openmpi", change).outcome
@@ -238,7 +237,7 @@ def test_ranks_bound_to_other_cpus_are_detected(
 ) -> None:
     first, second = live_machine.allowed_cpus[:2]
     swapped = Layout(2, ((second,), (first,)))
-    monkeypatch.setattr("seatrial.places.starting.rank_layout", lambda point: swapped)
+    monkeypatch.setattr("seatrial.engine.starting.rank_layout", lambda point: swapped)
     outcome = start("none", mpi).outcome
     assert outcome.state is State.INVALID and outcome.check == "affinity"
     assert f"bound to CPUs {second}; {first} instead of {first}; {second}" in outcome.reason

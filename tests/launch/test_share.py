@@ -17,7 +17,7 @@ import pytest
 
 from seatrial.errors import Exit
 from seatrial.launch.place import shared
-from seatrial.model.protocol import parse_record
+from seatrial.model.benchmark.program import parse_record
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import Inside, Mount
 from seatrial.places.containers.runtimes import RUNTIMES

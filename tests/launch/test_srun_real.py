@@ -20,8 +20,8 @@ import pytest
 from seatrial.errors import BuildError
 from seatrial.launch.mpi import rank_command
 from seatrial.launch.place import Helpers, kept, placed, rank_records
-from seatrial.model.layout import Layout
-from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.benchmark.program import Layout
+from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.places.rank_helpers import rank_helpers
 from seatrial.processes.tree import is_alive
 

@@ -12,8 +12,8 @@ from seatrial.errors import ParseError, UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.amd_smi import read_amd_smi
 from seatrial.machine.survey import PciPart, PeerLink, Survey
-from seatrial.model.machine import DeviceKind, PeerAccess
-from seatrial.model.machine import Path as PathOf
+from seatrial.model.machine.machine import DeviceKind, PeerAccess
+from seatrial.model.machine.machine import Path as PathOf
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "machine" / "amd-smi"
 TOPOLOGY = (SAMPLES / "amd-smi-topology.txt").read_text()

@@ -12,9 +12,8 @@ from published_schemas import check
 from seatrial.machine.files import FileTree
 from seatrial.machine.live import discover_live
 from seatrial.machine.sysfs.containers import find_containers
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_from_document import machine_from_document
-from seatrial.model.platform import Sign
+from seatrial.model.machine.document import machine_document, machine_from_document
+from seatrial.model.machine.machine import Sign
 
 EXT4 = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw"
 CGROUP2 = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"

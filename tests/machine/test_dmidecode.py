@@ -17,12 +17,12 @@ from machine.smbios_tables import Dimm, dump, slots, table
 from usual import usually_first
 
 from seatrial.errors import ParseError, UsageError
+from seatrial.machine.memory_population import system_modules
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.machine.readers.memory_locators import Place, read_places
 from seatrial.machine.readers.smbios import read_smbios
-from seatrial.machine.smbios_memory import system_modules
 from seatrial.machine.survey import Survey
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 GIB = 1 << 30
 SERVER = Server("Dell Inc.|PowerEdge R740", [SKYLAKE, None], dell(12, range(1, 7)))

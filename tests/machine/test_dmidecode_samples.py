@@ -10,7 +10,7 @@ from machine.test_population_rules import judge
 from seatrial.errors import UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.dmidecode import read_dmidecode
-from seatrial.model.machine import DeviceKind, Memory
+from seatrial.model.machine.machine import DeviceKind, Memory
 
 TOPOLOGY = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"
 OWN = Path(__file__).resolve().parents[1] / "data" / "machine" / "dmi"

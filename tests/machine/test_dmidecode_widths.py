@@ -11,7 +11,7 @@ from machine.dmi_dumps import EMPTY, GENOA, SKYLAKE, Server, Slot, dell
 from seatrial.errors import ParseError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.dmidecode import read_dmidecode
-from seatrial.model.machine import Memory
+from seatrial.model.machine.machine import Memory
 
 SERVER = Server("Dell Inc.|PowerEdge R740", [SKYLAKE, None], dell(12, range(1, 7)))
 

@@ -14,10 +14,9 @@ from seatrial.machine.live import discover_live
 from seatrial.machine.readers.kernel_stat import read_steal_share
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.survey import Survey
-from seatrial.model.fact import Fact, Facts
-from seatrial.model.machine import DeviceKind
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.platform import Platform, Sign
+from seatrial.model.machine.fact import Fact, Facts
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import DeviceKind, Platform, Sign
 
 
 def facts(**values: str) -> Facts:

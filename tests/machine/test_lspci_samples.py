@@ -13,7 +13,7 @@ from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.survey import LinkRate, PciPart, Survey
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 TOPOLOGY = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"
 MACHINES = ("asus-p6t6", "fsl-p2020", "fujitsu-p8010")

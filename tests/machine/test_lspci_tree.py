@@ -15,7 +15,7 @@ from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.lspci_names import kind_by_name, read_identity
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.survey import PciPart
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "machine" / "lspci"
 SEEDS = st.integers(min_value=0, max_value=1 << 32)

@@ -16,7 +16,7 @@ from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.survey import LinkRate, PciPart, Survey
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "machine" / "lspci"
 SEEDS = st.integers(min_value=0, max_value=1 << 32)

@@ -14,7 +14,7 @@ from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
 from seatrial.machine.readers.xml import MAX_DEPTH
 from seatrial.machine.survey import PeerLink, Survey
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine.machine import DeviceKind, Machine
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "machine"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"

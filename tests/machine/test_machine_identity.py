@@ -10,9 +10,9 @@ from machine.machine_trees import CPU, Tree, add_pci, cpuinfo_x86, two_sockets
 from machine.smbios_tables import slots, table
 
 from seatrial.machine.live import discover_live
-from seatrial.model.fact import Facts
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.machine_identity import IDENTIFYING, machine_identity
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.identity import IDENTIFYING, machine_identity
+from seatrial.model.machine.machine import DeviceKind, Machine
 
 
 def test_identity_ignores_what_changes_by_itself(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from seatrial.machine.assemble import assemble
 from seatrial.machine.survey import CpuPart, FactBook, LinkRate, NamedPart, PciPart, PeerLink, Survey
-from seatrial.model.fact import Facts
-from seatrial.model.machine import Device, DeviceKind, Machine, Path, PeerAccess
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.machine import Device, DeviceKind, Machine, Path, PeerAccess
 
 
 def said(**facts: str) -> Facts:

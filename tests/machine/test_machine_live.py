@@ -13,10 +13,9 @@ from published_schemas import check
 from seatrial.machine import live
 from seatrial.machine.assemble import assemble
 from seatrial.machine.live import discover_live
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_from_document import machine_from_document
-from seatrial.model.machine_identity import machine_identity
+from seatrial.model.machine.document import machine_document, machine_from_document
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import DeviceKind, Machine
 
 CPU_SIDE = (DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU)
 

@@ -16,7 +16,7 @@ from machine.smbios_tables import Dimm, dump, slots, table
 from seatrial.errors import ParseError
 from seatrial.machine.live import discover_live
 from seatrial.machine.readers.smbios import read_smbios
-from seatrial.model.machine import DeviceKind, Machine, Population
+from seatrial.model.machine.machine import DeviceKind, Machine, Population
 
 GIB = 1 << 30
 

@@ -8,8 +8,8 @@ import pytest
 from machine.machine_trees import CPU, CPUINFO_ARM, add_pci, cpuinfo_x86, gen, two_sockets
 
 from seatrial.machine.live import discover_live
-from seatrial.model.fact import FactKind
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine.fact import FactKind
+from seatrial.model.machine.machine import DeviceKind, Machine
 
 
 @pytest.fixture

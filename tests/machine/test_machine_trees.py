@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from seatrial.machine.cpu_tree import build_cpu_tree
 from seatrial.machine.survey import CpuPart, FactBook, Survey
-from seatrial.model.fact import Facts
-from seatrial.model.machine import Device, DeviceKind
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.machine import Device, DeviceKind
 
 
 def _facts(**told: str | int) -> Facts:

@@ -9,7 +9,7 @@ import pytest
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.nvidia_smi_p2p import read_nvidia_smi_p2p
 from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "machine" / "matrices"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"

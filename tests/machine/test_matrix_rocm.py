@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 from seatrial.machine.survey import Survey
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "machine" / "matrices"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"

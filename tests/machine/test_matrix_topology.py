@@ -10,8 +10,8 @@ from machine.matrix_dumps import said
 from seatrial.errors import ParseError
 from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
 from seatrial.machine.survey import NamedPart, Survey
-from seatrial.model.fact import FactKind
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.fact import FactKind
+from seatrial.model.machine.machine import DeviceKind
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "machine" / "matrices"
 

@@ -14,9 +14,8 @@ from seatrial.analysis.rules import findings
 from seatrial.errors import ParseError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps
-from seatrial.model.machine import Device, DeviceKind, Machine, Population
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_from_document import machine_from_document
+from seatrial.model.machine.document import machine_document, machine_from_document
+from seatrial.model.machine.machine import Device, DeviceKind, Machine, Population
 
 
 def _machine(kind: str, name: str) -> Machine:

@@ -14,8 +14,7 @@ from machine.mutations import KINDS, TooSlowError, limited, missing, mutant, rea
 
 from seatrial.errors import UsageError
 from seatrial.machine.assemble import assemble
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_from_document import machine_from_document
+from seatrial.model.machine.document import machine_document, machine_from_document
 
 MUTANTS = int(os.environ.get("SEATRIAL_MUTATIONS", "400"))
 _MOST_SECONDS = 5

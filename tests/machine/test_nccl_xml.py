@@ -11,8 +11,8 @@ from seatrial.errors import ParseError, UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
 from seatrial.machine.survey import LinkRate, NamedPart, PciPart, PeerLink, Survey
-from seatrial.model.fact import FactKind
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine.fact import FactKind
+from seatrial.model.machine.machine import DeviceKind, Machine
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "machine" / "xml"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"

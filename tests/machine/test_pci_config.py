@@ -15,10 +15,10 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.readers.pci_config import ExpressSettings, read_pci_config
 from seatrial.machine.survey import CpuPart, FactBook
-from seatrial.machine.sysfs.idle import add_idle_states
+from seatrial.machine.sysfs.cpus import add_idle_states
 from seatrial.machine.sysfs.pci import survey_pci
-from seatrial.model.fact import Facts
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.machine import DeviceKind
 
 NOTHING = ExpressSettings()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.machine.pci_names import read_pci_ids, with_pci_names
-from seatrial.model.fact import Fact, FactKind, Facts
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.machine_identity import machine_identity
+from seatrial.model.machine.fact import Fact, FactKind, Facts
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
 TABLE = (
     "# a table\n10b5  PLX Technology, Inc.\n\t9781  PEX 9781 Switch\n\t\t10b5 9781  A card\n\t9797  PEX 9797\n"

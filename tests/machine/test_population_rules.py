@@ -28,7 +28,7 @@ from seatrial.machine.processor_table import PROCESSORS
 from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.machine.survey import Survey
-from seatrial.model.machine import Memory, Population
+from seatrial.model.machine.machine import Memory, Population
 
 BALANCED, NEAR, UNBALANCED, UNKNOWN = (
     Population.BALANCED,

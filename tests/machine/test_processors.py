@@ -7,8 +7,8 @@ import pytest
 from seatrial.machine.processor_table import PROCESSORS, Cpuid
 from seatrial.machine.processors import highest_memory_MTps, platform_of, with_asserted_facts
 from seatrial.machine.survey import FactBook
-from seatrial.model.fact import FactKind
-from seatrial.model.machine import Device, DeviceKind
+from seatrial.model.machine.fact import FactKind
+from seatrial.model.machine.machine import Device, DeviceKind
 
 AVX512 = "sse2 avx fma avx2 avx512f"
 AVX2 = "sse2 avx fma avx2"

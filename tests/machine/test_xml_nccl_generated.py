@@ -10,7 +10,7 @@ import pytest
 from seatrial.errors import UsageError
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
 from seatrial.machine.survey import LinkRate, Survey
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 
 @dataclass

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
-from seatrial.model.container_device import Device, devices_of
-from seatrial.model.container_mount import ContainerMount, mounts_of
+from seatrial.model.environment.container import ContainerMount, Device, devices_of, mounts_of
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import Inside, Mount
 from seatrial.places.containers.runtimes import RUNTIMES

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.model.limit import Basis, FmaUnit, Limit, dram_bandwidth, fma_rate, pcie_bandwidth
+from seatrial.model.machine.limit import Basis, FmaUnit, Limit, dram_bandwidth, fma_rate, pcie_bandwidth
 
 _WIDE = FmaUnit(2, 512, 4, "a guide")
 _NARROW = FmaUnit(1, 128, 4, "another guide")

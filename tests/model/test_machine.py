@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from made_up import facts, made_up_machine
 
-from seatrial.model.limit import FmaUnit
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.limit import FmaUnit
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
 
 class _Counted(tuple[Device, ...]):

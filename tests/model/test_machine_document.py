@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from published_schemas import check
 
 from seatrial.errors import UsageError
-from seatrial.model.fact import Fact, FactKind, Facts
-from seatrial.model.limit import Basis, Limit, dram_bandwidth
-from seatrial.model.machine import (
+from seatrial.model.machine.document import machine_document, machine_from_document
+from seatrial.model.machine.fact import Fact, FactKind, Facts
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.limit import Basis, Limit, dram_bandwidth
+from seatrial.model.machine.machine import (
     Affinity,
     Device,
     DeviceKind,
@@ -25,9 +27,6 @@ from seatrial.model.machine import (
     Population,
     SocketMemory,
 )
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_from_document import machine_from_document
-from seatrial.model.machine_identity import machine_identity
 from seatrial.model.units import UNITS
 
 _TEXT = st.text(max_size=12)

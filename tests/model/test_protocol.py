@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import ProtocolError
-from seatrial.model.protocol import parse_record
+from seatrial.model.benchmark.program import parse_record
 
 HELLO = {"ev": "hello", "v": 1, "program": "p", "build": "k", "rank": 0, "ranks": 1, "host": "h", "cpus": [[0], [1]]}
 SAMPLE = {"ev": "sample", "series": "s", "rank": 0, "i": 0, "elapsed_s": 1e-3, "work": {"bytes": 8}, "clock": [1, 2]}

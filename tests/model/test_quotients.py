@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from seatrial.model.quotients import TimePerWork, WorkRate
-from seatrial.model.sample import Sample
-from seatrial.model.sample_columns import SampleColumns, values_of
-from seatrial.store.sample_groups import SampleGroup, decoded_groups
+from seatrial.model.benchmark.quotients import TimePerWork, WorkRate
+from seatrial.model.results.sample import Sample, SampleColumns, values_of
+from seatrial.store.stored_samples import SampleGroup, decoded_groups
 
 QUOTIENTS: Sequence[WorkRate | TimePerWork] = (WorkRate("ops"), TimePerWork("ops"))
 GROUP = b'[{"series":"a","point":{},"rank":0,"n":3,"i":[0,1,2],"elapsed_s":%s,"work":%s,"extra":{"x":[1,2,3]}}]'

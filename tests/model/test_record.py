@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import ProtocolError
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.record import RepeatRecord, decode, encode
-from seatrial.model.sample import Sample, pack, unpack
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.record import RepeatRecord, decode, encode
+from seatrial.model.results.sample import Sample, pack, unpack
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 samples = st.builds(

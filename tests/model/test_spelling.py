@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.model.fact import Fact, Facts
-from seatrial.model.parameter import Parameter, ParameterKind
+from seatrial.model.benchmark.parameter import Parameter
+from seatrial.model.machine.fact import Fact, Facts
 from seatrial.model.spelling import count, cpu_list, label, plain, settings, show_fact, surrounding, written
 
 
@@ -30,7 +30,7 @@ def test_settings_as_on_the_command_line(name, value, text):
 
 @given(st.integers(0, 1 << 50))
 def test_a_size_that_is_written_is_read_back_exactly(size):
-    assert Parameter("a_B", ParameterKind.BYTES, 0, "").value_of(written("a_B", size)) == size
+    assert Parameter.size("a_B", 0, "").value_of(written("a_B", size)) == size
 
 
 def test_labels():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from seatrial.model.image import ImageDefinition
+from seatrial.model.environment.image import ImageDefinition
 from seatrial.places.images.make import MadeImage, make_image
 from seatrial.plan.image_file import read_image_file
 

@@ -21,21 +21,21 @@ from places.host_root import make_host_root
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
+from seatrial.engine.point import prepare_point
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
 from seatrial.environments.chosen import chosen_environment
 from seatrial.environments.mpi import find_mpis
-from seatrial.interface.point import prepare_point
-from seatrial.model.container import INSIDE, JOINED, OUTSIDE
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.layout import Layout
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
-from seatrial.model.site import Site
+from seatrial.model.benchmark.program import Layout
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.environment.container import INSIDE, JOINED, OUTSIDE
+from seatrial.model.environment.site import Site
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
 from seatrial.places.contained import Contained
 from seatrial.places.containers import fitted as containers
 from seatrial.places.containers.choice import ContainerChoice
-from seatrial.places.containers.error import ContainerError
+from seatrial.places.containers.image import ContainerError
 from seatrial.places.containers.runtime import SHARED
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import write_root

@@ -13,10 +13,9 @@ from seatrial.environments.blas import NoBlasError
 from seatrial.environments.build import Built
 from seatrial.environments.fftw import NoFftwError
 from seatrial.errors import UnknownNameError
-from seatrial.model.protocol import Hello
+from seatrial.model.benchmark.program import Hello
 from seatrial.places.contained import Contained
-from seatrial.places.containers.error import ContainerError
-from seatrial.places.containers.image import Image, ImageKind
+from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.images import libraries as image_libraries
 from seatrial.places.images.libraries import ImageLibraries

@@ -22,13 +22,14 @@ from places.made_images import defined, made, static_program
 
 from seatrial.benchmarks import registry
 from seatrial.errors import ImageError, UsageError
-from seatrial.model.image_facts import FACTS_FILE, Package, facts_text, read_facts
-from seatrial.places.images.from_folder import LeftOut
+from seatrial.model.environment.image import FACTS_FILE, Package, facts_text, read_facts
+from seatrial.places.images.apt_sources import machine_sources
+from seatrial.places.images.debian import parse_status
+from seatrial.places.images.entries import LeftOut
+from seatrial.places.images.facts import facts_of_image
 from seatrial.places.images.make import EPOCH_S, make_image
 from seatrial.places.images.oci import add_oci
-from seatrial.places.images.packages import parse_status
 from seatrial.places.images.programs import Wanted
-from seatrial.places.images.read_facts import facts_of_image
 from seatrial.places.images.tree import Tree
 
 ENDINGS = ["", ".tar", ".oci.tar", ".sqfs"]
@@ -352,11 +353,11 @@ def test_an_image_without_compiler_or_mpi_cannot_build(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_debian_by_mmdebstrap(tmp_path: Path) -> None:
-    """One release from the mirror, with a package; the second base is what it gave."""
+    """One release from this machine's mirror, with a package; the second base is what it gave."""
     if shutil.which("mmdebstrap") is None:
         pytest.skip("mmdebstrap not found (Debian: mmdebstrap)")
     if not mirror_answers():
-        pytest.skip("the mirror of Debian does not answer")
+        pytest.skip("apt has no mirror of Debian here, or it does not answer")
     definition = defined("base: {debian: bookworm}\npackages: [hello]", tmp_path)
     try:
         found = make_image(definition, tmp_path / "image.tar")
@@ -375,8 +376,11 @@ def test_debian_by_mmdebstrap(tmp_path: Path) -> None:
 
 
 def mirror_answers() -> bool:
+    uri = next((one.uri for one in machine_sources() if one.suite == "bookworm" and "main" in one.components), None)
+    if uri is None:
+        return False
     try:
-        with urllib.request.urlopen("http://deb.debian.org/debian/dists/bookworm/InRelease", timeout=5) as answer:
+        with urllib.request.urlopen(f"{uri.rstrip('/')}/dists/bookworm/InRelease", timeout=5) as answer:
             return bool(answer.read(10))
     except OSError:
         return False

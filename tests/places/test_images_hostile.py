@@ -208,7 +208,7 @@ _INSTALL = """\
 import sys
 from pathlib import Path
 from seatrial.places.images.make import make_image
-from seatrial.model.image import DebianBase, ImageDefinition
+from seatrial.model.environment.image import DebianBase, ImageDefinition
 make_image(ImageDefinition("x", "", DebianBase(sys.argv[1], sys.argv[2])), Path(sys.argv[3]))
 """
 

@@ -13,25 +13,25 @@ import pytest
 from engine.harness import make_ready, run_one
 from places.host_root import add_compiler, make_host_root, without_mpi
 
-from seatrial.benchmarks.apps.lammps import BENCHMARK as LAMMPS
+from seatrial.applications.lammps import BENCHMARK as LAMMPS
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.engine.building import build_helpers, build_points
 from seatrial.engine.events import Silent
+from seatrial.engine.point import prepare_point
 from seatrial.engine.prepare import prepared_points
 from seatrial.engine.ready import Ready
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.chosen import Environments
 from seatrial.environments.mpi import find_mpis
-from seatrial.interface.point import prepare_point
-from seatrial.model.benchmark import External
-from seatrial.model.container import BIND, BROUGHT, INSIDE, OUTSIDE
-from seatrial.model.machine import Machine
-from seatrial.model.mpi import MpiFamily
-from seatrial.model.outcome import State
-from seatrial.model.protocol import ProgramRecord
+from seatrial.model.benchmark.benchmark import External
+from seatrial.model.benchmark.program import ProgramRecord
+from seatrial.model.environment.container import BIND, BROUGHT, INSIDE, OUTSIDE
+from seatrial.model.environment.mpi import MpiFamily
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
 from seatrial.places.containers import fitted as containers
-from seatrial.places.containers.error import ContainerError
 from seatrial.places.containers.fitted import Containers, Fitted
+from seatrial.places.containers.image import ContainerError
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import write_root
 from seatrial.places.images.programs_inside import NotInImageError, find_in_image

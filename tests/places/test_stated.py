@@ -6,12 +6,11 @@ from pathlib import Path
 
 from seatrial.analysis.containers.facts import container_facts
 from seatrial.analysis.fairness.side import SideFacts
-from seatrial.model.experiment import Experiment
-from seatrial.model.image_facts import FACTS_FILE, ImageFacts, Package, facts_text
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord
+from seatrial.model.environment.image import FACTS_FILE, ImageFacts, Package, facts_text
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.places.containers.image import Image, ImageKind
-from seatrial.places.images.stated import stated_by
+from seatrial.places.images.facts import stated_by
 
 DIGEST = f"sha256:{'0' * 64}"
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.places.containers import fitted as containers
-from seatrial.places.containers.error import ContainerError
-from seatrial.places.containers.image import ImageKind, image_of
+from seatrial.places.containers.image import ContainerError, ImageKind, image_of
 from seatrial.places.containers.runtime import Inside
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import PROGRAM, STATUS, write_root

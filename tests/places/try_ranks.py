@@ -7,13 +7,13 @@ import sys
 from typing import Any
 
 from seatrial.environments.chosen import chosen_environment
-from seatrial.launch.machine_here import machine_here
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.layout import Layout
-from seatrial.model.machine import Machine
+from seatrial.launch.allocation import machine_here
+from seatrial.model.benchmark.program import Layout
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.machine.machine import Machine
 from seatrial.places.containers import fitted as containers
 from seatrial.places.containers.choice import ContainerChoice
-from seatrial.places.containers.error import ContainerError
+from seatrial.places.containers.image import ContainerError
 
 
 def main() -> None:

@@ -9,10 +9,9 @@ import pytest
 
 from seatrial.benchmarks.declared import declared_benchmark, words_of
 from seatrial.errors import UsageError
-from seatrial.model.declaration import DeclaredCheck, Pick, Which, filled_in
-from seatrial.model.parameter import ParameterKind
-from seatrial.plan.declaration_file import is_declaration, read_declaration
-from seatrial.plan.declaration_schema import declaration_schema
+from seatrial.model.benchmark.declaration import DeclaredCheck, Pick, Which, filled_in
+from seatrial.model.benchmark.parameter import ParameterKind
+from seatrial.plan.declaration_file import declaration_schema, is_declaration, read_declaration
 from seatrial.plan.study_yaml import read_yaml
 
 WHOLE = r"""
@@ -86,6 +85,7 @@ def test_the_identity_changes_with_what_is_read_but_not_with_the_question() -> N
         (HEAD.replace("n: 1", "cpus: 1"), 5, ["cpus has a meaning of its own"]),
         (HEAD.replace("n: 1", "n: 1.5"), 5, ["an integer"]),
         (HEAD.replace("n: 1", "n: {default: c, values: [a, b]}"), 5, ["c is not among its values"]),
+        (HEAD.replace("n: 1", "n: {default: 1, minimum: x}"), 5, ["n.minimum: it cannot be 'x'", "least accepted"]),
         (HEAD.replace("n: 1", "n: 1, ranks: 2"), 5, ["write `ranks:` beside"]),
         (HEAD + FIGURE + "pattern: 'a'}\n", 7, ["no groups; one is needed"]),
         (HEAD + FIGURE + "pattern: '(a)(b)'}\n", 7, ["2 groups"]),

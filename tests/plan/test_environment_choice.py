@@ -9,8 +9,8 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
-from seatrial.model.mpi_settings import COLLECTIVES, operation_of
+from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.environment.mpi import COLLECTIVES, operation_of
 from seatrial.plan.environment_axes import choice_of, concerns_environment, environment_value
 from seatrial.plan.points import Point, plan_points
 from seatrial.plan.study_file import read_study

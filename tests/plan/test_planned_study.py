@@ -9,13 +9,13 @@ from made_up import made_up_machine
 from published_schemas import check
 from report.terminals import COLOURED
 
-from seatrial.model.experiment import Experiment
+from seatrial.model.results.record import Experiment
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_points import plan_study
 from seatrial.report.documents.plan import plan_document
 from seatrial.report.text.plan import plan_text
-from seatrial.stats import sequential, stopping
+from seatrial.stats import interval, sequential
 
 MACHINE = made_up_machine(cores=4)
 STREAM = "benchmarks: {memory.stream: {}}\naxes: {nontemporal: [false, true], threads: [1, 2]}\n"
@@ -41,7 +41,7 @@ def test_the_document_counts_and_adds_up() -> None:
     plan, answer = plan_of(STREAM), document(STREAM)
     assert answer["count"] == len(answer["experiments"]) == 4 and answer["combinations"] == 4
     each = [point.benchmark.estimate_s(point.parameters) for point in plan.points]
-    assert [e["estimate_s"] for e in answer["experiments"]] == pytest.approx([stopping.LOOKS[0] * s for s in each])
+    assert [e["estimate_s"] for e in answer["experiments"]] == pytest.approx([interval.LOOKS[0] * s for s in each])
     assert answer["estimate_s"] == pytest.approx(sum(e["estimate_s"] for e in answer["experiments"]))
     assert answer["least_s"] == pytest.approx(6 * sum(each)) and answer["budget_s"] == 300.0
     assert answer["experiments"][0]["given"] == {"nontemporal": False, "threads": 1}

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.model.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study
+from seatrial.model.study.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study
 from seatrial.plan import study_yaml
-from seatrial.plan.named_study import read_study_file
 from seatrial.plan.study_file import read_study
+from seatrial.plan.targets import read_study_file
 
 HEAD = "study: s\nquestion: q?\n"
 STREAM = HEAD + "benchmarks:\n  memory.stream: {threads: 1}\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_up import made_up_machine
 
 from seatrial.errors import UsageError
-from seatrial.model.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
+from seatrial.model.study.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_points import plan_study
 

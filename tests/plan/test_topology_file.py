@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.model.guest_topology import DeviceKind, GuestDevice, GuestNode, GuestTopology
-from seatrial.plan.topology_file import read_topology, topology_of
-from seatrial.plan.topology_schema import topology_schema
+from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
+from seatrial.plan.topology_file import read_topology, topology_of, topology_schema
 
 _MiB = 1 << 20
 _NODES = "nodes: [{cpus: 1, memory: 256MiB}, {cpus: 1, memory: 256MiB}]\n"
@@ -59,6 +58,7 @@ devices:
         ("nodes: [{cpus: 1, memory: 100MiB}]", "nodes", "100 MiB of memory in all"),
         ("nodes: [{cpus: 1, memory: 3}]", "nodes.memory", "it cannot be 3"),
         ("nodes: [{cpus: 1, memory: 3MiB}]", "nodes.memory", "64MiB or more"),
+        ("nodes: [{cpus: 1, memry: 1GiB}]", "nodes.memry", "did you mean memory"),
         ("nodes: [{cpus: 1}]", "nodes", "the key memory is missing"),
         ("nodes: [{cpus: 0, memory: 1GiB}]", "nodes.cpus", "the first node has no CPUs"),
         ("nodes: [{cpus: 1, memory: 1GiB}, {cpus: 2, memory: 1GiB}]", "nodes", "same number"),

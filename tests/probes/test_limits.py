@@ -6,7 +6,7 @@ from pathlib import Path
 
 from seatrial.probes.file_systems import file_system_of
 from seatrial.probes.group_limits import limits_between, read_limits
-from seatrial.probes.pressure import pressure_between, read_pressure
+from seatrial.probes.system import pressure_between, read_pressure
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:

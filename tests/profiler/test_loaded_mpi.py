@@ -13,7 +13,7 @@ import pytest
 from environments.mpi_libraries import library
 from profiler.mpi_programs import ROOT_MAY, Seen, profiler, seen
 
-from seatrial.model.mpi import Mpi
+from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.library import profiler_variables
 from seatrial.profiler.capture.run import read_note, why_nothing
 

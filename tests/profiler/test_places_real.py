@@ -15,7 +15,7 @@ from environments.mpi_libraries import library
 from profiler.mpi_programs import ROOT_MAY, built, profiler
 
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
-from seatrial.model.mpi import Mpi
+from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.library import profiler_variables

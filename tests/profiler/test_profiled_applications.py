@@ -17,7 +17,7 @@ from environments.mpi_libraries import library
 from profiler.mpi_programs import ROOT_MAY, profiler
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.model.benchmark import External
+from seatrial.model.benchmark.benchmark import External
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.library import profiler_variables
 from seatrial.profiler.tables.header import State

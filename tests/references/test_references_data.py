@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.benchmarks import registry
 from seatrial.errors import UsageError
-from seatrial.model.reference import Qualifier, Reference
+from seatrial.model.results.history import Qualifier, Reference
 from seatrial.references.loader import shipped_references
 from seatrial.references.words import ANOTHER_MACHINE, configuration_text, machine_of, source_text, value_text
 

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from seatrial.errors import ParseError, UsageError
-from seatrial.model.benchmark import Better
-from seatrial.model.reference import Qualifier
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.results.history import Qualifier
 from seatrial.references import all_references, reference_named
 from seatrial.references.document import read, read_file
 from seatrial.references.loader import checked, shipped_references

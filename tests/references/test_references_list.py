@@ -9,12 +9,13 @@ import jsonschema
 import published_schemas
 import pytest
 
-from seatrial.cli.list import list_command
-from seatrial.cli.references import print_references, with_references
-from seatrial.references.loader import shipped_references
-from seatrial.report.documents.references import references_document
+from seatrial.cli.list import _list, print_references
+from seatrial.cli.options import Format, Output
+from seatrial.references.loader import all_references, shipped_references
+from seatrial.report.documents.list import references_document
 from seatrial.report.text.references import references_text
 
+JSON = Output(output_format=Format.JSON)
 LIST = {"schema": "seatrial.list/1", "benchmarks": []}
 
 
@@ -29,7 +30,7 @@ def check(document) -> None:
 
 
 def test_the_document_follows_its_schema_and_holds_every_value():
-    document = with_references(LIST)
+    document = {**LIST, "references": references_document(all_references())}
     check(json.loads(json.dumps(document, allow_nan=False)))
     check(LIST)
     entries = {entry["id"]: entry for entry in document["references"]}
@@ -74,11 +75,11 @@ def test_the_command_says_which_own_file_takes_part(capsys, monkeypatch, tmp_pat
 
 
 def test_the_command_keeps_what_can_be_measured_in_json_and_leaves_it_out_of_the_text(capsys):
-    list_command(as_json=True, references=True)
+    _list(references=True, out=JSON)
     document = json.loads(capsys.readouterr().out)
     check(document)
     assert document["benchmarks"] and len(document["references"]) == len(shipped_references())
-    list_command(as_json=True)
+    _list(out=JSON)
     assert "references" not in json.loads(capsys.readouterr().out)
-    list_command(as_json=False, references=True)
+    _list(references=True, out=Output())
     assert "compilers:" not in capsys.readouterr().out

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from seatrial.model.fact import Fact, Facts, FactValue
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import (
+from seatrial.model.machine.fact import Fact, Facts, FactValue
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import (
     Affinity,
     Device,
     DeviceKind,

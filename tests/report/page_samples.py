@@ -8,12 +8,10 @@ import math
 from collections.abc import Callable
 
 from seatrial.analysis.rules import findings
-from seatrial.model.benchmark import ALL_OF_IT, Attainable, Better
-from seatrial.model.experiment import Experiment
-from seatrial.model.fact import Fact, FactKind, Facts
-from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValue, share_of
-from seatrial.model.limit import Basis, FmaUnit, Limit, dram_bandwidth, fma_rate
-from seatrial.model.machine import (
+from seatrial.model.benchmark.benchmark import ALL_OF_IT, Attainable, Better
+from seatrial.model.machine.fact import Fact, FactKind, Facts
+from seatrial.model.machine.limit import Basis, FmaUnit, Limit, dram_bandwidth, fma_rate
+from seatrial.model.machine.machine import (
     Device,
     DeviceKind,
     Link,
@@ -23,8 +21,10 @@ from seatrial.model.machine import (
     Population,
     SocketMemory,
 )
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.trial import NotMeasured, RecordPlace, Trial
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue, share_of
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.record import Experiment
+from seatrial.model.study.result import NotMeasured, RecordPlace, Trial
 
 GB = 1e9
 GiB = 1 << 30

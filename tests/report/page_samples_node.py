@@ -22,10 +22,9 @@ from report.page_samples import (
 
 from seatrial.analysis.rules import findings
 from seatrial.benchmarks.cpu.linebounce import pairs_by_spread
-from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.limit import Limit, dram_bandwidth
-from seatrial.model.machine import (
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.limit import Limit, dram_bandwidth
+from seatrial.model.machine.machine import (
     Affinity,
     Device,
     DeviceKind,
@@ -38,7 +37,8 @@ from seatrial.model.machine import (
     Population,
     SocketMemory,
 )
-from seatrial.model.trial import Trial
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.study.result import Trial
 
 CORES = 128
 PER_L3 = 8

@@ -7,18 +7,33 @@ import math
 
 from report.page_samples import GB, HOSTILE, START, experiment, figure, noise
 
-from seatrial.model.benchmark import Better
-from seatrial.model.best_of import BestOfResult, Contender
-from seatrial.model.comparison import Comparison, Design, Side, Stopped, Verdict
-from seatrial.model.container_contrast import ContainerContrast, ContainerCost, ContainerFact, Cost
-from seatrial.model.difference import Difference
-from seatrial.model.figure_result import ExperimentResult, RepeatValue
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.outlier import Outlier
-from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult
-from seatrial.model.study import Axis, BestOf, Compare, Scaling, Study, StudyBenchmark
-from seatrial.model.study_result import Compared, StudyResult
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.results.figure_result import ExperimentResult, Outlier, RepeatValue
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.study.comparison import (
+    Comparison,
+    ContainerContrast,
+    ContainerCost,
+    ContainerFact,
+    Cost,
+    Design,
+    Difference,
+    Side,
+    Stopped,
+    Verdict,
+)
+from seatrial.model.study.result import (
+    EFFICIENT,
+    BestOfResult,
+    Compared,
+    Contender,
+    Fit,
+    ScalingPoint,
+    ScalingResult,
+    StudyResult,
+)
+from seatrial.model.study.study import Axis, BestOf, Compare, Scaling, Study, StudyBenchmark
 
 BASE, CANDIDATE = "nontemporal false", "nontemporal true"
 LONG = "a name that goes on " * 10

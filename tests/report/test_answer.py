@@ -12,9 +12,9 @@ from report.study_samples import best_of, compared, comparison, many, scaling, s
 from report.test_page import Outline
 
 from seatrial.analysis.answer.answer import answer_of_comparisons, answer_of_study
-from seatrial.model.benchmark import Better
-from seatrial.model.comparison import Comparison, Design, Stopped
-from seatrial.model.study_result import Compared, StudyResult
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.study.comparison import Comparison, Design, Stopped
+from seatrial.model.study.result import Compared, StudyResult
 from seatrial.report.documents.compare import compare_document, study_document
 from seatrial.report.pages.page import page
 from seatrial.report.studies.answer_words import answer_sentence

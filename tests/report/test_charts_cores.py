@@ -9,11 +9,10 @@ import pytest
 from report.page_samples import HOSTILE, cpu_tree, experiment, figure, vm_machine
 from report.page_samples_node import GiB, gpu_machine, one_way, some_pairs
 
-from seatrial.model.benchmark import Better
-from seatrial.model.machine import Machine
-from seatrial.model.trial import Trial
-from seatrial.report.charts.core_pairs import core_pairs
-from seatrial.report.charts.core_to_core import CoreToCore, core_to_core
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.machine import Machine
+from seatrial.model.study.result import Trial
+from seatrial.report.charts.core_to_core import CoreToCore, core_pairs, core_to_core
 from seatrial.report.pages.page import page
 from seatrial.report.pages.view import trial_view
 

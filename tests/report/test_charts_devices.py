@@ -9,10 +9,10 @@ import pytest
 from analysis.made_up_copies import MiB, Seen, figure, noted, result, transfer
 
 from seatrial.analysis.scaling import scaling
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.trial import Trial
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.study.result import Trial
 from seatrial.report.charts.devices import devices_side_by_side
 from seatrial.report.charts.roofline import roofline_charts
 from seatrial.report.charts.roofline_devices import device_rooflines

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 from report.page_samples import GB, experiment, figure
 from report.page_samples_node import files
 
-from seatrial.model.machine import Machine
-from seatrial.model.trial import Trial
+from seatrial.model.machine.machine import Machine
+from seatrial.model.study.result import Trial
 from seatrial.report.charts.io_surface import io_surfaces, surfaces
 from seatrial.report.pages.page import page
 from seatrial.report.pages.view import trial_view

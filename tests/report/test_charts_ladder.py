@@ -7,9 +7,9 @@ import re
 from report.page_samples import cpu_tree, experiment, facts, figure
 from report.page_samples_node import GiB, latency
 
-from seatrial.model.benchmark import Better
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.trial import Trial
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.study.result import Trial
 from seatrial.report.charts.ladder import data_caches, ladders
 from seatrial.report.pages.page import page
 from seatrial.report.pages.view import trial_view

@@ -11,11 +11,10 @@ from xml.etree import ElementTree
 import pytest
 from report.page_samples import experiment, figure, vm_machine
 
-from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.outlier import Outlier, Screening
-from seatrial.model.trial import Trial
-from seatrial.report.charts.rank_pairs import RankPairs, rank_pairs
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.results.figure_result import ExperimentResult, Outlier, Screening
+from seatrial.model.study.result import Trial
+from seatrial.report.charts.pairs import RankPairs, rank_pairs
 from seatrial.report.documents.results import results_document
 from seatrial.report.pages.page import page
 from seatrial.report.pages.view import trial_view

@@ -8,11 +8,11 @@ import pytest
 from report.page_samples import GB, experiment, figure, peak, stream, vm_machine
 from report.page_samples_node import gemm, gpu_trial
 
-from seatrial.model.limit import Basis, Limit, dram_bandwidth
-from seatrial.model.machine import Machine, NamedLimit
-from seatrial.model.trial import Trial
+from seatrial.model.machine.limit import Basis, Limit, dram_bandwidth
+from seatrial.model.machine.machine import Machine, NamedLimit
+from seatrial.model.study.result import Trial
 from seatrial.report.charts.roofline import roofline_charts
-from seatrial.report.charts.roofline_elements import roofline
+from seatrial.report.charts.roofline_devices import roofline
 from seatrial.report.pages.page import page
 from seatrial.report.pages.view import trial_view
 

@@ -7,9 +7,9 @@ import re
 from report.page_samples import GB, experiment, figure
 from report.page_samples_node import latency, thread_scaling
 
-from seatrial.model.limit import Limit, dram_bandwidth
-from seatrial.model.machine import Machine
-from seatrial.model.trial import Trial
+from seatrial.model.machine.limit import Limit, dram_bandwidth
+from seatrial.model.machine.machine import Machine
+from seatrial.model.study.result import Trial
 from seatrial.report.charts.lines import lines_over
 from seatrial.report.charts.sweep import over_a_number
 from seatrial.report.pages.view import trial_view

@@ -11,11 +11,10 @@ from analysis.made_up_fleets import Planted, fleet
 
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.jobs.screen import JobRow
-from seatrial.model.screen import Item, Screen, ScreenInput
-from seatrial.report.cluster.jobs import job_lines
-from seatrial.report.cluster.page import cluster_page
-from seatrial.report.text.detail import Detail
-from seatrial.report.text.screen import screen_text
+from seatrial.model.study.screen import Item, Screen, ScreenInput
+from seatrial.report.screen.article import cluster_page, job_lines
+from seatrial.report.text.history import screen_text
+from seatrial.report.text.terminal import Detail
 
 
 @pytest.fixture(scope="module")

@@ -25,15 +25,14 @@ from report.study_samples import (
 )
 from report.terminals import COLOURED
 
-from seatrial.model.comparison import Stopped, Verdict
-from seatrial.model.difference import Difference
-from seatrial.model.outlier import ScreenResult
+from seatrial.model.results.figure_result import ScreenResult
+from seatrial.model.study.comparison import Difference, Stopped, Verdict
 from seatrial.report.documents.compare import compare_document, study_document
 from seatrial.report.schemas import schema
 from seatrial.report.studies.curves import spoken
 from seatrial.report.studies.verdicts import more_repeats
 from seatrial.report.text.compare import compare_text, study_text
-from seatrial.stats.least_repeats import least_repeats
+from seatrial.stats.interval import least_repeats
 
 VALIDATOR = jsonschema.Draft202012Validator(schema("compare-1"))
 

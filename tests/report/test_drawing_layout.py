@@ -16,7 +16,7 @@ from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
 from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.geometry import Box, Picture
 from seatrial.report.drawing.layout import WIDEST, lay_out

@@ -14,7 +14,7 @@ from seatrial.errors import SeatrialError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps
 from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.geometry import Picture
 from seatrial.report.drawing.layout import lay_out

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from seatrial.model.benchmark import Better
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.report.pages.view import Judgement
 from seatrial.report.panels.figure_table import _in_sight
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from made_up import made_up_machine
 from report.page_samples import server_machine, vm_machine
 
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.report.folded_tree import fold, walk
 from seatrial.report.panels.node import _devices, _tree
 from seatrial.report.text.machine import machine_text

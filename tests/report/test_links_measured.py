@@ -11,7 +11,7 @@ from report.drawing_machines import Builder, eight_with_adapters, two_gpus
 
 from seatrial.analysis.device_copies import PeerRates, peer_rates
 from seatrial.analysis.overlay import with_measured
-from seatrial.model.machine import DeviceKind, Link, Machine
+from seatrial.model.machine.machine import DeviceKind, Link, Machine
 from seatrial.report.drawing import machine_svg
 from seatrial.report.text.machine import machine_text
 from seatrial.report.text.terminal import PLAIN

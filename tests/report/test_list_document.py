@@ -7,11 +7,11 @@ import pytest
 from published_schemas import check
 
 from seatrial.benchmarks import registry
+from seatrial.cli.list import chosen
 from seatrial.errors import UnknownNameError
-from seatrial.interface.list import chosen
-from seatrial.model.benchmark import area_of
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.site import SiteEnvironment
+from seatrial.model.benchmark.benchmark import area_of
+from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.environment.site import SiteEnvironment
 from seatrial.report.documents.list import Tools, list_document
 from seatrial.report.text.list import details_text, list_text
 

@@ -10,7 +10,7 @@ from machine.machine_trees import Tree, two_sockets
 from report.terminals import COLOURED
 
 from seatrial.machine.live import discover_live
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 from seatrial.report.text.machine import machine_text
 
 

@@ -10,7 +10,7 @@ import pytest
 from report.drawing_machines import MACHINES, eight_with_adapters, matrix_only, sixteen_with_switches, xgmi_mesh
 from report.terminals import COLOURED
 
-from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, Path
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine, Path
 from seatrial.report.text.machine import machine_text
 from seatrial.report.text.path_matrix import matrix_text
 from seatrial.report.text.terminal import PLAIN

@@ -13,7 +13,7 @@ from report.page_samples import hostile_trial, server_trial, vm_trial
 from report.page_samples_node import gpu_trial
 from usual import usually, usually_first
 
-from seatrial.model.trial import Trial
+from seatrial.model.study.result import Trial
 from seatrial.report.pages.page import page
 
 pytestmark = pytest.mark.real

@@ -9,12 +9,12 @@ from report.page_samples import HOSTILE, vm_machine
 from report.page_samples_node import gpu_machine
 from report.test_page import page_without_records
 
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.limit import pcie_bandwidth
-from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, NamedLimit, Path, PeerAccess
-from seatrial.model.trial import Trial
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.limit import pcie_bandwidth
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine, NamedLimit, Path, PeerAccess
+from seatrial.model.study.result import Trial
 from seatrial.report.pages.page import page
-from seatrial.report.panels.bindings import bindings_table
+from seatrial.report.panels.node import bindings_table
 from seatrial.report.panels.path_matrix import Matrix, matrix
 
 

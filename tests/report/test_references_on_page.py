@@ -9,12 +9,11 @@ import pytest
 from report.headless_browser import run
 from report.page_samples import ENVIRONMENTS, HOSTILE, experiment, figure, seen_and_places, stream, vm_machine
 
-from seatrial.model.benchmark import Better
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.trial import Trial
-from seatrial.report.pages.bars import bar
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.study.result import Trial
+from seatrial.report.pages.bars import Tick, bar, merged_labels
 from seatrial.report.pages.page import page
-from seatrial.report.pages.reference_marks import Tick, merged_labels
 
 LIMIT = Limit(100e9, "B/s", "by hand", Basis.PHYSICAL)
 OWN = """study = "site"

@@ -27,10 +27,11 @@ from typing import (
 import pytest
 from published_schemas import check, validator
 
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.json_shape import ABSENT, SHAPES, Finite, From, Keywords, fields, filled
-from seatrial.model.outcome import Outcome
+from seatrial.model.json_object import filled
+from seatrial.model.json_shape import ABSENT, Finite, From, Keywords, declared, fields, is_shape
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
 from seatrial.profiler.profile import PairTable
 from seatrial.report.documents.results import results_document
 from seatrial.report.schemas import DOCUMENTS, schema
@@ -73,9 +74,24 @@ def test_it_is_printed() -> None:
     assert refused.returncode != 0 and "check-1" in refused.stderr
 
 
+def shapes_in(hint: Any) -> set[type]:
+    """All shapes that this one consists of."""
+    found: set[type] = set()
+    left = [hint]
+    while left:
+        one = left.pop()
+        if is_shape(one) and one not in found:
+            found.add(one)
+            left += [part.hint for part in fields(one)]
+        left += get_args(one) if get_origin(one) is not Literal else ()
+    return found
+
+
+SHAPES = {one: declared(one).of for document in DOCUMENTS.values() for one in shapes_in(document)}
+
 PATHS = [
     (one, source, place.source if place else name, hint)
-    for one, (source, _) in SHAPES.items()
+    for one, source in ((one, of if is_typeddict(one) else one) for one, of in SHAPES.items())
     if source not in (None, tuple)
     for name, hint, _ in fields(one)
     for place in [next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, From)), None)]
@@ -136,7 +152,7 @@ def _plain(kind: Any) -> type:
     if origin is Annotated:
         return _plain(get_args(kind)[0])
     if is_typeddict(origin):
-        return SHAPES[origin][0]
+        return SHAPES[origin]
     if origin is Literal:
         return _plain(type(get_args(kind)[0]))
     if issubclass(origin, Enum):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from seatrial.model.benchmark import Better
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.report.units import (
     arrow,
     arrow_meaning,

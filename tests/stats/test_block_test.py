@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seatrial.model.comparison import Statistic
+from seatrial.model.study.comparison import Statistic
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.pooled_ranks import MOST_BLOCKS
 from seatrial.stats.ratio import paired_p_outside, paired_ratio

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.model.comparison import Verdict
-from seatrial.stats.ratio import paired_ratio
-from seatrial.stats.verdict import verdict
+from seatrial.model.study.comparison import Verdict
+from seatrial.stats.ratio import paired_ratio, verdict
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import random
 
 import pytest
 
-from seatrial.stats.dependence import FEWEST, dependence, inflation
-from seatrial.stats.interval import median_interval
-from seatrial.stats.stopping import StoppingRule
+from seatrial.stats.interval import StoppingRule, median_interval
+from seatrial.stats.sessions import FEWEST, dependence, inflation
 
 
 def _autoregressive(source: random.Random, n: int, correlation: float) -> list[float]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.stats.holm import holm
+from seatrial.stats.max_t import holm
 
 families = st.lists(st.one_of(st.none(), st.floats(0.0, 1.0)), max_size=12)
 

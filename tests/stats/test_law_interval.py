@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from seatrial.stats.fits import AMDAHL, GUSTAFSON, Law
-from seatrial.stats.law_interval import LawInterval, law_interval
+from seatrial.stats.fits import AMDAHL, GUSTAFSON, Law, LawInterval, law_interval
 from seatrial.stats.ratio import paired_ratio
 
 WORKERS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)

@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from seatrial.stats.placements import two_sample_tail
-from seatrial.stats.ranks import mann_whitney_tail
+from seatrial.stats.ranks import mann_whitney_tail, two_sample_tail
 
 
 def _placements(first: list[float], second: list[float]) -> tuple[list[int], list[int]]:

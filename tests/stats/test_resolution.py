@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.model.comparison import Verdict
+from seatrial.model.study.comparison import Verdict
 from seatrial.stats.block_test import BlockTest
-from seatrial.stats.ratio import RatioInterval
-from seatrial.stats.resolution import half_steps, is_too_coarse, widened, widened_ends, widened_margin
+from seatrial.stats.ratio import RatioInterval, half_steps, is_too_coarse, widened, widened_ends, widened_margin
 from seatrial.stats.sequential import ALPHA, LOOKS, are_decided_now, replay_curve
 
 MARGIN = 0.02

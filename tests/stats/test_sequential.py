@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from usual import usually
 
-from seatrial.model.comparison import Verdict
+from seatrial.model.study.comparison import Verdict
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.ratio import paired_p_outside
 from seatrial.stats.sequential import (
@@ -23,9 +23,7 @@ from seatrial.stats.sequential import (
     Replay,
     are_decided_now,
     end_alpha,
-    is_decided_now,
     least_blocks,
-    replay,
     replay_curve,
 )
 
@@ -37,6 +35,13 @@ Noise = Callable[[random.Random, int], float]
 steady = st.floats(0.97, 1.08).flatmap(
     lambda middle: st.lists(st.tuples(st.just(1.0), st.floats(middle * 0.98, middle * 1.02)), min_size=1, max_size=45)
 )
+
+
+def replay(
+    pairs: Pairs, margin: float, higher_is_better: bool, family: int, ends: int = 1, *, is_finished: bool = True
+) -> Replay:
+    """The result of a single comparison."""
+    return replay_curve([pairs], margin, higher_is_better, family, ends, is_finished=is_finished)[0]
 
 
 # --- the rule
@@ -103,14 +108,14 @@ def test_below_six_blocks_it_is_ambiguous() -> None:
 
 def test_between_the_looks_nothing_is_decided() -> None:
     clear = [(1.0, 1.3)] * 60
-    assert [n for n in range(61) if is_decided_now(clear[:n], MARGIN, True, 1)] == list(LOOKS)
+    assert [n for n in range(61) if are_decided_now([clear[:n]], MARGIN, True, 1)] == list(LOOKS)
 
 
 @settings(max_examples=60)
 @given(steady, st.booleans(), st.sampled_from([1, 3, 10]), st.integers(1, 3))
 def test_the_engine_and_the_reader_agree(pairs: Pairs, higher: bool, family: int, ends: int) -> None:
     found = replay(pairs, MARGIN, higher, family, ends)
-    stops = [n for n in range(len(pairs) + 1) if is_decided_now(pairs[:n], MARGIN, higher, family)]
+    stops = [n for n in range(len(pairs) + 1) if are_decided_now([pairs[:n]], MARGIN, higher, family)]
     assert found.stopped_at_look == (stops[0] if stops else None)
     assert found.blocks == (stops[0] if stops else len(pairs))
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import random
 
-from seatrial.stats.interval import median_interval
-from seatrial.stats.stopping import LOOKS, MINIMUM_REPEATS, Stop, StoppingRule
+from seatrial.stats.interval import LOOKS, MINIMUM_REPEATS, Stop, StoppingRule, median_interval
 
 
 def test_never_below_the_least_number_of_repeats() -> None:

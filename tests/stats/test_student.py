@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from seatrial.stats.student import student_tail
+from seatrial.stats.ranks import student_tail
 
 
 @pytest.mark.parametrize("t", [0.0, 0.3, 1.0, 3.0, 12.0, 1e3, 1e8])

@@ -27,7 +27,7 @@ def _kinds(source: random.Random, n: int) -> list[list[float]]:
 @pytest.mark.parametrize("n", [1, 2, 7, 30])
 def test_every_rank_is_that_of_the_whole_table(monkeypatch: pytest.MonkeyPatch, listed: int, n: int) -> None:
     """`listed` = 8 has the search do what it otherwise does for many values only."""
-    monkeypatch.setattr(sums, "_LISTED", listed)
+    monkeypatch.setattr(sums, "LISTED", listed)
     source = random.Random(3)
     for a in _kinds(source, n):
         for b in _kinds(source, n + 2):

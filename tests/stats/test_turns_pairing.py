@@ -7,7 +7,7 @@ from statistics import median, stdev
 
 import pytest
 
-from seatrial.stats.turns import pair_of_block
+from seatrial.stats.ratio import pair_of_block
 
 
 def test_without_turns_it_is_that_of_the_repeats() -> None:

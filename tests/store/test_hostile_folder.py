@@ -15,10 +15,10 @@ from machine.mutations import limited
 from store.test_store import EXPERIMENT, machine, record, write
 
 from seatrial.errors import StoreError, UsageError
-from seatrial.model.record import encode
+from seatrial.model.results.record import encode
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import FORMAT_LINE, ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 KINDS = ("FIFO", "link", "socket", "folder", "loop")
 FILES = ("FORMAT", "machines", "environments", "experiments", "studies", "records")

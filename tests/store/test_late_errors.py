@@ -10,11 +10,11 @@ import pytest
 from store.test_store import EXPERIMENT, record
 
 from seatrial.errors import StoreError
-from seatrial.store import writer as writing
+from seatrial.store import writers as writing
 from seatrial.store.contents import read_contents
-from seatrial.store.file_system import is_local, is_remote
+from seatrial.store.files import is_local, is_remote
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, call: str, number: int) -> None:

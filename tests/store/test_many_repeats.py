@@ -12,11 +12,10 @@ import pytest
 from store.test_store import EXPERIMENT
 
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord, decode, encode
-from seatrial.model.sample import Sample
-from seatrial.stats.sums import _cut
-from seatrial.stats.sums_many import Table
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import RepeatRecord, decode, encode
+from seatrial.model.results.sample import Sample
+from seatrial.stats.sums import Table, _cut
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_lines import LineDecoder

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import ProtocolError
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.record import RepeatRecord, crc_tail, decode, encode
-from seatrial.model.sample import Sample
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.record import RepeatRecord, crc_tail, decode, encode
+from seatrial.model.results.sample import Sample
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads
 

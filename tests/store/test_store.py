@@ -11,16 +11,15 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.model.experiment import Experiment
-from seatrial.model.limit import dram_bandwidth
-from seatrial.model.machine import Machine, Memory
-from seatrial.model.machine_document import machine_document
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord, encode
-from seatrial.model.sample import Sample
+from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.limit import dram_bandwidth
+from seatrial.model.machine.machine import Machine, Memory
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, RepeatRecord, encode
+from seatrial.model.results.sample import Sample
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 EXPERIMENT = Experiment("memory.stream", {"threads": 2}, "env", "program", "machine")
 
@@ -168,9 +167,9 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from store.test_store import EXPERIMENT, record
 from seatrial.errors import StoreError
-from seatrial.model.record import encode
+from seatrial.model.results.record import encode
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 folder = ResultsFolder.existing(Path(sys.argv[1]))
 writer = RecordWriter(folder, "host")
 writer.append(record(0))

@@ -13,15 +13,14 @@ import pytest
 from analysis.test_index import put
 from store.test_store import EXPERIMENT, machine, record
 
+from seatrial.analysis.index.folders import drop, merge_folders, restore, write_merge
 from seatrial.errors import UsageError
-from seatrial.interface.folders import drop, merge_folders, restore, write_merge
-from seatrial.model.record import encode
+from seatrial.model.results.record import encode
 from seatrial.store import writers
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.merging import move_out
-from seatrial.store.writer import RecordWriter
-from seatrial.store.writers import alone
+from seatrial.store.writers import RecordWriter, alone
 
 _MOMENTS = 20
 

@@ -14,16 +14,16 @@ from enum import Enum, auto
 
 from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, PointRatio, point_ratio
 from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
-from seatrial.model.benchmark import Better
-from seatrial.model.best_of import BestOfResult, Contender
-from seatrial.model.comparison import Comparison, Design, Side, Stopped
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import label
-from seatrial.model.study import DEFAULT_MARGIN
-from seatrial.stats.least_repeats import least_repeats
-from seatrial.stats.verdict import verdict
+from seatrial.model.study.comparison import Comparison, Design, Side, Stopped
+from seatrial.model.study.result import BestOfResult, Contender
+from seatrial.model.study.study import DEFAULT_MARGIN
+from seatrial.stats.interval import least_repeats
+from seatrial.stats.ratio import verdict
 
 _ALPHA = 0.05
 

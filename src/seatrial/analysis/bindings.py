@@ -8,10 +8,12 @@ a reduced CPU set, the same number is then another core, so mpirun leaves ranks 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated
 
 from seatrial.analysis.rules.devices import affinities, node_cpus
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Affinity, Device, DeviceKind, Machine
+from seatrial.model.json_shape import Count, Keywords, Later, Text, published, when
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.model.spelling import cpu_list
 
 _BOUND_KINDS = (DeviceKind.GPU, DeviceKind.NIC)
@@ -19,19 +21,23 @@ _MOST_MASK_BITS = 1 << 16
 """A CPU number beyond this is invalid, and its mask would fill the screen."""
 
 
+_NULL = {"type": "null"}
+
+
+@published(keywords=when("cpus", None, dict.fromkeys(("numactl", "mpirun", "srun", "mpich"), _NULL)))
 class Binding(Frozen):
-    """The CPUs and NUMA node next to a device, and command prefixes that run a program there.
+    """The CPUs next to a device, and the command prefixes that bind a program to them.
 
     `cpus` is sorted and contains only CPUs that this process may use, if that is known. None is unknown.
     """
 
     device: str
-    cpus: tuple[int, ...] | None
-    numa: int | None
-    numactl: str | None = None
-    mpirun: str | None = None
-    srun: str | None = None
-    mpich: str | None = None
+    cpus: Annotated[tuple[Count, ...], Keywords(minItems=1, uniqueItems=True)] | None
+    numa: Count | None
+    numactl: Text | None = None
+    mpirun: Text | None = None
+    srun: Later[Text | None] = None
+    mpich: Later[Text | None] = None
 
 
 def bindings(machine: Machine) -> tuple[Binding, ...]:

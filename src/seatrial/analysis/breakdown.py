@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from seatrial.analysis.breakdown_causes import change_diagnoses
 from seatrial.analysis.breakdown_rows import repeat_of
 from seatrial.analysis.measured import SideExperiment
-from seatrial.model.breakdown import COMPUTING, OTHER_CALLS, Breakdown, ChangeDiagnosis, Moved, Part
 from seatrial.model.frozen import Frozen
-from seatrial.model.record import RepeatRecord
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.study.comparison import COMPUTING, OTHER_CALLS, Breakdown, ChangeDiagnosis, Moved, Part
 from seatrial.stats.max_t import adjusted_p
 
 MOST_PARTS = 12
@@ -145,12 +145,8 @@ def _second(repeat: _Repeat, key: _Key) -> float:
     return repeat.get(key, (0.0, 0.0))[0]
 
 
-def _seconds(side: Sequence[_Repeat], keys: Sequence[_Key]) -> list[float]:
-    return [sum(repeat.get(key, (0.0, 0.0))[0] for key in keys) for repeat in side]
-
-
 def _part(sides: Sequence[Sequence[_Repeat]], keys: Sequence[_Key], named: _Key) -> Part:
-    seconds = [fmean(_seconds(side, keys)) for side in sides]
+    seconds = [fmean([sum(repeat.get(key, (0.0, 0.0))[0] for key in keys) for repeat in side]) for side in sides]
     counts = [fmean(sum(repeat.get(key, (0.0, 0.0))[1] for key in keys) for repeat in side) for side in sides]
     return Part(named[0], named[1], seconds[0], seconds[1], counts[0], counts[1])
 

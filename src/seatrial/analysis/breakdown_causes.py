@@ -20,15 +20,14 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from seatrial.analysis.breakdown_rows import Call, Moving, Repeat, Split, is_late, split
-from seatrial.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
-from seatrial.model.breakdown import Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal
+from seatrial.diagnosis.cpu import EXPLAINS, LEAST_DELAY, cpu_diagnoses
 from seatrial.model.frozen import Frozen
+from seatrial.model.study.comparison import Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.max_t import adjusted_p
 
 LEAST_SHARE = 0.05
 """Changes of less of the difference are not named."""
-_EXPLAINS = 0.5
 _ALPHA = 0.05
 _LITTLE = 0.1
 _CLEARLY = 2 / 3
@@ -97,7 +96,7 @@ def change_diagnoses(baseline: Sequence[Repeat], candidate: Sequence[Repeat]) ->
     found += [_cost(pairs, part, _COST[part]) for part in costs if pairs.is_sure(part)]
     named = sorted((one for one in found if one.share >= LEAST_SHARE), key=lambda one: -one.share)
     explained = sum(one.share for one in named)
-    if explained < _EXPLAINS:
+    if explained < EXPLAINS:
         named.append(_not_known(pairs, 1.0 - explained))
     return tuple(named)
 
@@ -117,13 +116,13 @@ def _pairs(baseline: Sequence[Repeat], candidate: Sequence[Repeat]) -> _Pairs:
 def _has_no_cpu(pairs: _Pairs) -> bool:
     """Whether ranks waited for a CPU on either side, or that explains the difference."""
     shares = [fmean(repeat.delay_share for repeat in side) for side in pairs.sides]
-    return max(shares) >= LEAST_DELAY or (pairs.is_sure(Moving.NO_CPU) and pairs.share(Moving.NO_CPU) >= _EXPLAINS)
+    return max(shares) >= LEAST_DELAY or (pairs.is_sure(Moving.NO_CPU) and pairs.share(Moving.NO_CPU) >= EXPLAINS)
 
 
 def _no_cpu(pairs: _Pairs) -> list[ChangeDiagnosis]:
     """The CPU that was missing, if that explains half of the difference. Who waits in MPI depends on who had a CPU, so
     nothing is said about that."""
-    if not pairs.is_sure(Moving.NO_CPU) or pairs.share(Moving.NO_CPU) < _EXPLAINS:
+    if not pairs.is_sure(Moving.NO_CPU) or pairs.share(Moving.NO_CPU) < EXPLAINS:
         return []
     causes = Counter(_why_no_cpu(repeat) for repeat in pairs.longer)
     cause, times = causes.most_common(1)[0]
@@ -160,7 +159,7 @@ def _computing(pairs: _Pairs) -> list[ChangeDiagnosis]:
     """All ranks are outside MPI for longer: they compute, or are blocked."""
     if not pairs.is_sure(Moving.COMPUTING):
         return []
-    is_blocked = pairs.is_sure(Moving.BLOCKED) and pairs.share(Moving.BLOCKED) >= _EXPLAINS * pairs.share(
+    is_blocked = pairs.is_sure(Moving.BLOCKED) and pairs.share(Moving.BLOCKED) >= EXPLAINS * pairs.share(
         Moving.COMPUTING
     )
     evidence = [
@@ -183,7 +182,7 @@ def _computing_beside_others(pairs: _Pairs) -> list[ChangeDiagnosis]:
     """The same where ranks waited for a CPU on both sides: only if their CPU time moved as much."""
     moved = pairs.mean_s[Moving.CPU] / pairs.mean_s[Moving.COMPUTING] if pairs.mean_s[Moving.COMPUTING] else 0.0
     ran = 1.0 - min(fmean(repeat.delay_share for repeat in side) for side in pairs.sides)
-    return _computing(pairs) if pairs.is_sure(Moving.CPU) and moved >= _EXPLAINS * ran else []
+    return _computing(pairs) if pairs.is_sure(Moving.CPU) and moved >= EXPLAINS * ran else []
 
 
 def _waiting(pairs: _Pairs) -> list[ChangeDiagnosis]:
@@ -192,13 +191,13 @@ def _waiting(pairs: _Pairs) -> list[ChangeDiagnosis]:
         return []
     expected = [fmean(repeat.waiting_for_slowest_s for repeat in side) for side in pairs.sides]
     explained = (expected[1] - expected[0]) / pairs.mean_s[Moving.WAITING]
-    if pairs.is_sure(Moving.EXCESS) and explained >= _EXPLAINS:
+    if pairs.is_sure(Moving.EXCESS) and explained >= EXPLAINS:
         return [_imbalance(pairs)]
     part = max(_LATE, key=pairs.share)
     call = pairs.main_call(part)
     row = [repeat.calls[call] for repeat in pairs.longer if call in repeat.calls]
-    is_far = bool(row) and fmean(is_late(one, call, pairs.longer[0]) for one in row) > _EXPLAINS
-    if not pairs.is_sure(part) or pairs.share(part) < _EXPLAINS * pairs.share(Moving.WAITING):
+    is_far = bool(row) and fmean(is_late(one, call, pairs.longer[0]) for one in row) > EXPLAINS
+    if not pairs.is_sure(part) or pairs.share(part) < EXPLAINS * pairs.share(Moving.WAITING):
         return []
     if not (is_far and _is_shortest_the_same(pairs, call)):
         return []

@@ -9,9 +9,16 @@ from enum import StrEnum
 from typing import Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, WaitKind, is_start, wait_kind
+from seatrial.profiler.merge.bound import (
+    BETWEEN_HOSTS,
+    HALF_PERFORMANCE_B,
+    ON_ONE_HOST,
+    Reference,
+    WaitKind,
+    is_start,
+    wait_kind,
+)
 from seatrial.profiler.merge.recorded import recorded_profile
-from seatrial.profiler.merge.reference import BETWEEN_HOSTS, ON_ONE_HOST, Reference
 from seatrial.profiler.profile import Profile, RankTotals
 
 Call = tuple[str, int | None]
@@ -150,7 +157,7 @@ def _blocked_s(rank: RankTotals) -> float | None:
 
 
 def repeat_of(summary: Mapping[str, Any]) -> Repeat:
-    """The repeat in the summary of a complete profile, with its types checked (`model/record_shape.py`)."""
+    """The repeat in the summary of a complete profile, with its types checked (`model/results/record_shape.py`)."""
     ranks = max(1, summary["ranks"])
     least = summary.get("least_s") or []
     known = least if len(least) == len(summary["calls"]) else [None] * len(summary["calls"])

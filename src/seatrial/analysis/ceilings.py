@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.roles import figures_with
-from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Ceiling
-from seatrial.model.figure_result import ExperimentResult, FigureResult, share_of
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.parameter import Params
-from seatrial.model.reading import limiting
+from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Ceiling
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, share_of
+from seatrial.model.results.reading import limiting
 
 
 def with_ceilings(

@@ -10,15 +10,15 @@ from seatrial.analysis.outliers import SCREENS, fleet_spreads, outliers_along, s
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import along_axis, latest_studies
 from seatrial.errors import UnknownNameError
-from seatrial.model.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME, NO_CONTAINER
-from seatrial.model.experiment import Experiment
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.environment.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME, NO_CONTAINER
 from seatrial.model.frozen import Frozen
-from seatrial.model.guest import VM
-from seatrial.model.outlier import ScreenResult
-from seatrial.model.parameter import Value
-from seatrial.model.study import DEFAULT_MARGIN, ENVIRONMENT_PREFIX, SYSTEM, Axis, Study, is_of_environment
-from seatrial.model.study_document import KeptStudy, StudyPoint
-from seatrial.model.study_result import Compared
+from seatrial.model.machine.guest import VM
+from seatrial.model.results.figure_result import ScreenResult
+from seatrial.model.results.record import Experiment
+from seatrial.model.study.document import KeptStudy, StudyPoint
+from seatrial.model.study.result import Compared
+from seatrial.model.study.study import DEFAULT_MARGIN, ENVIRONMENT_PREFIX, SYSTEM, Axis, Study, is_of_environment
 from seatrial.store.contents import Contents
 
 _VM = ENVIRONMENT_PREFIX + VM

@@ -8,25 +8,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.match import Match, Measured, Sequential, comparison_of, side_of
-from seatrial.model.benchmark import Better
-from seatrial.model.comparison import Comparison, Design, Stopped
-from seatrial.model.figure_result import RepeatValue
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.results.figure_result import RepeatValue
+from seatrial.model.study.comparison import Comparison, Design, Stopped
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.max_t import adjusted_p
-from seatrial.stats.ratio import ROUNDING, RatioInterval
-from seatrial.stats.resolution import coarsest, half_steps
-from seatrial.stats.sequential import (
-    ALPHA,
-    LOOKS,
-    Pairs,
-    Replay,
-    Steps,
-    both_intervals,
-    narrow_intervals,
-    replay_curve,
-)
-from seatrial.stats.turns import pair_of_block
+from seatrial.stats.ratio import ROUNDING, RatioInterval, coarsest, half_steps, pair_of_block
+from seatrial.stats.sequential import ALPHA, LOOKS, Pairs, Replay, Steps, both_intervals, narrow_intervals, replay_curve
 
 Block = tuple[RepeatValue, RepeatValue]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from seatrial.analysis.compare import compared
-from seatrial.analysis.containers.contrast import container_contrast
+from seatrial.analysis.containers.costs import container_contrast
 from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.measured import SideExperiment, hosts_of, matches
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import lost, scope
 from seatrial.errors import UsageError
-from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
+from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import count
-from seatrial.model.study import DEFAULT_MARGIN
-from seatrial.model.study_result import Compared
+from seatrial.model.study.result import Compared
+from seatrial.model.study.study import DEFAULT_MARGIN
 from seatrial.store.contents import Contents
 
 

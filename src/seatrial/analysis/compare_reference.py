@@ -10,9 +10,9 @@ from seatrial.analysis.measured import SideExperiment, measured
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import scope
 from seatrial.errors import UsageError
-from seatrial.model.figure_result import FigureResult
-from seatrial.model.reference import Reference
-from seatrial.model.study_result import Compared
+from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.results.history import Reference
+from seatrial.model.study.result import Compared
 from seatrial.references.loader import reference_named
 from seatrial.references.matching import figures_of_reference, reference_side
 from seatrial.store.contents import Contents

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seatrial.analysis.roles import figures_with, role_of
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.benchmark.role import Direction, HostCopies, Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_links import gpu_at, pci_address
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.parameter import Value
-from seatrial.model.role import Direction, HostCopies, Role
-from seatrial.model.sample import point_key
+from seatrial.model.machine.links import gpu_at, pci_address
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.sample import point_key
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from seatrial.analysis.direct_links import DirectLinks, connected
 from seatrial.analysis.siblings import grouped, model_of
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import cpu_list
 
 _LEVELS = (("PIX",), ("PIX", "PXB"))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 
 DEVICES = "devices"
 """The parameter with the number of devices used at once."""

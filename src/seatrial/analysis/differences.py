@@ -16,8 +16,8 @@ from seatrial.analysis.fairness.machines import machine_differences
 from seatrial.analysis.fairness.noticed import RANK, Kind, Noticed, together
 from seatrial.analysis.fairness.repeats import repeat_differences
 from seatrial.analysis.fairness.side import Group, SideFacts, groups, side_facts
-from seatrial.model.difference import Difference
 from seatrial.model.spelling import count
+from seatrial.model.study.comparison import Difference
 
 __all__ = ["SideFacts", "differences", "side_facts"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
 DIRECT_CLASSES = frozenset({"NV", "XGMI", "C2C"})
 DIRECT_KINDS = frozenset({"nvlink", "xgmi", "c2c"})

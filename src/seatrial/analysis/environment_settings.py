@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from seatrial.model.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME, NO_CONTAINER
-from seatrial.model.guest import NO_GUEST, VM
-from seatrial.model.mpi_settings import DEFAULTS
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.environment.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME, NO_CONTAINER
+from seatrial.model.environment.mpi import DEFAULTS
+from seatrial.model.machine.guest import NO_GUEST, VM
 from seatrial.store.contents import Contents
 
 _DIGITS = 12

@@ -8,20 +8,20 @@ from itertools import pairwise
 from statistics import median
 from typing import TypeVar
 
-from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Figure
-from seatrial.model.figure_result import FigureResult, RepeatValues, share_of
+from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Figure
+from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Outcome, State
-from seatrial.model.parameter import Params, Value
-from seatrial.model.protocol import UNREADABLE
-from seatrial.model.reading import Reading, impossible_reason, recorded_readings
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import point_key
-from seatrial.stats.dependence import dependence
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import FigureResult, RepeatValues, share_of
+from seatrial.model.results.outcome import Outcome, State
+from seatrial.model.results.reading import Reading, impossible_reason, recorded_readings
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import point_key
 from seatrial.stats.interval import median_interval
-from seatrial.stats.resolution import widened_ends
+from seatrial.stats.ratio import widened_ends
+from seatrial.stats.sessions import dependence
 
 
 def in_time(records: Iterable[RepeatRecord]) -> Sequence[RepeatRecord]:

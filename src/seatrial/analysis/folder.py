@@ -5,16 +5,39 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
 from seatrial.analysis.trials import trials_of
 from seatrial.errors import UsageError
-from seatrial.model.machine import Machine
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.trial import Trial
+from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import Count, Key, published
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import Machine
+from seatrial.model.study.result import Trial
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
 _log = logging.getLogger(__name__)
+
+
+@published("Folder")
+class FolderSummary(Frozen):
+    """One results folder. Times are in seconds since the epoch; null: it has no repeat."""
+
+    path: str
+    name: Annotated[str, "empty: it has no name"]
+    tags: tuple[str, ...]
+    notes: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    hosts: tuple[str, ...]
+    studies: Count
+    experiments: Count
+    ok: Annotated[Count, "experiments whose outcome is ok"]
+    repeats: Count
+    first_t0: Annotated[float | None, Key("first_s")]
+    last_t0: Annotated[float | None, Key("last_s")]
+    damaged: Annotated[Count, "lines and files that were rejected"]
+    trash: Annotated[tuple[str, ...], "what was dropped and can be restored"]
 
 
 def contents_in(folder: Path, *, may_be_empty: bool = False) -> Contents:

@@ -15,10 +15,10 @@ from msgspec import Struct
 from seatrial.analysis.differences import SideFacts, differences
 from seatrial.analysis.results import all_results
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.history import Change, FigureHistory, Session
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import point_key
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.history import Change, FigureHistory, Session
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import count
 from seatrial.stats.change_points import ALPHA, FEWEST, change_points
 from seatrial.store.contents import Contents

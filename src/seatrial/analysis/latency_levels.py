@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.model.beyond_caches import CACHES_TIMES
-from seatrial.model.figure_result import FigureResult
+from seatrial.model.benchmark.parameter import CACHES_TIMES, whole
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.parameter import whole
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.figure_result import FigureResult
 
 _WITHIN = 0.5
 """A set of at most this share of a cache is well within it: the cache also holds other data, and 4 KiB pages fill a

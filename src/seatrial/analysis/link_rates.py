@@ -15,20 +15,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.analysis.device_copies import (
-    WORDS,
-    HostCopy,
-    PeerRates,
-    Seen,
-    host_copies,
-    peer_rates,
-)
-from seatrial.model.fact import Fact, FactKind
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.host_links import PCIE, direct_links, faces_down
-from seatrial.model.machine import DeviceKind, Link, Machine
-from seatrial.model.parameter import Value
-from seatrial.model.role import Direction, Role
+from seatrial.analysis.device_copies import WORDS, HostCopy, PeerRates, Seen, host_copies, peer_rates
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.benchmark.role import Direction, Role
+from seatrial.model.machine.fact import Fact, FactKind
+from seatrial.model.machine.links import PCIE, direct_links, faces_down
+from seatrial.model.machine.machine import DeviceKind, Link, Machine
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import settings
 
 _DIRECT = frozenset({"nvlink", "xgmi", "c2c"})

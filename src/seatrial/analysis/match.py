@@ -8,18 +8,16 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.model.benchmark import Better
-from seatrial.model.comparison import Comparison, Design, Side, Stopped, Verdict
-from seatrial.model.figure_result import FigureResult, RepeatValue, RepeatValues, numbers
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
+from seatrial.model.results.figure_result import FigureResult, RepeatValue, RepeatValues, numbers
 from seatrial.model.spelling import count
+from seatrial.model.study.comparison import Comparison, Design, Side, Stopped, Verdict
 from seatrial.model.units import Unit
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.ratio import RatioInterval
-from seatrial.stats.resolution import is_too_coarse
+from seatrial.stats.ratio import RatioInterval, is_too_coarse, verdict
 from seatrial.stats.sessions import LEAST_SESSIONS
-from seatrial.stats.verdict import verdict
 
 
 class Measured(Frozen):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from seatrial.analysis.match import Match, Measured, Sequential
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_list import by_number
-from seatrial.model.parameter import Value
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import point_key
+from seatrial.model.machine.host_list import by_number
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import point_key
 from seatrial.store.contents import Contents
 
 

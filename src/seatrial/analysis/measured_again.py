@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from seatrial.analysis.outliers import Screened, screened_nodes
 from seatrial.errors import UsageError
-from seatrial.model.outlier import MeasureAgain, Outlier, ScreenResult
+from seatrial.model.results.figure_result import MeasureAgain, Outlier, ScreenResult
 from seatrial.stats.outliers import FALSE_ALARM_RATE
 from seatrial.stats.second_stage import FEWEST_CONTROLS, FEWEST_REPEATS, REPEATS, confirmed, to_measure_again
 from seatrial.store.contents import Contents

@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
+from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.role import Role
 
 ENVELOPE_B = 16
 EAGER_B = 65536

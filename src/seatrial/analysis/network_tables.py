@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from seatrial.analysis.roles import figures_with
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
-from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.role import Role
+from seatrial.model.results.figure_result import ExperimentResult
 
 _TABLES = (Role.MESSAGE_TIME, Role.MESSAGE_BANDWIDTH)
 _OF_BOTH = ("nodes", "placement", "buffers")

@@ -11,16 +11,14 @@ from seatrial.analysis.pairs import LEAST_SLOWNESS, screened_pairs
 from seatrial.analysis.results import all_results, machines_of, results_without_limits
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.outlier import FleetSpread, Outlier, Screening
-from seatrial.model.parameter import Params, Value
-from seatrial.model.record import RepeatRecord
-from seatrial.model.role import Role
-from seatrial.model.sample import point_key
-from seatrial.model.study import DEFAULT_MARGIN
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, FleetSpread, Outlier, Screening
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import point_key
+from seatrial.model.study.study import DEFAULT_MARGIN
 from seatrial.stats.fleet import fleet_of
 from seatrial.stats.outliers import FALSE_ALARM_RATE, FEWEST, FEWEST_SINGLE, screen_groups
 from seatrial.store.contents import Contents

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from seatrial.analysis.device_copies import Seen
 from seatrial.analysis.link_rates import copy_facts, measured_fact, with_link_rates
 from seatrial.analysis.roles import figures_with
-from seatrial.model.benchmark import Better
-from seatrial.model.fact import Fact, Facts
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.role import Role
+from seatrial.model.machine.fact import Fact, Facts
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 
 
 class _Shown(Frozen):

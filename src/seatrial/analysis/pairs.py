@@ -12,21 +12,21 @@ share the family-wise error rate evenly, and report only slow ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 
 from seatrial.analysis.experiment_figures import in_time
-from seatrial.analysis.pair_sampling import pair_sampling
 from seatrial.benchmarks.cpu.linebounce import distance
-from seatrial.model.benchmark import Benchmark, Better, Figure
-from seatrial.model.experiment import Experiment
+from seatrial.benchmarks.mpi.tournament import all_rounds
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure
+from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.outlier import Outlier, Screening
-from seatrial.model.pair_sampling import FEWEST_PARTNERS
-from seatrial.model.parameter import Value
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import Outlier, Screening
+from seatrial.model.results.pair_sampling import FEWEST_PARTNERS, PairSampling
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Sample
 from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, OutlyingValue, screen_groups
 
 Pair = tuple[int, int]
@@ -241,3 +241,19 @@ def _best_burst(sample: Sample) -> Sample:
     if not isinstance(best_s, int | float) or best_s <= 0:
         return sample
     return Sample(sample.series, sample.i, float(best_s), sample.work, sample.rank, sample.point)
+
+
+def pair_sampling(pairs: Collection[Pair], params: Params) -> PairSampling | None:
+    """The sampling of an experiment with these parameters that measured these pairs, each once; None if its number of
+    ranks is not known."""
+    ranks, rounds, seed = (_whole(params.get(name)) for name in ("ranks", "rounds", "seed"))
+    if ranks is None or ranks < 2 or any(rank >= ranks for pair in pairs for rank in pair):
+        return None
+    partners = Counter(rank for pair in pairs for rank in pair)
+    each = [partners[rank] for rank in range(ranks)]
+    of_rounds = None if rounds is None else all_rounds(ranks)
+    return PairSampling(len(pairs), ranks * (ranks - 1) // 2, min(each), max(each), seed, rounds, of_rounds)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Annotated
 
 from msgspec.structs import replace
 
@@ -23,7 +24,8 @@ from seatrial.analysis.rules.devices import (
 )
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.json_shape import Count, Hidden, Key, Keywords, OneOrMore, Text, key, published
+from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
 
 PROGRAM = "PROGRAM"
@@ -39,31 +41,45 @@ class Core(Frozen):
     package: str | None
 
 
+@published("Place")
 class RankPlace(Frozen):
-    """Where one rank runs; GPU, adapter and NUMA node are None if there is none or it is unknown."""
+    """Where one rank runs.
 
-    rank: int
-    cores: tuple[Core, ...]
-    numa: int | None
-    gpu: str | None = None
+    GPU, adapter and NUMA node are None if there is none or it is unknown.
+    """
+
+    rank: Count
+    cores: Hidden[tuple[Core, ...]]
+    numa: Count | None
+    gpu: Annotated[str | None, Key("device")] = None
     adapter: str | None = None
 
     @property
-    def cpus(self) -> tuple[int, ...]:
+    @key
+    def cpus(self) -> Annotated[tuple[Count, ...], Keywords(minItems=1, uniqueItems=True)]:
         """All CPUs of its cores, sorted."""
         return tuple(sorted(cpu for core in self.cores for cpu in core.cpus))
 
 
 class Layout(Frozen):
-    """The places of all ranks, how they were chosen, and the commands; `rankfile` is None if Open MPI's core numbers
-    are uncertain, `srun` if no mask can be written."""
+    """Where all ranks run, and the commands that place them there.
 
-    places: tuple[RankPlace, ...]
+    `how` they were chosen; `rankfile` is None if Open MPI's core numbers are uncertain, `srun` if no mask can be
+    written.
+    """
+
+    places: Annotated[tuple[RankPlace, ...], Keywords(minItems=1)]
     how: str
     mpirun: str
-    srun: str | None
+    srun: Text | None
     mpich: str
     rankfile: str | None
+
+    @property
+    @key
+    def ranks(self) -> OneOrMore:
+        """Their number."""
+        return len(self.places)
 
 
 def rank_layout(machine: Machine, n: int) -> Layout:
@@ -211,18 +227,14 @@ def _with_adapters(machine: Machine, places: Sequence[RankPlace]) -> tuple[RankP
             and (path := paths.get((place.gpu, nic.id))) is not None
             and path.path_class in rank_of
         }
-        near = [nic for nic, distance in classes.items() if distance == min(classes.values())] or _of_node(
-            machine, adapters, place.numa
-        )
+        near = [nic for nic, distance in classes.items() if distance == min(classes.values())] or [
+            nic.id for nic in adapters if place.numa is not None and numa_of(machine, nic) == place.numa
+        ]
         chosen = min(near, key=lambda nic: used.get(nic, 0), default=None)
         if chosen is not None:
             used[chosen] = used.get(chosen, 0) + 1
         found.append(replace(place, adapter=chosen))
     return tuple(found)
-
-
-def _of_node(machine: Machine, adapters: Sequence[Device], numa: int | None) -> list[str]:
-    return [nic.id for nic in adapters if numa is not None and numa_of(machine, nic) == numa]
 
 
 def _mpirun(machine: Machine, places: Sequence[RankPlace]) -> str:

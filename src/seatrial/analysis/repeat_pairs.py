@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seatrial.model.figure_result import FigureResult
 from seatrial.model.frozen import Frozen
+from seatrial.model.results.figure_result import FigureResult
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.ratio import RatioInterval, independent_ratio
-from seatrial.stats.resolution import half_steps, widened
+from seatrial.stats.ratio import RatioInterval, half_steps, independent_ratio, widened
 
 Blocks = Mapping[tuple[str, int], str]
 """(experiment, repeat) -> the block in which the repeat was made. Missing: not interleaved."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from seatrial.model.comparison import Comparison
-from seatrial.model.varying import distinct
+from seatrial.model.study.comparison import Comparison
+from seatrial.model.study.study import distinct
 
 _ALIKE = 2e-3
 """Ratios this close (as logarithms) are one: a median of rates differs from the rate of a median time by less."""

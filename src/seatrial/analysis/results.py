@@ -14,20 +14,17 @@ from seatrial.analysis.pairs import screened_pairs
 from seatrial.analysis.stated import stated_figures
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.emulation import is_stored_as_emulated, why_not_comparable
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import Emulated, ExperimentResult, FigureResult
+from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.machine_from_document import machine_from_document
-from seatrial.model.outcome import Outcome
-from seatrial.model.outlier import Screening
-from seatrial.model.record import RepeatRecord
+from seatrial.model.machine.document import machine_from_document
+from seatrial.model.machine.identity import is_stored_as_emulated, why_not_comparable
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import Emulated, ExperimentResult, FigureResult, Screening
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.secrets import is_masked
 from seatrial.model.spelling import count
-from seatrial.model.study_result import StudyResult
-from seatrial.model.trial import Trial
+from seatrial.model.study.result import StudyResult, Trial
 from seatrial.store.contents import Contents
 
 _MOST_KERNEL_NOTES = 5

@@ -1,12 +1,12 @@
-"""Figures among results by their role (model/role.py)."""
+"""Figures among results by their role (model/benchmark/role.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from seatrial.benchmarks import declared_figure, registry
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.role import HostCopies, Role
+from seatrial.model.benchmark.role import HostCopies, Role
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 
 Source = tuple[ExperimentResult, FigureResult]
 

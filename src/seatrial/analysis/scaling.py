@@ -10,14 +10,13 @@ from msgspec.structs import replace
 from seatrial.analysis.device_sums import DEVICES, sums_of_devices
 from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, point_ratio
 from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
-from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
-from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult, workers_of
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import setting_number, show_percent, workers_text
-from seatrial.stats.fits import AMDAHL, FEWEST_POINTS, GUSTAFSON
+from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult, workers_of
+from seatrial.stats.fits import AMDAHL, FEWEST_POINTS, GUSTAFSON, law_interval
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.law_interval import law_interval
 
 Kind = Literal["strong", "weak"]
 Interval = tuple[float, float]

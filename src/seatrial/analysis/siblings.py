@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_links import faces_down, links_above
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.machine.links import faces_down, links_above
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 
 _CARDS = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME)
 _SAME = 0.01

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import FigureResult, StatedRepeats
-from seatrial.model.parameter import value_from_json
-from seatrial.model.record import RepeatRecord
-from seatrial.model.stated import STATED
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.parameter import value_from_json
+from seatrial.model.results.figure_result import STATED, FigureResult, StatedRepeats
+from seatrial.model.results.record import RepeatRecord
 from seatrial.model.units import UNITS
 
 

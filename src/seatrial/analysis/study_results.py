@@ -7,24 +7,24 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.compare import compared
-from seatrial.analysis.containers.contrast import container_contrast
+from seatrial.analysis.containers.costs import container_contrast
 from seatrial.analysis.differences import differences, side_facts
 from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.match import Sequential
 from seatrial.analysis.measured import SideExperiment, blocks_of, matches
-from seatrial.analysis.needed_budget import needed_budget
+from seatrial.analysis.needed_repeats import needed_budget
 from seatrial.analysis.results import all_results
 from seatrial.analysis.scaling import scaling
 from seatrial.analysis.study_parts import asked_by, joined
-from seatrial.model.comparison import Comparison
-from seatrial.model.figure_result import ExperimentResult
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
-from seatrial.model.record import RepeatRecord
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.record import RepeatRecord
 from seatrial.model.spelling import UNSET, side_label
-from seatrial.model.study import DEFAULT_MARGIN, SYSTEM, Study, is_of_environment
-from seatrial.model.study_document import KeptStudy, StudyPoint
-from seatrial.model.study_result import Compared, StudyResult
+from seatrial.model.study.comparison import Comparison
+from seatrial.model.study.document import KeptStudy, StudyPoint
+from seatrial.model.study.result import Compared, StudyResult
+from seatrial.model.study.study import DEFAULT_MARGIN, SYSTEM, Study, is_of_environment
 from seatrial.stats.sequential import LOOKS, least_blocks
 from seatrial.store.contents import Contents
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
-from seatrial.model.study import is_of_environment
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.study.study import is_number, is_of_environment
 
 _UNSET = "unset"
 
@@ -129,7 +129,7 @@ def _separating(settings: Sequence[Mapping[str, Value]], over: Collection[str]) 
     values = {name: {_hashable(own.get(name)) for own in settings} for name in names}
     swept = list(over)
     kept = [n for n in names if len(values[n]) > 1 and (n in fixed or not _is_determined(n, swept, settings))]
-    numbers = [name for name in kept if all(_is_number(value) for _, value in values[name])]
+    numbers = [name for name in kept if all(is_number(value) for _, value in values[name])]
     for name in sorted(numbers, key=lambda name: -len(values[name])):
         rest = [other for other in kept if other != name]
         if _is_determined(name, [*swept, *rest], settings):
@@ -145,10 +145,6 @@ def _is_determined(name: str, by: Sequence[str], settings: Sequence[Mapping[str,
         for own in settings
         for value in (_hashable(own.get(name)),)
     )
-
-
-def _is_number(value: Value | None) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _hashable(value: Value | None) -> tuple[bool, Value | None]:

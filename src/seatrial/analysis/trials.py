@@ -9,9 +9,9 @@ from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.results import all_results, machines_of
 from seatrial.analysis.rules import findings
 from seatrial.benchmarks import registry
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.machine import Machine
-from seatrial.model.trial import NotMeasured, PerRepeat, RecordPlace, Trial
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.study.result import NotMeasured, PerRepeat, RecordPlace, Trial
 from seatrial.store.contents import Contents
 from seatrial.version import __version__
 

@@ -1,5 +1,10 @@
-"""The benchmarks: every module of this package that defines a `BENCHMARK`, or a family of them in `BENCHMARKS`; those
-of other packages with the entry point `seatrial.benchmarks`; and those that users declare in files."""
+"""The benchmarks: every module of this package and of `seatrial.applications` that defines a `BENCHMARK`, a family of
+them in `BENCHMARKS`, or one that is only imported in `IMPORTED`; those of other packages with the entry point
+`seatrial.benchmarks`; and those that users declare in files.
+
+Modules are found by the names of the packages that hold them, so this package imports nothing of the applications,
+which are built on it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +16,13 @@ from functools import cache
 from types import ModuleType
 
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.benchmark import Benchmark, Figure
-from seatrial.model.declaration import FOLDER, PREFIX
-from seatrial.model.role import Role
+from seatrial.model.benchmark.benchmark import Benchmark, Figure
+from seatrial.model.benchmark.declaration import FOLDER, PREFIX
+from seatrial.model.benchmark.role import Role
 
+_PACKAGES = ("seatrial.benchmarks", "seatrial.applications")
 _ENTRY_POINTS = "seatrial.benchmarks"
+_NAMES = ("BENCHMARK", "IMPORTED")
 _log = logging.getLogger(__name__)
 
 
@@ -39,16 +46,17 @@ def _all() -> Mapping[str, Benchmark]:
 
 @cache
 def _packaged() -> Mapping[str, Benchmark]:
-    """Those of this package and of installed packages."""
+    """Those of our packages and of installed ones."""
     found: dict[str, Benchmark] = {}
-    for module_info in pkgutil.walk_packages(__path__, prefix=f"{__name__}."):
-        if not module_info.ispkg:
-            found |= {one.name: one for one in _in_module(importlib.import_module(module_info.name))}
-    return {**_of_other_packages(found), **found}
+    for package in _PACKAGES:
+        for module_info in pkgutil.walk_packages(importlib.import_module(package).__path__, prefix=f"{package}."):
+            if not module_info.ispkg:
+                found |= {one.name: one for one in _in_module(importlib.import_module(module_info.name))}
+    return {**_of_other_packages(found), **dict(sorted(found.items()))}
 
 
 def _in_module(module: ModuleType) -> Iterator[Benchmark]:
-    for benchmark in (getattr(module, "BENCHMARK", None), *getattr(module, "BENCHMARKS", ())):
+    for benchmark in (*(getattr(module, name, None) for name in _NAMES), *getattr(module, "BENCHMARKS", ())):
         if isinstance(benchmark, Benchmark):
             yield benchmark
 

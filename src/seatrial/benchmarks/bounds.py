@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seatrial.model.benchmark import Bound
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params, whole
+from seatrial.model.benchmark.benchmark import Bound
+from seatrial.model.benchmark.parameter import Params, whole
+from seatrial.model.machine.machine import Machine
 
 
 def zero(machine: Machine, params: Params) -> tuple[float, float]:

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.benchmarks import know_stored
-from seatrial.benchmarks.apps.layout import cpus_of
-from seatrial.benchmarks.apps.layout import resolved as resolved_ranks
 from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.command import command
+from seatrial.benchmarks.figures import wall_time
+from seatrial.benchmarks.layout import cpus_of
+from seatrial.benchmarks.layout import resolved as resolved_ranks
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, on_each_node
 from seatrial.benchmarks.placement import spread, thread_count
-from seatrial.benchmarks.wall_time import wall_time
 from seatrial.errors import ProtocolError
-from seatrial.model.benchmark import (
+from seatrial.model.benchmark.benchmark import (
     Benchmark,
     Better,
     Check,
@@ -27,19 +27,12 @@ from seatrial.model.benchmark import (
     Figure,
     ImportedOnly,
 )
-from seatrial.model.declaration import (
-    PREFIX,
-    WALL,
-    Declaration,
-    DeclaredCheck,
-    StoredDeclarationJson,
-    filled_in,
-)
-from seatrial.model.layout import THREADS
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
-from seatrial.model.protocol import ProgramRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.declaration import PREFIX, WALL, Declaration, DeclaredCheck, StoredDeclaration, filled_in
+from seatrial.model.benchmark.parameter import Parameter, Params
+from seatrial.model.benchmark.program import THREADS, ProgramRecord
+from seatrial.model.json_record import record_of
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 from seatrial.model.units import Unit
 
 _HOW_TO_RUN = "only its results are here: run it from its declaration file"
@@ -78,7 +71,9 @@ def declared_benchmark(declaration: Declaration, folder: Path) -> Benchmark:
         parameters=(*declaration.parameters, *((NODES, NODE_PLACEMENT) if declaration.ranks else ())),
         figures=_figures([(f.name, f.unit, f.is_higher_better) for f in declaration.figures]),
         checks=_checks(declaration),
-        placement=_placement_of_ranks if declaration.ranks else _placement,
+        placement=_placement_of_ranks
+        if declaration.ranks
+        else lambda machine, params: spread(machine, _threads(machine, params)),
         prepare=_prepare_ranks if declaration.ranks else _prepare,
         ranks="mpi" if declaration.ranks else "one",
         estimate_s=lambda params: declaration.expected_s,
@@ -108,12 +103,12 @@ def _figures(declared: Iterable[tuple[str, Unit, bool]]) -> tuple[Figure, ...]:
 def _figure(name: str, unit: Unit, is_higher: bool) -> Figure:
     better = Better.HIGHER if is_higher else Better.LOWER
     return Figure(
-        name=name,
+        name,
+        unit,
+        better,
+        lambda sample: sample.work["value"],
+        "as the declaration states",
         series=f"{name} [{unit}, {better} is better]",
-        unit=unit,
-        better=better,
-        value=lambda sample: sample.work["value"],
-        work="as the declaration states",
     )
 
 
@@ -121,7 +116,12 @@ _WALL = wall_time("one run of the program")
 
 
 def _checks(declaration: Declaration) -> tuple[Check, ...]:
-    own = tuple(Check(check.name, _meaning(check), _bound(check)) for check in declaration.checks)
+    own = tuple(
+        Check(
+            check.name, _meaning(check), exactly(1) if check.must_match is not None else between(check.low, check.high)
+        )
+        for check in declaration.checks
+    )
     if declaration.ranks:  # the launcher's status is judged before any check
         return own
     return (Check("exit_status", "exit status of the program", exactly(declaration.exit_status)), *own)
@@ -133,19 +133,11 @@ def _meaning(check: DeclaredCheck) -> str:
     return f"1 if {'a' if check.must_match else 'no'} line matches {check.pick.pattern!r}"
 
 
-def _bound(check: DeclaredCheck) -> Any:
-    return exactly(1) if check.must_match is not None else between(check.low, check.high)
-
-
 def _threads(machine: Machine, params: Params) -> int:
     """As many CPUs as a parameter of that name says; without one, all that this process may use."""
     if THREADS not in params:
         return len(machine.allowed_cpus)
     return thread_count(machine, params[THREADS])
-
-
-def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return spread(machine, _threads(machine, params))
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
@@ -169,22 +161,22 @@ def timed(samples: Iterable[Sample], wall_s: float) -> tuple[Sample, ...]:
     )
 
 
-def _stored_benchmark(documents: Iterable[StoredDeclarationJson]) -> Benchmark:
+def _stored_benchmark(documents: Iterable[StoredDeclaration]) -> Benchmark:
     """The benchmark of the declarations of one name in results folders: all figures that any of them has. It cannot be
     run."""
     declarations = list(documents)
     latest = declarations[-1]
     figures = {
-        (f["name"], f["unit"], f["better"]): (f["name"], f["unit"], f["better"] == "higher")
+        (f.name, f.unit, f.better): (f.name, f.unit, f.better == "higher")
         for document in declarations
-        for f in document["figures"]
+        for f in document.figures
     }
-    names = dict.fromkeys(name for document in declarations for name in document["parameters"])
+    names = dict.fromkeys(name for document in declarations for name in document.parameters)
     return Benchmark(
-        name=PREFIX + latest["name"],
-        question=latest["question"],
+        name=PREFIX + latest.name,
+        question=latest.question,
         program=ImportedOnly(_HOW_TO_RUN),
-        parameters=tuple(Parameter(name, ParameterKind.TEXT, "", "stated by its declaration") for name in names),
+        parameters=tuple(Parameter.text(name, "", "stated by its declaration") for name in names),
         figures=_figures(figures.values()),
         checks=(),
         placement=lambda machine, params: (),
@@ -193,9 +185,10 @@ def _stored_benchmark(documents: Iterable[StoredDeclarationJson]) -> Benchmark:
 
 def know_declarations(environments: Iterable[Mapping[str, Any]]) -> None:
     """Make the figures of declared benchmarks readable whose declarations are stored in these environments."""
-    by_name: dict[str, list[StoredDeclarationJson]] = {}
+    by_name: dict[str, list[StoredDeclaration]] = {}
     for environment in environments:
         if (stored := environment.get("declaration")) is not None:
-            by_name.setdefault(stored["name"], []).append(stored)
+            declaration = record_of(StoredDeclaration, stored)
+            by_name.setdefault(declaration.name, []).append(declaration)
     if by_name:
         know_stored([_stored_benchmark(stored) for stored in by_name.values()])

@@ -15,11 +15,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from seatrial.benchmarks.apps.output import rounding
 from seatrial.errors import ProtocolError
-from seatrial.model.declaration import Declaration, DeclaredCheck, DeclaredFigure, Pick, Which
+from seatrial.model.benchmark.declaration import Declaration, DeclaredCheck, DeclaredFigure, Pick, Which
 from seatrial.model.frozen import Frozen
-from seatrial.model.sample import Sample
+from seatrial.model.printed import half_unit
+from seatrial.model.results.sample import Sample
 
 LARGEST_OUTPUT_B = 128 << 20
 _LONGEST_LINE = 1 << 16
@@ -198,7 +198,7 @@ def _number(token: str, line: str) -> Number:
     value = float(plain)
     if not math.isfinite(value):
         raise ProtocolError(f"{token[:_LONGEST_SHOWN]!r} in {_short(line)} is too large")
-    return Number(value, abs(rounding(plain.lstrip("+-")) / value) if value != 0.0 else 0.0)
+    return Number(value, abs(half_unit(plain.lstrip("+-")) / value) if value != 0.0 else 0.0)
 
 
 def _at_path(pick: Pick, outputs: Outputs) -> Number:

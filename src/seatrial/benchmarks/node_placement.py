@@ -9,27 +9,25 @@ from msgspec.structs import replace
 
 from seatrial.benchmarks.nodes import RANKS_PER_NODE
 from seatrial.errors import UsageError
-from seatrial.model.allocation import Allocation, Node
-from seatrial.model.benchmark import Skip
-from seatrial.model.host_list import expand_hosts, fold_hosts
-from seatrial.model.layout import NODES, RANKS, THREADS
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.program import NODES, RANKS, THREADS
+from seatrial.model.machine.host_list import expand_hosts, fold_hosts
+from seatrial.model.machine.machine import Allocation, Machine, Node
 
 T = TypeVar("T")
 """A node, or its name."""
 
 PACKED, SCATTERED, SAME_SWITCH, ACROSS_SWITCHES = "packed", "scattered", "same-switch", "across-switches"
 
-NODE_PLACEMENT = Parameter(
+NODE_PLACEMENT = Parameter.text(
     "node_placement",
-    ParameterKind.TEXT,
     "auto",
     "which nodes of the allocation; packed: as few as have a CPU for each rank (with `nodes`: below as few switches as "
     "possible); scattered: as many as possible (with `nodes`: below as many switches); same-switch: below one leaf "
     "switch; across-switches: below several, equally many below each; or a list of nodes such as n[1-2]+n4; auto: in "
     "the order of the batch system. Only the given one is recorded",
-    words=("auto", PACKED, SCATTERED, SAME_SWITCH, ACROSS_SWITCHES),
+    ("auto", PACKED, SCATTERED, SAME_SWITCH, ACROSS_SWITCHES),
 )
 
 

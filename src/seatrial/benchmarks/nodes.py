@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Skip
-from seatrial.model.layout import NODES as NODES_NAME
-from seatrial.model.layout import RANKS
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
+from seatrial.model.benchmark.program import NODES as NODES_NAME
+from seatrial.model.benchmark.program import RANKS
+from seatrial.model.machine.machine import Machine
 
-NODES = Parameter(
+NODES = Parameter.integer(
     NODES_NAME,
-    ParameterKind.INTEGER,
     "all",
     "nodes that the ranks run on, with equally many on each; all: those of the allocation (without one, this node), or "
     "as many as divide the number of ranks",
-    words=("all",),
     minimum=1,
 )
 
 
-RANKS_PER_NODE = Parameter(
+RANKS_PER_NODE = Parameter.integer(
     "ranks_per_node",
-    ParameterKind.INTEGER,
     "auto",
     "ranks on each node; auto: as `ranks` and `nodes` say. Only the given one is recorded",
-    words=("auto",),
     minimum=1,
 )
 

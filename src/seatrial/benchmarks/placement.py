@@ -5,39 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from seatrial.benchmarks.bounds import between
-from seatrial.model.benchmark import Check, Skip
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.memory_size import SURELY_USABLE, sizing_memory_B
-from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, Value, whole
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, Value, whole
+from seatrial.model.machine.fact import SURELY_USABLE, sizing_memory_B
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.sample import Sample
 
-THREADS = Parameter(
-    "threads",
-    ParameterKind.INTEGER,
-    "all",
-    "threads, each bound to its own CPU; all: one per core",
-    words=("all",),
-    minimum=1,
-)
+THREADS = Parameter.integer("threads", "all", "threads, each bound to its own CPU; all: one per core", minimum=1)
 
-NODE = Parameter(
-    "node",
-    ParameterKind.INTEGER,
-    "auto",
-    "NUMA node whose CPUs are used; auto: those of all nodes",
-    words=("auto",),
-)
+NODE = Parameter.integer("node", "auto", "NUMA node whose CPUs are used; auto: those of all nodes")
 
-MEMORY = Parameter(
+MEMORY = Parameter.integer(
     "memory",
-    ParameterKind.INTEGER,
     "local",
     "NUMA node to allocate memory on; local: that of the CPU that first touches it",
-    words=("local",),
+    option="--memory-node",
+    spelled={"local": None, UNKNOWN: None},
 )
 
-HUGE_PAGES = Parameter(
-    "huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages; without them, TLB misses add to the time"
+HUGE_PAGES = Parameter.switch(
+    "huge_pages",
+    True,
+    "ask the kernel for huge pages; without them, TLB misses add to the time",
+    option="--huge-pages",
 )
 
 
@@ -102,12 +92,7 @@ def pages_check(placement: Callable[[Machine, Params], tuple[int, ...]]) -> Chec
         looked_at = max((sample.extra["pages_looked_at"] for sample in samples), default=0)
         return max(sample.extra["pages_astray"] for sample in samples) / looked_at if looked_at else None
 
-    return Check(
-        "pages_astray",
-        "share of pages on the wrong NUMA node",
-        bound=between(0.0, _ASTRAY),
-        derive=astray,
-    )
+    return Check("pages_astray", "share of pages on the wrong NUMA node", between(0.0, _ASTRAY), derive=astray)
 
 
 def node_of_cpus(params: Params) -> Value:
@@ -123,12 +108,6 @@ def node_of_memory(params: Params) -> Value:
 def _stated(params: Params, parameter: Parameter) -> Value:
     value = params.get(parameter.name, UNKNOWN)
     return parameter.default if value == UNKNOWN else value
-
-
-def memory_arguments(params: Params) -> list[str]:
-    """The arguments with which a program allocates its memory on this node."""
-    memory = node_of_memory(params)
-    return [] if memory == "local" else ["--memory-node", str(memory)]
 
 
 def memory_size(machine: Machine, *, is_settled: bool = False) -> float | None:

@@ -2,56 +2,88 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
-from seatrial.cli.output import print_json, style_of
-from seatrial.interface.check import check
-from seatrial.model.fabric import Fabric
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Machine
+import typer
+
+from seatrial.analysis.bindings import Binding, bindings
+from seatrial.analysis.folder import trial_of
+from seatrial.analysis.rank_layout import Layout, rank_layout
+from seatrial.analysis.rules import findings
+from seatrial.cli.command import command
+from seatrial.cli.options import FromOption, LiveOption, Output
+from seatrial.cli.sources import parse_dumps, refuse_options
+from seatrial.interface.fabric import discover_fabric, is_fabric
+from seatrial.interface.machines import machine_of
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Machine
 from seatrial.report.documents.check import check_document
 from seatrial.report.text.check import check_text
-from seatrial.report.text.detail import Detail
+
+
+class FailOn(StrEnum):
+    """The lowest severity that counts as a failure."""
+
+    WARNING = "warning"
+    ERROR = "error"
+
 
 _FAILS = {
-    Severity.INFO: frozenset(Severity),
-    Severity.WARNING: frozenset({Severity.WARNING, Severity.ERROR}),
-    Severity.ERROR: frozenset({Severity.ERROR}),
+    None: frozenset[Severity](),
+    FailOn.WARNING: frozenset({Severity.WARNING, Severity.ERROR}),
+    FailOn.ERROR: frozenset({Severity.ERROR}),
 }
 
 
-def check_command(
-    machine: Machine,
-    results: Path | None,
-    as_json: bool,
-    fail_on: Severity | None,
-    ranks: int | None,
-    detail: Detail = Detail.USUAL,
+@command("check")
+def _check(
+    dumps: FromOption = None,
+    live: LiveOption = False,
+    results: Annotated[
+        Path | None, typer.Option("--results", metavar="DIR", help="also check the results in this folder")
+    ] = None,
+    ranks: Annotated[
+        int | None, typer.Option("--ranks", metavar="N", help="propose a layout for N ranks", min=1)
+    ] = None,
+    fail_on: Annotated[
+        FailOn | None, typer.Option("--fail-on", help="exit 1 if there is a finding of this severity or higher")
+    ] = None,
+    *,
+    out: Annotated[Output, {"quiet": "a line for each error and warning", "verbose": "all of the evidence"}],
 ) -> int:
-    """Print the findings of a machine and how to bind to its devices; the exit status.
+    sources = parse_dumps(dumps)
+    if is_fabric(sources):
+        refuse_options({"--live": live, "--results": results is not None, "--ranks": ranks is not None})
+        return _print(discover_fabric(sources).findings, (), None, fail_on, out)
+    return check_machine(machine_of(sources, live=live, results=results), results, ranks, fail_on, out)
 
-    `results` is a folder whose measurements are checked as well. The status is 1 if a finding has the severity
-    `fail_on` or higher, else 0. Raises UsageError.
+
+def check_machine(
+    machine: Machine, results: Path | None, ranks: int | None, fail_on: FailOn | None, out: Output
+) -> int:
+    """Print the findings of a machine and how to bind to its devices; the exit status, see `status`.
+
+    `results` is a folder whose measurements are checked as well. Raises UsageError for ranks that do not fit, and for a
+    folder without results of this machine.
     """
-    checked = check(machine, results, ranks)
-    parts = checked.findings, checked.bindings, checked.layout
-    if as_json:
-        print_json(check_document(*parts))
-    else:
-        print(check_text(*parts, style=style_of(sys.stdout), detail=detail))
-    return status(checked.findings, fail_on)
+    trial = None if results is None else trial_of(machine, results)
+    found = findings(machine, trial.results if trial else (), trial.seen if trial else None)
+    return _print(found, bindings(machine), None if ranks is None else rank_layout(machine, ranks), fail_on, out)
 
 
-def check_fabric_command(fabric: Fabric, as_json: bool, fail_on: Severity | None, detail: Detail = Detail.USUAL) -> int:
-    """The same for a fabric, which has no bindings."""
-    if as_json:
-        print_json(check_document(fabric.findings, ()))
-    else:
-        print(check_text(fabric.findings, (), style=style_of(sys.stdout), detail=detail))
-    return status(fabric.findings, fail_on)
+def _print(
+    found: Sequence[Finding], bound: Sequence[Binding], layout: Layout | None, fail_on: FailOn | None, out: Output
+) -> int:
+    out.show(
+        lambda: check_document(found, bound, layout),
+        lambda style: check_text(found, bound, layout, style=style, detail=out.detail),
+    )
+    return status(found, fail_on)
 
 
-def status(found: tuple[Finding, ...], fail_on: Severity | None) -> int:
-    """1 if a finding has the severity `fail_on` or higher, else 0."""
-    return int(fail_on is not None and any(finding.severity in _FAILS[fail_on] for finding in found))
+def status(found: Sequence[Finding], fail_on: FailOn | None) -> int:
+    """1 if a finding has that severity or a higher one, else 0."""
+    return int(any(finding.severity in _FAILS[fail_on] for finding in found))

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from seatrial.analysis.needed_repeats import is_apart
-from seatrial.cli.output import message, print_json, style_of, write_file
+from seatrial.cli.command import command
+from seatrial.cli.options import EquivalenceOption, FailOn, MarginOption, Output, PageOption
+from seatrial.cli.output import message, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.compare import compare
-from seatrial.model.comparison import Verdict
-from seatrial.model.study_result import Compared
+from seatrial.model.study.comparison import Verdict
+from seatrial.model.study.result import Compared
 from seatrial.model.units import parse_share
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.studies.verdicts import session_verdict
 from seatrial.report.text.compare import compare_text
-from seatrial.report.text.detail import Detail
 from seatrial.report.units import count
 
 
-def compare_command(
-    sides: Sequence[str],
+@command("compare")
+def _compare(
+    sides: Annotated[
+        list[str], typer.Argument(metavar="A B | DIR", help="baseline and candidate: results folders or reference:ID")
+    ],
+    along: Annotated[
+        str | None,
+        typer.Option(
+            "--along",
+            metavar="AXIS",
+            help="within one folder: a parameter, node, repeat, rank or pair; SCREEN AGAIN: two screens of nodes",
+        ),
+    ] = None,
+    margin: MarginOption = None,
+    equivalence: EquivalenceOption = None,
+    fail_on: Annotated[
+        FailOn | None,
+        typer.Option("--fail-on", help="exit 1 if any comparison has this verdict; ambiguous includes slower"),
+    ] = None,
+    output: PageOption = None,
     *,
-    along: str | None = None,
-    margin: str | None = None,
-    equivalence: str | None = None,
-    fail_on: Verdict | None = None,
-    output: Path | None = None,
-    detail: Detail = Detail.USUAL,
-    as_json: bool,
+    out: Annotated[Output, {"quiet": "the answer alone", "verbose": "every difference between the sides"}],
 ) -> int:
-    """Compare and print; 3 if nothing could be compared, 1 if `--fail-on` applies, else 0."""
+    """Measures nothing; `run STUDY` measures side by side."""
     found = compare(
         *sides, along=along, margin=share_of("--margin", margin), equivalence=share_of("--equivalence", equivalence)
     )
@@ -39,10 +53,10 @@ def compare_command(
         from seatrial.report.studies.compare_page import compare_page
 
         write_file(output, compare_page(found.compared, found.screen))
-    if as_json:
-        print_json(compare_document(found.compared, found.screen))
-    else:
-        print(compare_text(found.compared, found.screen, style=style_of(sys.stdout), detail=detail))
+    out.show(
+        lambda: compare_document(found.compared, found.screen),
+        lambda style: compare_text(found.compared, found.screen, style=style, detail=out.detail),
+    )
     for text in (text for compared in found.compared for text in compared.lost):
         message(f"not compared: {text}")
     if found.screen is None and not any(compared.comparisons for compared in found.compared):
@@ -61,7 +75,7 @@ def share_of(option: str, text: str | None) -> float | None:
         raise UsageError(f"{option} {text!r} is not a percentage between 0 and 100", error.todo) from None
 
 
-def verdict_status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
+def verdict_status(found: Sequence[Compared], fail_on: FailOn | None) -> int:
     """1 if a verdict fails; `--fail-on ambiguous` includes slower. Secondary figures do not count. A side without
     results fails as well: a gate must not pass a program that died. Sides that were measured apart have no verdict:
     these fail if their sessions differ by more than the margin in the wrong direction."""
@@ -78,5 +92,5 @@ def verdict_status(found: Sequence[Compared], fail_on: Verdict | None) -> int:
         return 1
     if any(session_verdict(comparison) is Verdict.SLOWER for comparison in apart):
         return 1
-    wrong = {Verdict.SLOWER: {Verdict.SLOWER}, Verdict.AMBIGUOUS: {Verdict.SLOWER, Verdict.AMBIGUOUS}}
+    wrong = {FailOn.SLOWER: {Verdict.SLOWER}, FailOn.AMBIGUOUS: {Verdict.SLOWER, Verdict.AMBIGUOUS}}
     return 1 if {comparison.verdict for comparison in comparisons} & wrong[fail_on] else 0

@@ -1,40 +1,64 @@
-"""`seatrial container make`."""
+"""`seatrial container`: images."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from seatrial.cli.output import message, print_json, style_of, write_file
+import typer
+
+from seatrial.benchmarks import registry
+from seatrial.cli.command import command
+from seatrial.cli.options import Output
+from seatrial.cli.output import write_file
+from seatrial.environments.chosen import isa_of
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.interface.container import container_make, image_definition
+from seatrial.machine.live import discover_live
+from seatrial.places.images.make import make_image
+from seatrial.places.images.programs import Wanted
+from seatrial.plan.image_file import read_image_path
 from seatrial.report.documents.image import image_document
 from seatrial.report.export.image_recipes import RECIPES
-from seatrial.report.text.detail import Detail
-from seatrial.report.text.image import image_text
+from seatrial.report.text.places import image_text
 
 
-def make_command(
-    path: Path, image: Path, *, also_as: Sequence[str], force: bool, detail: Detail, as_json: bool
+@command("container make")
+def _make(
+    path: Annotated[
+        Path, typer.Argument(metavar="DEFINITION", help="a YAML file: base, packages, files, variables, build")
+    ],
+    image: Annotated[
+        Path,
+        typer.Option(
+            "-o", metavar="IMAGE", help="the image: NAME (a folder), NAME.sqfs, NAME.tar, NAME.oci.tar or NAME.sif"
+        ),
+    ],
+    also_as: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also-as", metavar="KIND=FILE", help="also write its recipe: apptainer=FILE, containerfile=FILE"
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="replace an image that exists")] = False,
+    *,
+    out: Annotated[Output, {"quiet": "the path of the image", "verbose": "every package"}],
 ) -> None:
-    """Make the image of the definition in `path`, then write its recipes for other tools (`KIND=FILE`), and print what
-    was made."""
-    definition = image_definition(path)
+    """Make an image, without a registry and a daemon."""
+    definition = read_image_path(path)
     folder = path.absolute().parent
-    recipes = [(file, RECIPES[kind](definition, folder)) for kind, file in map(_kind_and_file, also_as)]
+    recipes = [(file, RECIPES[kind](definition, folder)) for kind, file in map(_kind_and_file, also_as or ())]
     for file, _ in recipes:
         if file.exists() and not force:
             raise UsageError(f"{file} exists already", "give another name, or replace it with --force")
-    announce = (lambda text: None) if detail is Detail.BRIEF else message
-    made = container_make(definition, image, force=force, announce=announce)
+    programs = ((name, registry()[name].program) for name in definition.build)
+    wanted = [Wanted(name, program.source) for name, program in programs if program.source is not None]
+    made = make_image(
+        definition, image, force=force, wanted=wanted, isa=lambda: isa_of(discover_live()), announce=out.announce
+    )
     for file, text in recipes:
         write_file(file, text)
     document = image_document(made)
-    if as_json:
-        print_json(document)
-    else:
-        print(image_text(document, style_of(sys.stdout), detail))
+    out.show(lambda: document, lambda style: image_text(document, style, out.detail))
 
 
 def _kind_and_file(text: str) -> tuple[str, Path]:

@@ -4,57 +4,82 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from seatrial.cli.command import command
+from seatrial.cli.options import Amount, FromOption, LiveOption, OutputOption
 from seatrial.cli.output import style_of, write_file
-from seatrial.cli.sources import refuse_options
+from seatrial.cli.sources import parse_dumps, refuse_options
 from seatrial.interface.fabric import discover_fabric, is_fabric
 from seatrial.interface.machines import Discovered, discovered
-from seatrial.model.fabric import Fabric
-from seatrial.model.machine_document import machine_document
-from seatrial.report.text.detail import Detail
+from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.fabric import Fabric
 from seatrial.report.text.machine import machine_text
-from seatrial.report.text.terminal import PLAIN, Style
+from seatrial.report.text.terminal import PLAIN, Detail, Style
 
 
-def discover_command(
-    dumps: Sequence[tuple[str, str]],
-    live: bool,
-    results: Path | None,
-    form: str,
-    output: Path | None,
-    detail: Detail = Detail.USUAL,
+class PictureFormat(StrEnum):
+    """Output format of `discover`."""
+
+    TEXT = "text"
+    JSON = "json"
+    SVG = "svg"
+
+
+@command("discover")
+def _discover(
+    dumps: FromOption = None,
+    live: LiveOption = False,
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", metavar="DIR", help="also show the rates measured in this results folder"),
+    ] = None,
+    output_format: Annotated[
+        PictureFormat, typer.Option("--format", help="json: a single JSON object on stdout; svg: a drawing")
+    ] = PictureFormat.TEXT,
+    output: OutputOption = None,
+    *,
+    amount: Annotated[
+        Amount,
+        {
+            "quiet": "the machine or fabric in a few lines",
+            "verbose": "every fact of every device, with its source",
+        },
+    ],
 ) -> None:
-    """Print the description of a machine or fabric (`form`: text, json or svg), or write it to a file."""
+    sources = parse_dumps(dumps)
     style = style_of(sys.stdout) if output is None else PLAIN
-    if is_fabric(dumps):
+    if is_fabric(sources):
         refuse_options({"--live": live, "--results": results is not None})
-        text = _shown_fabric(discover_fabric(dumps), form, style, detail)
+        text = _shown_fabric(discover_fabric(sources), output_format, style, amount.detail)
     else:
-        text = _shown(discovered(dumps, live=live, results=results), form, style, detail)
+        text = _shown(discovered(sources, live=live, results=results), output_format, style, amount.detail)
     if output is None:
         print(text)
     else:
         write_file(output, text + "\n")
 
 
-def _shown(found: Discovered, form: str, style: Style, detail: Detail) -> str:
-    if form == "json":
+def _shown(found: Discovered, form: PictureFormat, style: Style, detail: Detail) -> str:
+    if form is PictureFormat.JSON:
         return json.dumps(machine_document(found.measured), indent=1, allow_nan=False)
-    if form == "svg":
+    if form is PictureFormat.SVG:
         from seatrial.report.drawing import machine_svg
 
         return machine_svg(found.measured, found.copies).rstrip("\n")
     return machine_text(found.measured, found.copies, style, detail)
 
 
-def _shown_fabric(fabric: Fabric, form: str, style: Style, detail: Detail) -> str:
-    if form == "json":
+def _shown_fabric(fabric: Fabric, form: PictureFormat, style: Style, detail: Detail) -> str:
+    if form is PictureFormat.JSON:
         from seatrial.report.documents.fabric import fabric_document
 
         return json.dumps(fabric_document(fabric), indent=1, allow_nan=False)
-    if form == "svg":
+    if form is PictureFormat.SVG:
         from seatrial.report.fabric_drawing import fabric_svg
 
         return fabric_svg(fabric).rstrip("\n")

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from seatrial.cli.main import called
+from seatrial.cli.main import app
 from seatrial.cli.signals import all_done, stopped_status, take_signals
 from seatrial.cli.streams import output_error, take_streams
 from seatrial.errors import SeatrialError, StoreError
@@ -55,7 +55,7 @@ def _status_of_command() -> int:
     from seatrial.cli.output import message
 
     try:
-        return int(called(sys.argv[1:])(standalone_mode=False) or 0)
+        return int(app(standalone_mode=False) or 0)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except SeatrialError as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.engine.fit import Fit, Item
-from seatrial.model.durations import budget_for, duration
 from seatrial.model.spelling import count
+from seatrial.model.units import budget_for, duration
 
 _MOST_NAMED = 8
 

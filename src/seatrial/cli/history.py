@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from seatrial.cli.output import print_json, style_of, write_file
-from seatrial.interface.history import history
+import typer
+
+from seatrial.analysis.folder import contents_in
+from seatrial.analysis.history import histories
+from seatrial.cli.command import command
+from seatrial.cli.options import RESULTS, Output, PageOption
+from seatrial.cli.output import write_file
 from seatrial.report.documents.history import history_document
-from seatrial.report.histories.page import history_page
-from seatrial.report.text.detail import Detail
+from seatrial.report.histories import history_page
 from seatrial.report.text.history import history_text
 
 
-def history_command(
-    figure: str, folders: Sequence[Path], *, output: Path | None, as_json: bool, detail: Detail = Detail.USUAL
+@command("history")
+def _history(
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="a figure, such as triad or BENCHMARK:triad")],
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
+    ] = None,
+    output: PageOption = None,
+    *,
+    out: Annotated[Output, {"quiet": "a line for each change", "verbose": "every session, and all that changed"}],
 ) -> None:
-    """Print the history of a figure, and write it as a page."""
-    found = history(figure, folders)
+    distinct = dict.fromkeys(folder.resolve() for folder in folders or [RESULTS])
+    found = histories([contents_in(folder) for folder in distinct], figure)
     if output is not None:
         write_file(output, history_page(found, figure))
-    if as_json:
-        print_json(history_document(found))
-    else:
-        print(history_text(found, style_of(sys.stdout), detail))
+    out.show(lambda: history_document(found), lambda style: history_text(found, style, out.detail))

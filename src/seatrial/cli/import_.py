@@ -2,57 +2,102 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import hashlib
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, Any
 
-from seatrial.cli.output import message, print_json, style_of
+import typer
+
+from seatrial.analysis.results import Asked, results_of
+from seatrial.applications.readers import reader_of, readers
+from seatrial.applications.reading.text import MAX_BYTES
+from seatrial.cli.command import command
+from seatrial.cli.options import RESULTS, FromOption, Output, ResultsOption, SetOption
+from seatrial.cli.output import message
 from seatrial.cli.sources import parse_dumps
-from seatrial.engine.importing import Given, Repeat, ResultFile
+from seatrial.engine.import_recording import record_repeats
+from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats
 from seatrial.errors import UsageError
-from seatrial.imports.readers import readers
-from seatrial.interface.import_ import import_results, result_file
 from seatrial.interface.machines import machine_of
-from seatrial.model.parameter import UNKNOWN
+from seatrial.model.benchmark.parameter import UNKNOWN
+from seatrial.model.frozen import Frozen
+from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import count
 from seatrial.model.units import parse_quantity
+from seatrial.plan.files import STDIN, read_output
 from seatrial.plan.points import parse_settings
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.results import results_text
+from seatrial.store.contents import read_contents
+from seatrial.store.folder import ResultsFolder
 
+_log = logging.getLogger(__name__)
 _MOST_NAMED = 10
 _PEAKS = {"peak_flops": "flop/s", "peak_Bps": "B/s"}
 
 
-def import_command(
-    files: Sequence[str],
-    results: Path,
+class ImportResult(Frozen):
+    """The repeats in the files, and the experiments that they belong to."""
+
+    repeats: tuple[Repeat, ...]
+    experiments: tuple[ExperimentResult, ...]
+    environments: Mapping[str, Mapping[str, Any]] = {}
+    left_out: tuple[str, ...] = ()
+    """The files that were imported before, or named twice: they do not count again."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether there are repeats, and all are ok. (An experiment is ok if one of its repeats is.)"""
+        outcomes = [*(repeat.outcome for repeat in self.repeats), *(result.outcome for result in self.experiments)]
+        return bool(outcomes) and all(outcome.is_ok for outcome in outcomes)
+
+
+@command("import")
+def _import(
+    files: Annotated[list[str], typer.Argument(metavar="KIND=FILE", help="result files of other tools")],
+    dumps: FromOption = None,
+    live: Annotated[bool, typer.Option("--live", help="the files were measured on this machine")] = False,
+    settings: SetOption = None,
+    results: ResultsOption = RESULTS,
     *,
-    dumps: Sequence[str] = (),
-    live: bool = False,
-    settings: Sequence[str] = (),
-    quiet: bool = False,
-    as_json: bool,
+    out: Annotated[Output, {"quiet": "only results and problems, no progress and hints"}],
 ) -> int:
-    """Import and print; the exit status of CONTRACT. Raises UsageError before anything is written."""
-    chosen = _settings(settings)
+    chosen = _settings(settings or ())
     peaks = {name: _peak(name, chosen.pop(name)) for name in _PEAKS if name in chosen}
     read = [_file(text) for text in files]
     machine = machine_of(parse_dumps(dumps), live=live) if dumps or live else None
-    found = import_results(read, Given(machine, chosen, peaks.get("peak_flops"), peaks.get("peak_Bps")), results)
+    found = _imported(read, Given(machine, chosen, peaks.get("peak_flops"), peaks.get("peak_Bps")), results)
     if not found.repeats:
         message("nothing was imported: the files contain no result")
-    if as_json:
-        print_json(results_document(found.experiments, found.environments))
-    elif found.repeats:
-        print(results_text(found.experiments, style_of(sys.stdout)))
-        if not quiet:
-            message(f"records: {results}; the page: seatrial report {results} -o FILE.html")
+    if out.as_json or found.repeats:
+        out.show(
+            lambda: results_document(found.experiments, found.environments),
+            lambda style: results_text(found.experiments, style),
+        )
+    if found.repeats and not out.as_json:
+        out.announce(f"records: {results}; the page: seatrial report {results} -o FILE.html")
     _report(found.repeats)
     if found.left_out:
         left_out = count(len(found.left_out), "file")
         message(f"{left_out} not counted again (imported before, or named twice): {_names(found.left_out)}")
     return 0 if found.is_ok else 3
+
+
+def _imported(files: Iterable[ResultFile], given: Given, results: Path) -> ImportResult:
+    """Record each file as one repeat; a file that is imported again does not count twice. `given` is what is known
+    in addition to the files. Raises UsageError before anything is written, and StoreError."""
+    repeats = read_repeats(tuple(files), given)
+    if not repeats:
+        return ImportResult((), ())
+    run = record_repeats(repeats, ResultsFolder.create(results))
+    contents = read_contents(ResultsFolder.existing(results))
+    for line in contents.damaged:
+        _log.warning("ignored: %s", line)
+    found = results_of(contents, [Asked(e, measured_now=e.id in run.added) for e in run.experiments])
+    return ImportResult(repeats, found, run.environments, run.left_out)
 
 
 def _report(repeats: Sequence[Repeat]) -> None:
@@ -92,11 +137,18 @@ def _peak(name: str, text: str) -> float:
 
 
 def _file(text: str) -> ResultFile:
-    """The file that `KIND=FILE` names, read; FILE may be "-" for standard input."""
+    """The file that `KIND=FILE` names, read; FILE may be "-" for standard input. Raises UsageError for an unknown kind
+    and for a file that cannot be read."""
     kind, equals, name = text.partition("=")
     if not equals or not name:
         raise UsageError(
             f"{text!r} is not of the form KIND=FILE",
             f"for example: seatrial import stream=stream.txt; the kinds are {', '.join(readers())}",
         )
-    return result_file(kind, name)
+    reader_of(kind)
+    data = read_output(name, MAX_BYTES)
+    if name == STDIN:
+        return ResultFile(kind, "standard input", data)
+    path = Path(name)
+    place = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
+    return ResultFile(kind, path.name, data, path.stat().st_mtime, place)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from seatrial.benchmarks import benchmark_of
+from seatrial.cli.command import command
 from seatrial.errors import UsageError
-from seatrial.model.role import Role
+from seatrial.model.benchmark.role import Role
 
 _STUDY = """\
 # Show what it runs, and for how long: seatrial plan {file}
@@ -74,11 +79,26 @@ variables: {{OMP_PROC_BIND: close}}
 build: [{benchmark}]             # programs of seatrial, compiled inside
 """
 
+
+class FileKind(StrEnum):
+    """A kind of file that `init` writes."""
+
+    STUDY = "study"
+    SITE = "site"
+    BENCHMARK = "benchmark"
+    IMAGE = "image"
+
+
 _TEXTS = {"study": _STUDY, "site": _SITE, "benchmark": _BENCHMARK, "image": _IMAGE}
 
 
-def init_command(kind: str, file: Path | None) -> None:
-    """Write the file (default: KIND.yaml) and print its path. Raises UsageError if it exists or cannot be written."""
+@command("init")
+def _init(
+    kind: Annotated[FileKind, typer.Argument(metavar="study|site|benchmark|image", help="the kind of file")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="its name (default: the kind, with .yaml)")
+    ] = None,
+) -> None:
     path = file or Path(f"{kind}.yaml")
     schema = _schema(kind)
     lead = "" if schema is None else f"# yaml-language-server: $schema={schema}\n"
@@ -92,20 +112,15 @@ def init_command(kind: str, file: Path | None) -> None:
     print(path)
 
 
-def _schema(kind: str) -> Path | None:
+def _schema(kind: FileKind) -> Path | None:
     """The schema of this version, written into the user's data folder for editors; None if that is not possible."""
-    from seatrial.plan.declaration_schema import declaration_schema
-    from seatrial.plan.image_schema import image_schema
-    from seatrial.plan.site_schema import site_schema
-    from seatrial.plan.study_schema import study_schema
+    from seatrial.plan.schemas import SCHEMAS
     from seatrial.store.files import write_once
-
-    made = {"study": study_schema, "site": site_schema, "benchmark": declaration_schema, "image": image_schema}
 
     try:
         base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "seatrial", "schemas")
         base.mkdir(parents=True, exist_ok=True)
-        write_once(base, f"{kind}-1.json", data=json.dumps(made[kind](), ensure_ascii=False).encode())
+        write_once(base, f"{kind}-1.json", data=json.dumps(SCHEMAS[kind](), ensure_ascii=False).encode())
     except (OSError, RuntimeError):
         return None
     return base / f"{kind}-1.json"

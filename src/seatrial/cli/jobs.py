@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import typer
+
+from seatrial.cli.command import Options
+from seatrial.cli.options import MaxNodeHoursOption
 from seatrial.cli.output import message, print_json
 from seatrial.errors import UsageError
+from seatrial.jobs.request import Submission
 from seatrial.jobs.study_systems import places_for
 from seatrial.jobs.submitted import Sent, run_in_jobs
 from seatrial.jobs.where import Where
-from seatrial.model.frozen import Frozen
 from seatrial.report.documents.jobs import jobs_document
 
 
-class JobOptions(Frozen):
+class Jobs(Options):
     """The options of `run` for jobs."""
 
-    detach: bool = False
-    cancel: bool = False
-    max_node_hours: float | None = None
+    detach: Annotated[
+        bool, typer.Option("--detach", help="with --system: submit what is missing and return; the same command waits")
+    ] = False
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="with --system: end the jobs of the same command that are not over")
+    ] = False
+    max_node_hours: MaxNodeHoursOption = None
 
     @property
     def are_given(self) -> bool:
@@ -28,15 +36,12 @@ class JobOptions(Frozen):
         return self.detach or self.cancel or self.max_node_hours is not None
 
 
-NO_JOBS = JobOptions()
-
-
 def places_of(
     site: Path | None,
     system: str | None,
     targets: Sequence[str],
     settings: Collection[str],
-    options: JobOptions,
+    options: Jobs,
     *,
     is_versus: bool,
     again: bool,
@@ -63,29 +68,10 @@ def places_of(
     return places
 
 
-def run_jobs(
-    places: Sequence[Where],
-    targets: Sequence[str],
-    settings: Mapping[str, Any],
-    results: Path,
-    options: JobOptions,
-    *,
-    quiet: bool,
-    **more: Any,
-) -> Sent:
-    """Submit and wait as `run_in_jobs` does; what happens is printed on stderr."""
+def run_jobs(places: Sequence[Where], asked: Submission) -> Sent:
+    """Submit and wait as `run_in_jobs` does."""
     try:
-        return run_in_jobs(
-            places,
-            targets,
-            settings,
-            results,
-            detach=options.detach,
-            cancel=options.cancel,
-            max_node_hours=options.max_node_hours,
-            tell=(lambda text: None) if quiet else message,
-            **more,
-        )
+        return run_in_jobs(places, asked)
     except (KeyboardInterrupt, SystemExit):
         message("the jobs go on; the same command waits for them again, with --cancel it ends them")
         raise

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from seatrial.cli.command import commands_of
 from seatrial.cli.main import app
 from seatrial.version import __version__
 
@@ -28,7 +29,7 @@ def manual_page() -> str:
         *_options(group, context),
         ".SH COMMANDS",
     ]
-    for name, command in _commands(group):
+    for name, command in _commands(group, context):
         usage = " ".join(command.collect_usage_pieces(context))
         lines += [
             f".SS {_text(f'{name} {usage}')}",
@@ -49,12 +50,12 @@ def manual_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+def _commands(group: Any, context: Any, before: str = "") -> Iterator[tuple[str, Any]]:
     """Every command with its whole name; those of a group (`results list`) follow it."""
-    for name, command in group.commands.items():
+    for name, command in commands_of(group, context):
         yield f"{before}{name}", command
         if hasattr(command, "commands"):
-            yield from _commands(command, f"{before}{name} ")
+            yield from _commands(command, context, f"{before}{name} ")
 
 
 def _options(command: Any, context: Any) -> Iterator[str]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from seatrial.cli.command import Options
+from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UsageError
-from seatrial.report.text.detail import Detail
+from seatrial.report.text.terminal import Detail, Style
 
 RESULTS = Path("seatrial-results")
 
@@ -21,64 +25,13 @@ class Format(StrEnum):
     JSON = "json"
 
 
-class PictureFormat(StrEnum):
-    """Output format of `discover`."""
-
-    TEXT = "text"
-    JSON = "json"
-    SVG = "svg"
-
-
-class ExportFormat(StrEnum):
-    """Output format of `export`."""
-
-    CSV = "csv"
-    MARKDOWN = "markdown"
-    PARQUET = "parquet"
-    JUNIT = "junit"
-    OPENMETRICS = "openmetrics"
-
-
-class QueryFormat(StrEnum):
-    """Output format of `query`."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-
-
 class FailOn(StrEnum):
-    """The lowest severity that counts as a failure."""
-
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class CompareFailOn(StrEnum):
     """The verdict that counts as a failure; ambiguous includes slower."""
 
     SLOWER = "slower"
     AMBIGUOUS = "ambiguous"
 
 
-class FileKind(StrEnum):
-    """A kind of file that `init` writes."""
-
-    STUDY = "study"
-    SITE = "site"
-    BENCHMARK = "benchmark"
-    IMAGE = "image"
-
-
-class Shell(StrEnum):
-    """A shell that completes our words."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-FormatOption = Annotated[Format, typer.Option("--format", help="json: a single JSON object on stdout")]
 ResultsOption = Annotated[Path, typer.Option("--results", metavar="DIR", help="the results folder")]
 FromOption = Annotated[
     list[str] | None,
@@ -93,6 +46,7 @@ FromOption = Annotated[
 LiveOption = Annotated[
     bool, typer.Option("--live", help="read this machine (default without --from); with --from, add its facts")
 ]
+PageOption = Annotated[Path | None, typer.Option("-o", metavar="FILE.html", help="also write an HTML page")]
 OutputOption = Annotated[Path | None, typer.Option("-o", metavar="FILE", help="write to a file instead of stdout")]
 SetOption = Annotated[
     list[str] | None,
@@ -101,24 +55,6 @@ SetOption = Annotated[
         metavar="KEY=V1,V2",
         help="set a parameter to one or more values; also environment.mpi, environment.compiler, ...",
     ),
-]
-
-WarmupOption = Annotated[
-    int | None,
-    typer.Option("--warmup", metavar="N", help="of a program: runs before the timed ones in each repeat", min=0),
-]
-PrepareOption = Annotated[
-    str | None, typer.Option("--prepare", metavar="CMD", help="of a program: run this before each run, not timed")
-]
-CleanupOption = Annotated[
-    str | None, typer.Option("--cleanup", metavar="CMD", help="of a program: run this at the end of each repeat")
-]
-InputOption = Annotated[
-    Path | None, typer.Option("--input", metavar="FILE", help="of a program: its standard input (default: empty)")
-]
-ExpectOption = Annotated[
-    int | None,
-    typer.Option("--expect", metavar="STATUS", help="of a program: its exit status (default: 0)", min=0, max=255),
 ]
 
 SiteOption = Annotated[
@@ -155,18 +91,42 @@ EquivalenceOption = Annotated[
 ]
 
 
-def quiet_option(what: str) -> Any:
-    """`--quiet`: text with the result and problems only, which `what` names. JSON stays as it is."""
-    return typer.Option("--quiet", "-q", help=f"print less: {what}")
+class Amount(Options):
+    """How much text a command prints. JSON stays as it is. Raises UsageError for both."""
+
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print less: {}")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="print more: {}")] = False
+
+    def __post_init__(self) -> None:
+        if self.quiet and self.verbose:
+            raise UsageError("--quiet and --verbose were both given", "give one of them")
+
+    @property
+    def detail(self) -> Detail:
+        """In the words of the reports."""
+        return Detail.BRIEF if self.quiet else Detail.FULL if self.verbose else Detail.USUAL
+
+    def announce(self, text: str) -> None:
+        """Print a line about what happens, unless it is to be quiet."""
+        if not self.quiet:
+            message(text)
 
 
-def verbose_option(what: str) -> Any:
-    """`--verbose`: text with everything that is known, which `what` names. JSON stays as it is."""
-    return typer.Option("--verbose", "-v", help=f"print more: {what}")
+class Output(Amount):
+    """How much text a command prints, or JSON."""
 
+    output_format: Annotated[Format, typer.Option("--format", help="json: a single JSON object on stdout")] = (
+        Format.TEXT
+    )
 
-def detail_of(quiet: bool, verbose: bool) -> Detail:
-    """How much to print. Raises UsageError for both options."""
-    if quiet and verbose:
-        raise UsageError("--quiet and --verbose were both given", "give one of them")
-    return Detail.BRIEF if quiet else Detail.FULL if verbose else Detail.USUAL
+    @property
+    def as_json(self) -> bool:
+        """Whether it is JSON."""
+        return self.output_format is Format.JSON
+
+    def show(self, document: Callable[[], Mapping[str, Any]], text: Callable[[Style], str]) -> None:
+        """Print the document, or the text in the layout of stdout."""
+        if self.as_json:
+            print_json(document())
+        else:
+            print(text(style_of(sys.stdout)))

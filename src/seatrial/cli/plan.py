@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
+from typing import Annotated
 
-from seatrial.cli.options import RESULTS
-from seatrial.cli.output import print_json, style_of
+import typer
+
+from seatrial.cli.command import command
+from seatrial.cli.options import RESULTS, MaxNodeHoursOption, Output, ResultsOption, SiteOption, SystemOption
 from seatrial.errors import UsageError
 from seatrial.jobs.planned import plan, plan_jobs
+from seatrial.jobs.request import Submission
 from seatrial.jobs.study_systems import places_for
 from seatrial.model.units import parse_seconds
 from seatrial.plan.planned_jobs import PlannedJobs
 from seatrial.report.documents.plan import plan_document
-from seatrial.report.text.plan import plan_text
-from seatrial.report.text.planned_jobs import jobs_text
+from seatrial.report.text.plan import jobs_text, plan_text
+from seatrial.report.text.terminal import Style
 
 
-def plan_command(
-    study: Path | None,
+@command("plan")
+def _plan(
+    study: Annotated[
+        Path | None, typer.Argument(metavar="STUDY", help="a study file (default: the standard trial)")
+    ] = None,
+    site: SiteOption = None,
+    system: SystemOption = None,
+    results: ResultsOption = RESULTS,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="TIME", help="with --system: the budget of the run")
+    ] = None,
+    max_node_hours: MaxNodeHoursOption = None,
     *,
-    as_json: bool,
-    site: Path | None = None,
-    system: str | None = None,
-    results: Path = RESULTS,
-    budget: str | None = None,
-    max_node_hours: float | None = None,
-    verbose: bool = False,
+    out: Annotated[Output, {"verbose": "every experiment of a study; each job's script"}],
 ) -> None:
-    """Print the experiments of a study, or of the standard trial, on this machine, and the jobs that they would be
-    measured in; with `verbose`, each experiment of a study, and each script.
-
-    Raises UsageError for an invalid study.
-    """
-    places = places_for(site, system, () if study is None else (str(study),))
+    targets = () if study is None else (str(study),)
+    places = places_for(site, system, targets)
     jobs: PlannedJobs | None = None
     if not places:
         if max_node_hours is not None or budget is not None:
@@ -44,11 +47,11 @@ def plan_command(
         planned = plan(study, site=site, system=system)
     else:
         budget_s = None if budget is None else parse_seconds(budget)
-        planned, jobs = plan_jobs(places, study, results, site=site, budget_s=budget_s, max_node_hours=max_node_hours)
-    if as_json:
-        print_json(plan_document(planned, jobs))
-        return
-    style = style_of(sys.stdout)
-    print(plan_text(planned, style, verbose=verbose))
-    if jobs is not None:
-        print("", jobs_text(jobs, style, verbose=verbose), sep="\n")
+        asked = Submission(targets, {}, results, budget_s, site=site, max_node_hours=max_node_hours)
+        planned, jobs = plan_jobs(places, asked)
+
+    def text(style: Style) -> str:
+        texts = [plan_text(planned, style, verbose=out.verbose)]
+        return "\n\n".join(texts if jobs is None else [*texts, jobs_text(jobs, style, verbose=out.verbose)])
+
+    out.show(lambda: plan_document(planned, jobs), text)

@@ -3,49 +3,97 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from seatrial.cli.command import command
+from seatrial.cli.options import RESULTS, Output, PageOption, ResultsOption
 from seatrial.cli.output import message, print_painted, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.profile import ProfileResult, profile, profile_of_tables
-from seatrial.interface.regions import include_folder
 from seatrial.model.units import parse_bytes, parse_seconds
+from seatrial.profiler.capture.library import INCLUDE
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text
 
 _STDERR = 2
 
 
-def profile_command(
-    command: Sequence[str],
-    results: Path,
+@command("profile", context_settings={"allow_interspersed_args": False})
+def _profile(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND", help="the command to profile, such as mpirun -n 8 ./app"),
+    ] = None,
+    io_every: Annotated[
+        str, typer.Option("--io", metavar="TIME", help="sampling interval of each rank's input and output; 0s: off")
+    ] = "200ms",
+    wait_every: Annotated[
+        int,
+        typer.Option(
+            "--wait",
+            metavar="N",
+            help="insert a barrier before every N-th collective, to measure waiting; 0: off",
+            min=0,
+        ),
+    ] = 0,
+    trace: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="SIZE", help="record every call, up to SIZE per rank, for replay with SimGrid"),
+    ] = None,
+    paths: Annotated[
+        int,
+        typer.Option(
+            "--paths",
+            metavar="N",
+            help="record the N innermost calls that led to each MPI call (15 ns, and 9 ns for each of them); 0: off",
+        ),
+    ] = 0,
+    rows: Annotated[
+        int,
+        typer.Option("--rows", metavar="N", help="rows of each thread's table of calls, 64 B each; a power of two"),
+    ] = 4096,
+    has_counters: Annotated[
+        bool,
+        typer.Option(
+            "--counters", help="count cycles, instructions, cache misses and floating-point operations of each rank"
+        ),
+    ] = False,
+    has_openmp: Annotated[
+        bool,
+        typer.Option(
+            "--openmp", help="record OpenMP regions and waiting threads, if the runtime has OMPT (LLVM, Intel)"
+        ),
+    ] = False,
+    is_include: Annotated[
+        bool, typer.Option("--include", help="print the folder of seatrial_regions.h, which names parts of a program")
+    ] = False,
+    tables: Annotated[
+        Path | None,
+        typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run"),
+    ] = None,
+    output: PageOption = None,
+    results: ResultsOption = RESULTS,
     *,
-    io_every: str,
-    wait_every: int,
-    trace: str | None,
-    paths: int,
-    rows: int,
-    has_counters: bool,
-    has_openmp: bool,
-    tables: Path | None,
-    output: Path | None,
-    quiet: bool = False,
-    as_json: bool,
+    out: Annotated[Output, {"quiet": "no profile, only problems; it is stored, and in the page or JSON"}],
 ) -> int:
-    """Profile a command, or read the tables of an earlier run; the exit status of CONTRACT. `quiet` prints problems
-    only."""
+    """The program is not modified or rebuilt; the profile is printed on stderr."""
+    if is_include:
+        print(INCLUDE)
+        return 0
     io_s, trace_B = parse_seconds(io_every), 0 if trace is None else parse_bytes(trace)
-    if tables is not None and command:
+    if tables is not None and words:
         raise UsageError(
             "--tables reads the tables of an earlier run, but a command was also given", "give one of them"
         )
     if tables is not None:
         found = profile_of_tables(tables)
     else:
-        stdout = _STDERR if as_json else None
         found = profile(
-            command,
+            words or (),
             results=results,
             io_s=io_s,
             wait_every=wait_every,
@@ -54,22 +102,16 @@ def profile_command(
             rows=rows,
             has_counters=has_counters,
             has_openmp=has_openmp,
-            stdout=stdout,
+            stdout=_STDERR if out.as_json else None,
         )
-    if as_json:
+    if out.as_json:
         _print_pieces(found.json())
     else:
-        _print_text(found, quiet=quiet)
+        _print_text(found, quiet=out.quiet)
     if output is not None:
         write_file(output, profile_page(found.profiles))
-        if not quiet:
-            message(f"page: {output.resolve()}")
+        out.announce(f"page: {output.resolve()}")
     return 0 if found.is_ok else 3
-
-
-def print_include_folder() -> None:
-    """The folder of `seatrial_regions.h`, for a compiler's -I."""
-    sys.stdout.write(f"{include_folder()}\n")
 
 
 def _print_text(found: ProfileResult, *, quiet: bool) -> None:

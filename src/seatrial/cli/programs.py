@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from msgspec.structs import replace
+from typer.core import TyperCommand
 
 from seatrial.analysis.answer.answer import answer_of_study
 from seatrial.analysis.results import RunResult
+from seatrial.cli.command import Options
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UsageError
 from seatrial.interface.versus import refuse_missing, words_of
-from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark.parameter import Value
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.text.compare import compare_text
 from seatrial.report.text.terminal import clean
@@ -28,14 +30,42 @@ _OF_A_SHELL = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1"
 _LAST_LINES = 5
 
 
-class ProgramOptions(Frozen):
+WORDS = "seatrial.words"
+"""The key of the words after `--` in the context of the command; missing without `--`."""
+
+
+class WithWords(TyperCommand):
+    """A command that takes the words of a program after `--`, as they are."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Without those words."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[WORDS] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+class Program(Options):
     """The options about programs, as written; None: not given."""
 
-    warmup: int | None = None
-    prepare: str | None = None
-    cleanup: str | None = None
-    input: Path | None = None
-    expect: int | None = None
+    warmup: Annotated[
+        int | None,
+        typer.Option("--warmup", metavar="N", help="of a program: runs before the timed ones in each repeat", min=0),
+    ] = None
+    prepare: Annotated[
+        str | None, typer.Option("--prepare", metavar="CMD", help="of a program: run this before each run, not timed")
+    ] = None
+    cleanup: Annotated[
+        str | None, typer.Option("--cleanup", metavar="CMD", help="of a program: run this at the end of each repeat")
+    ] = None
+    input: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE", help="of a program: its standard input (default: empty)")
+    ] = None
+    expect: Annotated[
+        int | None,
+        typer.Option("--expect", metavar="STATUS", help="of a program: its exit status (default: 0)", min=0, max=255),
+    ] = None
 
     def settings(self) -> dict[str, Value]:
         """The parameters of the benchmark `command` that they set. Raises UsageError for what cannot be run or read."""
@@ -56,17 +86,7 @@ class ProgramOptions(Frozen):
     @property
     def given(self) -> list[str]:
         """The names of those that were given."""
-        values = {
-            "--warmup": self.warmup,
-            "--prepare": self.prepare,
-            "--cleanup": self.cleanup,
-            "--input": self.input,
-            "--expect": self.expect,
-        }
-        return [name for name, value in values.items() if value is not None]
-
-
-NO_PROGRAM = ProgramOptions()
+        return [f"--{name}" for name in self.__struct_fields__ if getattr(self, name) is not None]
 
 
 def merged(settings: Mapping[str, Any], of_program: Mapping[str, Value]) -> dict[str, Any]:
@@ -88,7 +108,7 @@ def checked(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def program_settings(
-    targets: Sequence[str], words: Sequence[str] | None, options: ProgramOptions
+    targets: Sequence[str], words: Sequence[str] | None, options: Program
 ) -> tuple[list[str], dict[str, Value]]:
     """The targets and settings of `run` with a program after `--`, or with options about programs.
 

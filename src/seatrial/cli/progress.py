@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.fit_words import fit_lines
 from seatrial.cli.output import message
-from seatrial.engine.events import Progress
+from seatrial.engine.events import Listener, Progress
 from seatrial.engine.fit import Fit
 from seatrial.engine.lock_file import Holder, holders_text
-from seatrial.engine.ready import Ready, Refused
-from seatrial.model.durations import duration
-from seatrial.model.outcome import Outcome, State
+from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.secrets import masked_parameters
-from seatrial.model.study_document import KeptStudy
+from seatrial.model.units import duration
 from seatrial.plan.points import Point
 from seatrial.report.text.results import parameters_text
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 _PLAIN_EVERY_S = 10.0
 
 
-class TerminalProgress:
+class TerminalProgress(Listener):
     """An engine listener that shows what runs, how much is done, and the time left.
 
     `quiet`: only what a user must know, such as a wait or a failed repeat; `verbose`: a line for every repeat.
@@ -63,9 +61,6 @@ class TerminalProgress:
             self._bar.show(what, decided, progress.experiments, done)
         else:
             self._now_and_then(f"[{done}] {what}")
-
-    def prepared(self, experiments: Sequence[Ready | Refused], study: KeptStudy | None) -> None:
-        """Show nothing."""
 
     def waits_for(self, holders: Sequence[Holder]) -> None:
         """Report what the run is waiting for."""

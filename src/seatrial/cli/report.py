@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import quote
 
+import typer
+
+from seatrial.cli.command import command
+from seatrial.cli.options import RESULTS, Amount
 from seatrial.cli.output import message, write_file
 from seatrial.interface.results import Results, results_of_folders
 from seatrial.report.pages.page import page
-from seatrial.report.text.detail import Detail
 from seatrial.report.units import count
 
 
-def report_command(folders: Sequence[Path], output: Path | None, detail: Detail = Detail.USUAL) -> None:
-    """Write the page of results folders and print its path (in brief, nothing; in full, also what it shows).
-    Records are linked if there is one folder."""
+@command("report")
+def _report(
+    results: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="FILE.html", help="the page to write (default: report.html in the first folder)"),
+    ] = None,
+    *,
+    amount: Annotated[
+        Amount,
+        {
+            "quiet": "nothing, if the page was written",
+            "verbose": "the number of experiments, studies and profiles on the page",
+        },
+    ],
+) -> None:
+    folders = results or [RESULTS]
     output = folders[0] / "report.html" if output is None else output
     found = results_of_folders(folders)
     link = None
-    if len(folders) == 1:
+    if len(folders) == 1:  # its records are linked
         link = quote(os.fsencode(os.path.relpath(folders[0].resolve(), output.resolve().parent)))
     write_file(output, page(found.trials, link, found.studies, found.profiles, found.histories))
-    if detail is Detail.FULL:
+    if amount.verbose:
         message(f"the page shows {_contents(found)}")
-    if detail is not Detail.BRIEF:
+    if not amount.quiet:
         print(output.resolve())
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
-from seatrial.cli.output import message, print_json, style_of
-from seatrial.errors import UsageError
-from seatrial.interface.folders import (
-    FolderSummary,
+import typer
+
+from seatrial.analysis.folder import FolderSummary
+from seatrial.analysis.index.folders import (
     drop,
     label_folders,
     list_folders,
@@ -17,18 +18,30 @@ from seatrial.interface.folders import (
     restore,
     write_merge,
 )
+from seatrial.cli.command import command
+from seatrial.cli.output import message, print_json, style_of
+from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.spelling import count
 from seatrial.report.documents.folders import folders_document
 from seatrial.report.text.terminal import clean
 from seatrial.store.merging import Merged
 
 _MOST_LISTED = 20
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")]
 
 
-def list_command(folders: list[Path], *, as_json: bool) -> None:
-    """Print what folders hold."""
-    found = list_folders(folders)
-    if as_json:
+@command("results list")
+def _list(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR", help="results folders, or folders with some inside")
+    ] = None,
+    output_format: Annotated[str, typer.Option("--format", metavar="text|json", help="json: one JSON object")] = "text",
+) -> None:
+    """Show what results folders hold."""
+    if output_format not in ("text", "json"):
+        raise UnknownNameError("format", output_format, ("text", "json"))
+    found = list_folders(folders or [Path()])
+    if output_format == "json":
         print_json(folders_document(found))
         return
     head = ("folder", "name", "tags", "experiments", "ok", "repeats", "from", "to", "hosts")
@@ -56,30 +69,47 @@ def _day(seconds: float | None) -> str:
         return "?"
 
 
-def label_command(folders: list[Path], *, add: list[str], remove: list[str]) -> None:
-    """Change tags; without a change, print them."""
-    words = [[tag for text in texts for tag in text.split(",")] for texts in (add, remove)]
-    if not any(words):
+@command("results name")
+def _name(folder: _Folder, text: Annotated[str, typer.Argument(metavar="NAME", help="a short name")]) -> None:
+    """Name a folder."""
+    label_folders([folder], name=text)
+
+
+@command("results tag")
+def _tag(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="results folders")],
+    add: Annotated[list[str] | None, typer.Option("--add", metavar="TAG,...", help="tags to add")] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", metavar="TAG,...", help="tags to remove")] = None,
+) -> None:
+    """Add or remove tags."""
+    added, removed = ([tag for text in texts or () for tag in text.split(",")] for texts in (add, remove))
+    if not added and not removed:
         raise UsageError("no tag is given", "--add TAG or --remove TAG")
-    label_folders(folders, add=words[0], remove=words[1])
+    label_folders(folders, add=added, remove=removed)
 
 
-def merge_command(folders: list[Path], output: Path, *, only_list: bool) -> int:
-    """List what collides, then merge."""
+@command("results note")
+def _note(folder: _Folder, text: Annotated[str, typer.Argument(metavar="TEXT", help="the note")]) -> None:
+    """Add a note to a folder."""
+    label_folders([folder], note=text)
+
+
+@command("results merge")
+def _merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="results folders, which stay as they are")],
+    output: Annotated[Path, typer.Option("-o", metavar="FOLDER", help="a new folder, or one to add to")],
+    only_list: Annotated[bool, typer.Option("--list", help="only show what would be added and what collides")] = False,
+) -> None:
+    """Merge folders of several nodes or months into one."""
     merge = merge_folders(folders, output)
-    _print_plan(merge.found, output)
-    if only_list:
-        return 0
-    write_merge(merge, output)
-    message(f"merged into {output}: {count(merge.found.added, 'repeat')} added")
-    return 0
-
-
-def _print_plan(found: Merged, target: Path) -> None:
+    found = merge.found
     print(
-        f"{count(found.added, 'repeat')} to add to {clean(str(target))}; {count(found.equal, 'repeat')} there already"
+        f"{count(found.added, 'repeat')} to add to {clean(str(output))}; {count(found.equal, 'repeat')} there already"
     )
     _print_collisions(found)
+    if not only_list:
+        write_merge(merge, output)
+        message(f"merged into {output}: {count(found.added, 'repeat')} added")
 
 
 def _print_collisions(found: Merged) -> None:
@@ -96,27 +126,29 @@ def _print_collisions(found: Merged) -> None:
         print(f"{count(found.damaged, 'damaged line')} not copied; they stay where they are")
 
 
-def drop_command(folder: Path, what: list[str]) -> None:
-    """Move experiments to the trash."""
+@command("results drop")
+def _drop(
+    folder: _Folder,
+    what: Annotated[
+        list[str], typer.Argument(metavar="WHAT", help="benchmarks, or experiments by the start of the id")
+    ],
+) -> None:
+    """Move experiments to the trash of their folder."""
     trash, experiments, repeats = drop(folder, what)
     print(f"{count(len(experiments), 'experiment')} with {count(repeats, 'repeat')} moved to {trash}")
     message(f"to bring them back: seatrial results restore {folder} {trash.name}")
 
 
-def restore_command(folder: Path, name: str | None) -> None:
+@command("results restore")
+def _restore(
+    folder: _Folder,
+    trashed: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="folder in the trash (default: the latest)")
+    ] = None,
+) -> None:
     """Bring dropped experiments back."""
-    found = restore(folder, name)
+    found = restore(folder, trashed)
     print(
         f"{count(found.added, 'repeat')} restored to {clean(str(folder))}; {count(found.equal, 'repeat')} there already"
     )
     _print_collisions(found)
-
-
-def name_command(folder: Path, name: str) -> None:
-    """Name a folder."""
-    label_folders([folder], name=name)
-
-
-def note_command(folder: Path, text: str) -> None:
-    """Add a note."""
-    label_folders([folder], note=text)

@@ -2,68 +2,86 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from seatrial.cli.options import RESULTS
-from seatrial.cli.output import message, print_json, style_of, write_file
+import typer
+
+from seatrial.cli.command import command
+from seatrial.cli.compare import share_of
+from seatrial.cli.options import RESULTS, Output, PageOption, ResultsOption, SiteOption, SystemOption
+from seatrial.cli.output import message, write_file
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS
 from seatrial.interface.fabric import discover_fabric
+from seatrial.jobs.request import Submission
 from seatrial.jobs.screen import jobs_of, screen
 from seatrial.jobs.screening import screen_system
 from seatrial.jobs.where import where_jobs_go
-from seatrial.model.screen import MARGIN
-from seatrial.model.units import parse_seconds, parse_share
+from seatrial.model.study.screen import MARGIN
+from seatrial.model.units import parse_seconds
 from seatrial.report.documents.screen import screen_document
-from seatrial.report.text.detail import Detail
-from seatrial.report.text.screen import screen_text
+from seatrial.report.text.history import screen_text
 
 
-def screen_command(
-    sources: Sequence[str],
+@command("screen")
+def _screen(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BENCHMARK...]", help="with --system: what to measure on each node (default: a short trial)"
+        ),
+    ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="DIR|KIND=FILE",
+            help="a results folder of the nodes, or a fabric: slurm-topology=FILE, ibnetdiscover=FILE, iblinkinfo=FILE",
+        ),
+    ] = None,
+    system: SystemOption = None,
+    site: SiteOption = None,
+    results: ResultsOption = RESULTS,
+    again: Annotated[bool, typer.Option("--again", help="with --system: measure finished experiments again")] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="with --system: of the trial of a node (default: 60s), and of the messages (2min)",
+        ),
+    ] = None,
+    no_links: Annotated[
+        bool, typer.Option("--no-links", help="with --system: measure the nodes alone, no messages between them")
+    ] = False,
+    margin: Annotated[
+        str | None,
+        typer.Option("--margin", metavar="PERCENT", help="nodes that differ by up to this are not named (default: 5%)"),
+    ] = None,
+    output: PageOption = None,
     *,
-    targets: Sequence[str] = (),
-    system: str | None = None,
-    site: Path | None = None,
-    results: Path = RESULTS,
-    again: bool = False,
-    budget: str | None = None,
-    with_links: bool = True,
-    margin: str | None = None,
-    output: Path | None = None,
-    detail: Detail = Detail.USUAL,
-    as_json: bool,
+    out: Annotated[Output, {"quiet": "the odd ones alone", "verbose": "every figure and every fact that differs"}],
 ) -> int:
-    """Screen and print; 0 also if something is odd, and 3 if nothing could be screened."""
-    share = _margin(margin)
+    given = share_of("--margin", margin)
+    share = MARGIN if given is None else given
     where = None if sources else where_jobs_go(site, system)
     if where is not None:
-        found = screen_system(
-            where,
-            results,
-            targets,
-            budget_s=None if budget is None else parse_seconds(budget),
-            with_links=with_links,
-            again=again,
-            site=site,
-            margin=share,
-            tell=message,
-        )
+        budget_s = None if budget is None else parse_seconds(budget)
+        asked = Submission(tuple(targets or ()), {}, results, budget_s, again=again, site=site, tell=message)
+        found = screen_system(where, asked, share, with_links=not no_links)
         folders = [str(results)]
     else:
-        _refuse_measuring(sources, system, is_asked=bool(targets) or again or budget is not None or not with_links)
-        folders, dumps = _parted(sources)
+        is_asked = bool(targets) or again or budget is not None or no_links
+        _refuse_measuring(sources or (), system, is_asked=is_asked)
+        folders, dumps = _parted(sources or ())
         found = screen(folders, discover_fabric(dumps) if dumps else None, share)
     if output is not None:
-        from seatrial.report.cluster.page import cluster_page
+        from seatrial.report.screen.article import cluster_page
 
         write_file(output, cluster_page(found, jobs=jobs_of(folders)))
-    if as_json:
-        print_json(screen_document(found))
-    else:
-        print(screen_text(found, style_of(sys.stdout), detail))
+    out.show(lambda: screen_document(found), lambda style: screen_text(found, style, out.detail))
     return 3 if not found.figures and not found.facts_that_differ else 0
 
 
@@ -100,12 +118,3 @@ def _parted(sources: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
         else:
             folders.append(source)
     return folders, dumps
-
-
-def _margin(text: str | None) -> float:
-    if text is None:
-        return MARGIN
-    try:
-        return parse_share(text)
-    except UsageError as error:
-        raise UsageError(f"--margin {text!r} is not a percentage between 0 and 100", error.todo) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from seatrial.cli.main import app
+from seatrial.cli.completion.answer import known_table
 from seatrial.errors import did_you_mean, nearest_names
 
 _CHOICES = re.compile(r"(?:Value error, )?'(?P<given>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL)
@@ -29,7 +29,7 @@ def usage_text(error: typer.TyperException) -> str:
     if parameter is not None:
         return _value(error, parameter, name)
     if context.args is not None and (word := _unknown_command(error)) is not None:
-        near = nearest_names(word, context.command.commands)
+        near = nearest_names(word, context.command.list_commands(context))
         seen = f"unknown command {word!r}" if context.parent is None else f"{name} has no command {word!r}"
         return f"{seen}\n  {did_you_mean(near) if near else _help(name)}"
     return f"{_lower(error.format_message())}\n  {_help(name)}"
@@ -40,8 +40,7 @@ def _unknown_option(context: Any, name: str, option: str) -> str:
     seen = f"{name} has no option {option}"
     if option == "--version":
         return f"{seen}\n  write `seatrial --version`"
-    every = typer.main.get_command(app)
-    others = [command.name for command in getattr(every, "commands", {}).values() if option in _options(command)]
+    others = [name for name, about in known_table()["commands"].items() if option in about["options"]]
     near = nearest_names(option, (known for known in _options(context.command) if known.startswith("--")))
     if others:
         return f"{seen}\n  {' and '.join(others)} {'has' if len(others) == 1 else 'have'} it"

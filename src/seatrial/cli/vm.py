@@ -1,48 +1,113 @@
-"""`seatrial vm`: up, status, discover, down. (`exec` prints nothing of its own.)"""
+"""`seatrial vm`: a guest on this machine."""
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
+import os
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Annotated
 
-from seatrial.cli.output import message, print_json, style_of
-from seatrial.interface.guest import guest_down, guest_machine, guest_status, guest_up
-from seatrial.model.machine_document import machine_document
-from seatrial.places.guest.status import GuestStatus
-from seatrial.report.documents.guest import guest_document
-from seatrial.report.text.guest import guest_text
-from seatrial.report.text.machine import machine_text
+import typer
+
+from seatrial.cli.command import command
+from seatrial.cli.options import Output
+from seatrial.cli.output import message
+from seatrial.errors import UsageError
+from seatrial.places.guest.channel import PORT, Channel
+from seatrial.places.guest.home import guest_already_there, guest_home_path
+from seatrial.places.guest.offered import copied_facts
+from seatrial.places.guest.run import WORK, Transfer, run_command, running_guest
+from seatrial.places.guest.status import read_guest_status
+from seatrial.places.guest.up import bring_guest_up, take_guest_down
 
 
-def up_command(topology: Path, kernel: Path | None, *, emulated: bool, as_json: bool) -> None:
-    """Start a guest and print it."""
-    _print(guest_up(topology, kernel, message, emulated=emulated), as_json=as_json)
+@command("vm up")
+def _up(
+    topology: Annotated[
+        Path, typer.Option("--topology", metavar="FILE", help="YAML: its nodes, devices and where they are")
+    ],
+    kernel: Annotated[
+        Path | None,
+        typer.Option(
+            "--kernel",
+            metavar="FILE",
+            help="its Linux kernel, with modules in lib/modules beside the kernel's folder (default: "
+            "$SEATRIAL_GUEST_KERNEL, else one of /boot)",
+        ),
+    ] = None,
+    emulated: Annotated[bool, typer.Option("--emulated", help="do not try KVM")] = False,
+    *,
+    out: Output,
+) -> None:
+    """Start a guest."""
+    from seatrial.places.guest.parts import guest_parts  # late: `exec` should start fast, and builds nothing
+    from seatrial.plan.topology_file import topology_of
+
+    wanted, path = topology_of(topology), guest_home_path(os.environ)
+    if path.exists():  # said before anything is built; `bring_guest_up` decides
+        raise guest_already_there(path)
+    bring_guest_up(path, wanted, guest_parts(wanted, kernel, emulated=emulated), message)
+    _status(out)
     message("run in it: seatrial vm exec -- uname -a; end it: seatrial vm down")
 
 
-def status_command(*, as_json: bool) -> None:
-    """Print the guest as it is now."""
-    _print(guest_status(), as_json=as_json)
+@command("vm exec", context_settings={"allow_interspersed_args": False})
+def _exec(
+    words: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", help="such as cat /proc/cpuinfo")] = None,
+    put: Annotated[
+        list[str] | None,
+        typer.Option("--put", metavar="FILE[:PLACE]", help="copy a file or folder into the guest first, to /root"),
+    ] = None,
+    get: Annotated[
+        list[str] | None,
+        typer.Option("--get", metavar="FILE[:PLACE]", help="copy a file or folder of the guest here afterwards"),
+    ] = None,
+) -> int:
+    """Run a command in the guest."""
+    if not words:
+        raise UsageError("no command given", "for example: seatrial vm exec -- cat /proc/cpuinfo")
+    into = [_transfer(text, lambda name: f"{WORK}/{name}") for text in put or ()]
+    for one in into:
+        if not PurePosixPath(one.target).is_absolute() or ".." in PurePosixPath(one.target).parts:
+            raise UsageError(f"--put: the place {one.target!r} in the guest", "it must be an absolute path")
+    back = [_transfer(text, lambda name: name) for text in get or ()]
+    return run_command(guest_home_path(os.environ), words, into, back)
 
 
-def discover_command(*, as_json: bool) -> None:
-    """Print the machine that the guest is."""
-    machine = guest_machine()
-    if as_json:
-        print(json.dumps(machine_document(machine), indent=1, allow_nan=False))
-    else:
-        print(machine_text(machine, (), style_of(sys.stdout)))
+@command("vm discover")
+def _discover(out: Output) -> None:
+    """Describe the guest as discover describes a machine."""
+    from seatrial.machine.copied import PATTERNS, discover_copied
+    from seatrial.model.machine.document import machine_document
+    from seatrial.places.rank_helpers import static_copy_facts
+    from seatrial.report.text.machine import machine_text
+
+    path = guest_home_path(os.environ)
+    running_guest(path)
+    machine = discover_copied(copied_facts(Channel(PORT, str(path), WORK), static_copy_facts(), PATTERNS))
+    out.show(lambda: machine_document(machine), lambda style: machine_text(machine, (), style))
 
 
-def down_command() -> None:
-    """End the guest; without one, say so."""
-    message("the guest is down" if guest_down() else "no guest was up")
+@command("vm status")
+def _status(out: Output) -> None:
+    """Show the guest."""
+    from seatrial.report.documents.guest import guest_document
+    from seatrial.report.text.places import guest_text
+
+    document = guest_document(read_guest_status(guest_home_path(os.environ)))
+    out.show(lambda: document, lambda style: guest_text(document, style))
 
 
-def _print(found: GuestStatus, *, as_json: bool) -> None:
-    document = guest_document(found)
-    if as_json:
-        print_json(document)
-    else:
-        print(guest_text(document, style_of(sys.stdout)))
+@command("vm down")
+def _down() -> None:
+    """End it; nothing of it is left."""
+    message("the guest is down" if take_guest_down(guest_home_path(os.environ)) else "no guest was up")
+
+
+def _transfer(text: str, usual: Callable[[str], str]) -> Transfer:
+    """SOURCE or SOURCE:TARGET."""
+    source, colon, target = text.partition(":")
+    name = PurePosixPath(source).name
+    if not source or not name or (colon and not target):
+        raise UsageError(f"{text!r} is not a file to copy", "write SOURCE or SOURCE:TARGET")
+    return Transfer(source, target or usual(name))

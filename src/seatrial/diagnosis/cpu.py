@@ -1,24 +1,152 @@
-"""Ranks that waited for a CPU, and why: the kernel counts the time that their threads were ready to run without
-running. This comes before every other cause, because it makes the other ranks wait in MPI."""
+"""Threads that were ready to run, but had no CPU, and why: one decision, with its constants, for profiles, repeats and
+comparisons. It comes before every other cause, because such ranks make the others wait in MPI."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import TYPE_CHECKING
 
-from seatrial.diagnosis.delayed_stretch import LEAST_S, Stretch, delayed_stretch, node_within, rank_within
+from msgspec.structs import replace
+
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 
 if TYPE_CHECKING:
+    from seatrial.profiler.cpu import CpuSlices
     from seatrial.profiler.profile import NodeCpu, Profile, RankCpu, RankTotals
 
 LEAST_DELAY = 0.1
-"""Below this share of a rank's wall time, waiting for a CPU is usual on a busy system."""
+"""Below this share of the time, waiting for a CPU is usual on a busy system."""
 _LEAST_THROTTLED = 0.1
-_EXPLAINS = 0.5
-"""A cause explains the waiting if it is at least so large, as a share of it."""
+"""Of the periods of a quota."""
+EXPLAINS = 0.5
+"""A cause explains waiting if it is at least so large, as a share of it."""
 _IDLE = 0.5
-"""A node with less of a CPU idle on average is busy."""
+"""CPUs with less than this idle on average, together, are busy."""
+
+
+class CpuSignals(Frozen):
+    """What was seen while threads were ready to run without a CPU: means over one span of time, in threads or CPUs.
+
+    `ran` and `waited` are threads that had a CPU and that waited for one, `cpus` the CPUs that they may use (0: not
+    known). Of the `watched` CPUs, `others` were used by other processes, `idle` by nobody, and `steal` was taken by the
+    hypervisor; None: not known.
+    """
+
+    ran: float
+    waited: float
+    cpus: int
+    watched: int = 0
+    others: float | None = None
+    idle: float | None = None
+    steal: float = 0.0
+
+    @property
+    def wanted(self) -> float:
+        """Threads that ran or were ready to run."""
+        return self.ran + self.waited
+
+    @property
+    def crowd(self) -> float:
+        """The threads that waited for each other: of n that are always ready to run on c CPUs, n - c wait with nobody
+        else there; what they wait longer is for others."""
+        return min(self.waited, max(0.0, self.wanted - self.cpus)) if self.cpus else 0.0
+
+    def taken_by(self, waited: float) -> Cause:
+        """Who had the CPUs that so many threads waited for, apart from their own kind."""
+        if self.others is None or self.idle is None:
+            return Cause.NO_CPU
+        if self.watched and self.steal / self.watched >= EXPLAINS * waited and self.steal >= self.others:
+            return Cause.STEAL
+        # Where CPUs are idle, other processes may run on these instead of on those of the threads.
+        return Cause.OTHER_PROCESSES if self.others >= EXPLAINS * waited and is_busy(self.idle) else Cause.NO_CPU
+
+
+def is_busy(idle: float) -> bool:
+    """Whether CPUs are busy, of which so many were idle on average: others then took some that were needed."""
+    return idle < _IDLE
+
+
+def is_used_up(throttled: float) -> bool:
+    """Whether a quota held threads back: it was used up in this share of its periods."""
+    return throttled >= _LEAST_THROTTLED
+
+
+LEAST_S = 0.2
+"""The counters of a node have steps of 10 ms."""
+_LEAST_DELAY = 0.2
+"""Of the stretch; and the stretch that is found is the one with most delay beyond half of this share."""
+_LEAST_OF_RUN = 0.05
+_MOST_OF_RUN = 0.75
+"""What lasts for longer is said of the whole run."""
+_MOST_OF_DELAY = 2 / 3
+
+
+class Stretch(Frozen):
+    """From `begin_s` to `end_s` since the first rank was started, a rank waited `delay_s` for a CPU."""
+
+    begin_s: float
+    end_s: float
+    delay_s: float
+
+    @property
+    def span_s(self) -> float:
+        """Its length."""
+        return self.end_s - self.begin_s
+
+
+def delayed_stretch(slices: CpuSlices | None) -> Stretch | None:
+    """The stretch with most of a rank's waiting for a CPU; None if there was little, or all of the time.
+
+    It maximises the waiting beyond a tenth of its length (maximum subarray: J. Bentley, "Programming pearls: algorithm
+    design techniques", CACM 27(9), 1984), in one pass.
+    """
+    if slices is None or slices.span_s <= 0:
+        return None
+    at_s, delay_s = slices.at_s, slices.delay_s
+    best, begin, end = 0.0, 0, 0
+    gain, since = 0.0, 0
+    for k in range(1, len(at_s)):
+        if gain <= 0:
+            gain, since = 0.0, k - 1
+        gain += delay_s[k] - delay_s[k - 1] - _LEAST_DELAY / 2 * (at_s[k] - at_s[k - 1])
+        if gain > best:
+            best, begin, end = gain, since, k
+    found = Stretch(at_s[begin], at_s[end], delay_s[end] - delay_s[begin])
+    is_clear = (
+        found.span_s >= LEAST_S
+        and found.span_s <= _MOST_OF_RUN * slices.span_s
+        and found.delay_s >= _LEAST_DELAY * found.span_s
+        and found.delay_s >= _LEAST_OF_RUN * slices.span_s
+        and found.delay_s >= _MOST_OF_DELAY * delay_s[-1]
+    )
+    return found if is_clear else None
+
+
+def rank_within(cpu: RankCpu, stretch: Stretch) -> RankCpu:
+    """What a rank had of its CPUs in the stretch; its part of the whole, where slices are not known. All throttling is
+    taken to be in the stretch."""
+    part = stretch.span_s / cpu.wall_s
+    cpu_s, delay_s = (None if value is None else value * part for value in (cpu.cpu_s, cpu.delay_s))
+    if cpu.slices is not None:
+        cpu_s = cpu.slices.growth(cpu.slices.cpu_s, stretch.begin_s, stretch.end_s)
+        delay_s = cpu.slices.growth(cpu.slices.delay_s, stretch.begin_s, stretch.end_s)
+    throttled = None if cpu.throttled_share is None else min(1.0, cpu.throttled_share / part)
+    return replace(cpu, wall_s=stretch.span_s, cpu_s=cpu_s, delay_s=delay_s, throttled_share=throttled)
+
+
+def node_within(node: NodeCpu, slices: CpuSlices | None, ranks: Sequence[RankCpu], stretch: Stretch) -> NodeCpu | None:
+    """What a node did in the stretch, by the samples of one of its ranks; `ranks` are its ranks in the stretch. None if
+    not known."""
+    if slices is None:
+        return None
+    busy_s = slices.growth(slices.busy_s, stretch.begin_s, stretch.end_s)
+    steal_s = slices.growth(slices.steal_s, stretch.begin_s, stretch.end_s)
+    if isnan(busy_s) or isnan(steal_s):
+        return None
+    ranks_s = sum(one.cpu_s or 0.0 for one in ranks)
+    return replace(node, wall_s=stretch.span_s, busy_s=busy_s, steal_s=steal_s, ranks_s=ranks_s)
 
 
 def cpu_diagnoses(profile: Profile) -> list[Diagnosis]:
@@ -41,7 +169,7 @@ def _of_node(ranks: Sequence[RankTotals], node: NodeCpu | None) -> Diagnosis | N
         return _for_a_while(worst, cpu, [one for _, one in known], node, stretch)
     delay = cpu.delay_share or 0.0
     throttled = max(one.throttled_share or 0.0 for _, one in known)
-    if delay < LEAST_DELAY and throttled < _LEAST_THROTTLED:
+    if delay < LEAST_DELAY and not is_used_up(throttled):
         return None
     if delay < LEAST_DELAY:
         delay = min(1.0, max((one.throttled_s or 0.0) / one.wall_s for _, one in known))
@@ -61,7 +189,7 @@ def _for_a_while(
     within, own = [rank_within(one, stretch) for one in cpus], rank_within(cpu, stretch)
     delay = own.delay_share or 0.0
     throttled = 0.0
-    if (cpu.throttled_s or 0.0) >= _EXPLAINS * stretch.delay_s:
+    if (cpu.throttled_s or 0.0) >= EXPLAINS * stretch.delay_s:
         throttled = max(one.throttled_share or 0.0 for one in within)
     beside = None if node is None else node_within(node, cpu.slices, within, stretch)
     cause, more = _why(within, len(cpus), own, delay, throttled, beside)
@@ -79,41 +207,37 @@ def _why(
     cpus: Sequence[RankCpu], ranks: int, worst: RankCpu, delay: float, throttled: float, node: NodeCpu | None
 ) -> tuple[Cause, list[Evidence]]:
     on_node = Evidence(Signal.RANKS_ON_NODE, ranks)
-    if throttled >= _LEAST_THROTTLED and worst.quota is not None:
+    if is_used_up(throttled) and worst.quota is not None:
         return Cause.CPU_QUOTA, [Evidence(Signal.QUOTA, worst.quota), Evidence(Signal.THROTTLED, throttled), on_node]
     together = {cpu for one in cpus for cpu in one.mask}
     same = [one for one in cpus if one.mask and one.mask == worst.mask]
     if len(same) > len(worst.mask) > 0 and len(worst.mask) < len(together):
         return Cause.SAME_CPUS, [Evidence(Signal.RANKS_ON_NODE, len(same)), Evidence(Signal.CPUS, len(worst.mask))]
-    if together and (ranks > len(together) or _have_threads_for_more(cpus, len(together), node)):
+    seen = _seen(cpus, len(together), node)
+    # Not if other processes used more than these ranks: each thread then waits, and would not if it were alone.
+    is_crowd = seen.crowd > EXPLAINS and (seen.others is None or seen.others <= seen.ran)
+    if together and (ranks > len(together) or is_crowd):
         is_all = node is not None and len(together) >= node.online
         cause = Cause.MORE_RANKS_THAN_CPUS if is_all or node is None else Cause.SAME_CPUS
-        busy = Evidence(Signal.BUSY_THREADS, sum(_used_and_waited(cpus)))
+        busy = Evidence(Signal.BUSY_THREADS, seen.wanted)
         return cause, [on_node, Evidence(Signal.CPUS, len(together)), busy]
     if node is None:
         return Cause.NO_CPU, [on_node]
-    steal, others = node.steal_s / node.wall_s, node.other_cpus
     used = [
-        Evidence(Signal.STEAL_SHARE, steal),
-        Evidence(Signal.OTHERS_CPUS, others),
+        Evidence(Signal.STEAL_SHARE, seen.steal),
+        Evidence(Signal.OTHERS_CPUS, node.other_cpus),
         Evidence(Signal.CPUS, node.online),
     ]
-    if steal / node.online >= _EXPLAINS * delay and steal >= others:
-        return Cause.STEAL, used
-    # Where CPUs are idle, other processes may run on these instead of on those of the ranks.
-    if others >= _EXPLAINS * delay and node.idle_cpus < _IDLE:
-        return Cause.OTHER_PROCESSES, used
-    return Cause.NO_CPU, [on_node, *used]
+    cause = seen.taken_by(delay)
+    return cause, [on_node, *used] if cause is Cause.NO_CPU else used
 
 
-def _have_threads_for_more(cpus: Sequence[RankCpu], together: int, node: NodeCpu | None) -> bool:
-    """Whether the threads of these ranks alone could use more than the CPUs that they may use together. Not if other
-    processes used more than they: each thread then waits for a CPU, and would not if it were alone."""
-    used, waited = _used_and_waited(cpus)
-    return used + waited > together + _EXPLAINS and (node is None or node.other_cpus <= used)
-
-
-def _used_and_waited(cpus: Sequence[RankCpu]) -> tuple[float, float]:
-    """The CPUs that these ranks used, and how many threads waited for one, on average."""
+def _seen(cpus: Sequence[RankCpu], together: int, node: NodeCpu | None) -> CpuSignals:
+    """Of these ranks, and of their node."""
     longest_s = max(one.wall_s for one in cpus)
-    return sum(one.cpu_s or 0.0 for one in cpus) / longest_s, sum(one.delay_s or 0.0 for one in cpus) / longest_s
+    ran = sum(one.cpu_s or 0.0 for one in cpus) / longest_s
+    waited = sum(one.delay_s or 0.0 for one in cpus) / longest_s
+    if node is None:
+        return CpuSignals(ran, waited, together)
+    steal = node.steal_s / node.wall_s
+    return CpuSignals(ran, waited, together, node.online, node.other_cpus, node.idle_cpus, steal)

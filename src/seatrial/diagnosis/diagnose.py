@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from seatrial.diagnosis.calls import call_diagnoses, slow_transfer
-from seatrial.diagnosis.chain import late_in_call
+from seatrial.diagnosis.calls import call_diagnoses, slow_transfer, with_small_calls
 from seatrial.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
-from seatrial.diagnosis.input_output import blocked_diagnoses, io_diagnoses
-from seatrial.diagnosis.late import could_be_late, late, waits_itself
+from seatrial.diagnosis.late import could_be_late, late, late_in_call, longest_site, slow_collective, waits_itself
 from seatrial.diagnosis.node import node_diagnoses
 from seatrial.diagnosis.ranks import Uneven, explained_by_computing, uneven, uneven_despite_delay
-from seatrial.diagnosis.sites import longest_site
-from seatrial.diagnosis.slow_collective import slow_collective
-from seatrial.diagnosis.small_calls import with_small_calls
+from seatrial.diagnosis.work import blocked_diagnoses, io_diagnoses
 from seatrial.profiler.cause import (
     NO_CPU_CAUSES,
     WAITING_CAUSES,

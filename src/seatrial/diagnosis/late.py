@@ -1,19 +1,166 @@
 """Waiting for partners that are late, where differences between ranks do not explain it: for messages that are sent
-late or received late, at collective calls, or for access to a window."""
+late or received late, at collective calls, or for access to a window.
+
+Ranks that are late because of their own time in MPI: one that waits for a late partner and makes others wait for it,
+and one whose calls take long although no partner is late.
+
+Collective calls that take long by themselves: in each of them some rank is the last to arrive and waits for nobody,
+so that the shortest call of all ranks shows what it takes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seatrial.diagnosis.chain import chained, last_at_collectives
+from msgspec.structs import replace
+
 from seatrial.diagnosis.ranks import explained_by_computing
-from seatrial.diagnosis.sites import only_site
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
-from seatrial.profiler.merge.bound import WaitKind, receives, sends, wait_kind
+from seatrial.profiler.merge.bound import (
+    HALF_PERFORMANCE_B,
+    WaitKind,
+    is_start,
+    receives,
+    reference_of,
+    sends,
+    wait_kind,
+)
 
 if TYPE_CHECKING:
-    from seatrial.profiler.profile import Profile
+    from seatrial.profiler.call_site import CallSite
+    from seatrial.profiler.profile import Profile, RankTotals, SizeTotals
+
+_CLEARLY = 2 / 3
+
+Wanted = Callable[[str], bool]
+"""Whether a function is one of those to look at, by its name."""
+
+
+def longest_site(profile: Profile, wanted: Wanted) -> CallSite | None:
+    """The place with most of the time of these functions, by whatever path; None if no line or symbol is known."""
+    ranked = _ranked(profile, wanted, lambda site: site.time_s)
+    return ranked[0][1] if ranked else None
+
+
+def only_site(profile: Profile, wanted: Wanted) -> CallSite | None:
+    """The place of nearly all calls of these functions; None if they are called from several."""
+    ranked = _ranked(profile, wanted, lambda site: site.count)
+    total = sum(value for value, _ in ranked)
+    return ranked[0][1] if ranked and ranked[0][0] >= _CLEARLY * total else None
+
+
+def _ranked(profile: Profile, wanted: Wanted, value: Callable[[CallSite], float]) -> list[tuple[float, CallSite]]:
+    """Places by the sum of a value, the largest first; with the path that takes longest."""
+    sums: dict[tuple[object, ...], float] = {}
+    longest: dict[tuple[object, ...], CallSite] = {}
+    for site in profile.callsites:  # the longest first
+        if site.frames and wanted(site.call):
+            place = (site.call, site.module, site.offset, site.frames)
+            sums[place] = sums.get(place, 0.0) + value(site)
+            longest.setdefault(place, site)
+    return sorted(((total, longest[place]) for place, total in sums.items()), key=lambda one: -one[0])
+
+
+_MOSTLY = 0.5
+"""Time in other calls of MPI makes a rank late if it is so much of what the others wait."""
+_ARRIVES_LAST, _OTHERS_WAIT = 0.1, 0.4
+"""The last rank at collectives waits at most so long, all others at least so long, both over the mean of the others."""
+
+
+def last_at_collectives(seconds: Sequence[float]) -> int | None:
+    """The place of the only rank that hardly waits at collectives, while all others do: it arrives last. `seconds`
+    (n,): what each rank waits there, n at least 2."""
+    order = sorted(range(len(seconds)), key=lambda k: seconds[k])
+    others = [seconds[k] for k in order[1:]]
+    mean_s = sum(others) / len(others)
+    if mean_s <= 0:
+        return None
+    if seconds[order[0]] > _ARRIVES_LAST * mean_s or others[0] < _OTHERS_WAIT * mean_s:
+        return None
+    return order[0]
+
+
+def late_in_call(profile: Profile) -> Diagnosis | None:
+    """The rank that all others wait for at collectives while it is in other calls of MPI, if its partners are not
+    outside such waiting for long enough to be late for these calls."""
+    ranks = profile.per_rank
+    waits = [rank.waits.collective_s for rank in ranks]
+    place = last_at_collectives(waits) if len(ranks) > 1 else None
+    if place is None or profile.wall_s <= 0:
+        return None
+    last, others = ranks[place], [rank for rank in ranks if rank is not ranks[place]]
+    waited_s = sum(waits) - waits[place]
+    call = max(
+        (call for call in last.by_call if _is_other(call)), key=lambda one: _excess(one, last, others), default=""
+    )
+    if not call or _excess(call, last, others) < _MOSTLY * waited_s / len(others):
+        return None
+    free_s = sum(rank.wall_s - rank.waits.collective_s for rank in others if rank.rank in _chained(profile, last.rank))
+    call_s = last.by_call[call]
+    if free_s >= _MOSTLY * call_s:
+        return None
+    size = max((one for one in profile.sizes if one.call == call), key=lambda one: one.time_s)
+    evidence = (
+        Evidence(Signal.CALL_TIME, call_s),
+        Evidence(Signal.CALLS, size.count),
+        Evidence(Signal.CALL_MEAN, size.time_s / size.count),
+        Evidence(Signal.CALL_BEST, size.best_s),
+        Evidence(Signal.PARTNERS_FREE, free_s),
+        Evidence(Signal.WAITING_SHARE, waited_s / profile.wall_s),
+    )
+    return Diagnosis(
+        Cause.LATE_IN_CALL,
+        min(1.0, (waited_s + call_s) / profile.wall_s),
+        Sureness.INFERRED,
+        evidence,
+        rank=last.rank,
+        host=last.host,
+        call=call,
+        size_B=round(size.moved_B) or None,
+        site=longest_site(profile, lambda one: wait_kind(one) is WaitKind.COLLECTIVE),
+        late_at=longest_site(profile, lambda one: one == call),
+    )
+
+
+def chained(profile: Profile, found: Sequence[Diagnosis], kinds: Mapping[Cause, Sequence[float]]) -> list[Diagnosis]:
+    """The same, with waiting at collectives as part of its cause: the last rank there waits for a late partner before.
+    `kinds`: seconds of each rank by kind of waiting."""
+    at = next((one for one in found if one.cause is Cause.LATE_AT_COLLECTIVE and one.rank is not None), None)
+    if at is None:
+        return list(found)
+    place = next(k for k, rank in enumerate(profile.per_rank) if rank.rank == at.rank)
+    waits = kinds[Cause.LATE_AT_COLLECTIVE]
+    mean_s = (sum(waits) - waits[place]) / (len(waits) - 1)
+    roots = [
+        one
+        for one in found
+        if one.cause in (Cause.LATE_SENDER, Cause.LATE_RECEIVER) and kinds[one.cause][place] >= _MOSTLY * mean_s
+    ]
+    if len(roots) != 1:
+        return list(found)
+    then = longest_site(profile, lambda call: wait_kind(call) is WaitKind.COLLECTIVE)
+    root = replace(roots[0], share=min(1.0, roots[0].share + at.share), then=then, then_rank=at.rank)
+    return [root, *(one for one in found if one is not roots[0] and one is not at)]
+
+
+def _is_other(call: str) -> bool:
+    return not is_start(call) and wait_kind(call) not in (WaitKind.COLLECTIVE, WaitKind.WINDOW)
+
+
+def _excess(call: str, last: RankTotals, others: Sequence[RankTotals]) -> float:
+    """Seconds that the last rank is in a function for longer than the mean of the others."""
+    return last.by_call[call] - sum(rank.by_call.get(call, 0.0) for rank in others) / len(others)
+
+
+def _chained(profile: Profile, rank: int) -> set[int]:
+    """The ranks that exchange messages with a rank."""
+    import numpy as np
+
+    src, dst = (np.frombuffer(column, np.uintc) for column in (profile.matrix.src, profile.matrix.dst))
+    return {int(one) for one in np.concatenate([src[dst == rank], dst[src == rank]])}
+
 
 _LEAST_PART = 0.3
 """A kind of waiting is named from this share of all waiting on, ..."""
@@ -22,8 +169,8 @@ _LEAST_OF_MESSAGES = 0.15
 _FEASIBLE = 0.5
 """Ranks can only be late while they are outside MPI: this must be possible for so much of the waiting."""
 _ITSELF = 0.1
-_CLEARLY = 2 / 3
-"""A partner is named if so much of the waiting is for its messages."""
+
+
 _WAITS_OF = {
     Cause.LATE_SENDER: (WaitKind.RECEIVE, WaitKind.REQUESTS, WaitKind.POLL),
     Cause.LATE_RECEIVER: (WaitKind.SEND, WaitKind.REQUESTS, WaitKind.POLL),
@@ -130,3 +277,69 @@ def _partners(profile: Profile, waited_s: dict[int, float], cause: Cause) -> dic
     messages = np.bincount(waiting, count, len(own_s))
     blamed = np.bincount(partner, own_s[waiting] * count / np.maximum(messages, 1.0)[waiting], len(own_s))
     return {int(rank): float(blamed[rank]) for rank in np.flatnonzero(blamed)}
+
+
+_WAITS_FOR_ALL = re.compile(r"MPI_(Barrier|Allreduce|Alltoall[vw]?|Allgatherv?|Reduce_scatter(_block)?)(_c)?")
+"""Calls that no rank leaves before all have arrived."""
+_REDUCES = re.compile(r"MPI_(Allreduce|Reduce_scatter(_block)?)(_c)?")
+
+
+_CLEARLY_LONGER = 2.0
+"""... and so many times what it should take at most."""
+_LEAST_CALLS = 20
+
+
+def slow_collective(profile: Profile, left_s: float) -> Diagnosis | None:
+    """The collective call that takes most of the waiting of `left_s` seconds, if its shortest call is hardly shorter
+    than the others. None for large messages without an operation of the program's own: that is their transfer."""
+    long = [
+        one
+        for one in profile.sizes
+        if one.measured is None
+        and is_slow_itself(one, profile)
+        and (one.size_B < HALF_PERFORMANCE_B or uses_own_operation(one, profile))
+    ]
+    long_s = sum(one.waiting_s for one in long)
+    if not long or long_s < _MOSTLY * left_s:
+        return None
+    return slow_collective_of(profile, max(long, key=lambda one: one.waiting_s), min(left_s, long_s))
+
+
+def slow_collective_of(profile: Profile, main: SizeTotals, time_s: float) -> Diagnosis:
+    """The diagnosis that such calls cost `time_s` seconds of all ranks."""
+    evidence = [
+        Evidence(Signal.CALLS, main.count),
+        Evidence(Signal.CALL_MEAN, main.time_s / main.count),
+        Evidence(Signal.CALL_BEST, main.least_s),
+        Evidence(Signal.ALLOWED, _allowed_s(main, profile)),
+    ]
+    if uses_own_operation(main, profile):
+        evidence.append(Evidence(Signal.OPERATIONS, _operations_made(profile)))
+    size, share = round(main.moved_B) or None, min(1.0, time_s / profile.wall_s)
+    source = reference_of(profile.hosts).source
+    return Diagnosis(
+        Cause.SLOW_COLLECTIVE, share, Sureness.INFERRED, tuple(evidence), call=main.call, size_B=size, source=source
+    )
+
+
+def uses_own_operation(one: SizeTotals, profile: Profile) -> bool:
+    """Whether a reduction may be by an operation of the program's own."""
+    return _REDUCES.fullmatch(one.call) is not None and _operations_made(profile) > 0
+
+
+def is_slow_itself(one: SizeTotals, profile: Profile) -> bool:
+    """Whether even the shortest of these collective calls takes long."""
+    return (
+        _WAITS_FOR_ALL.fullmatch(one.call) is not None
+        and one.count >= _LEAST_CALLS
+        and one.least_s >= _MOSTLY * one.time_s / one.count
+        and one.least_s >= _CLEARLY_LONGER * _allowed_s(one, profile)
+    )
+
+
+def _operations_made(profile: Profile) -> int:
+    return sum(one.count for one in profile.calls if one.call in ("MPI_Op_create", "MPI_Op_create_c"))
+
+
+def _allowed_s(one: SizeTotals, profile: Profile) -> float:
+    return reference_of(profile.hosts).most_s(one.call, one.moved_B, profile.ranks)

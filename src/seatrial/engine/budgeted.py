@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from seatrial.engine.clock import Clock
-from seatrial.engine.costs import Build, Costs
-from seatrial.engine.durations import Durations
+from seatrial.engine.durations import Build, Costs, Durations
 from seatrial.engine.fit import Fit, Item
 from seatrial.engine.fitting import Wanted, fit_of
 from seatrial.engine.pool import Pool
 from seatrial.engine.prepare import Preparation
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.chosen import Environments
-from seatrial.model.durations import duration
-from seatrial.model.experiment import Experiment
 from seatrial.model.frozen import Frozen
-from seatrial.model.outcome import NO_TIME, Outcome
+from seatrial.model.results.outcome import NO_TIME, Outcome
+from seatrial.model.results.record import Experiment
 from seatrial.model.secrets import masked_parameters
+from seatrial.model.units import duration
 from seatrial.plan.points import Point
 from seatrial.store.folder import ResultsFolder
 

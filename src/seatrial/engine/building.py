@@ -12,7 +12,7 @@ from seatrial.engine.prepare import not_in_a_container
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError
-from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
 from seatrial.places.contained import Contained
 from seatrial.places.containers.fitted import Containers

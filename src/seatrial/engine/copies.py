@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.engine.ready import Ready
-from seatrial.environments.variables import variables_with
+from seatrial.environments.target import variables_with
 from seatrial.launch.local import Completed
-from seatrial.model.copies import (
+from seatrial.model.benchmark.copies import (
     COPIES,
     COPY,
     COPY_DEVICES,
@@ -25,13 +25,12 @@ from seatrial.model.copies import (
     part_of,
     shares_of,
 )
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.program import BINDING, UNBOUND, Hello, ProgramRecord
 from seatrial.model.frozen import Frozen
-from seatrial.model.layout import BINDING, UNBOUND
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Outcome, State
-from seatrial.model.parameter import Params
-from seatrial.model.protocol import Hello, ProgramRecord
-from seatrial.model.sample import Sample
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome, State
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import Point
 
 _MOST = "max_resident_B"

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.environments.gpu import AUTO, Gpu, Gpus, NoGpuError, find_gpus
-from seatrial.environments.once import Once
-from seatrial.model.experiment import content_key
-from seatrial.model.parameter import Value, whole
+from seatrial.environments.loaded_libraries import Once
+from seatrial.model.benchmark.parameter import Value, whole
+from seatrial.model.results.record import content_key
 from seatrial.plan.points import Point
 
 

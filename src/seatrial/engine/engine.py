@@ -27,19 +27,19 @@ from seatrial.engine.lock_file import Holder, Told
 from seatrial.engine.policy import Alone, Compared, Policy
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
-from seatrial.environments.variables import variables_with
+from seatrial.environments.target import variables_with
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.record import RepeatRecord
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.points import Point
 from seatrial.probes.variables import performance_variables
-from seatrial.stats.stopping import StoppingRule
+from seatrial.stats.interval import StoppingRule
 from seatrial.store.claim import Claim, abandoned, claim_next, claimed_elsewhere, settle
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import RecordHead, read_heads
 from seatrial.store.record_watch import RecordWatch
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 _GIVE_WAY_S = 0.1
 _random = random.SystemRandom()

@@ -9,8 +9,8 @@ from seatrial.engine.fit import Fit
 from seatrial.engine.lock_file import Holder
 from seatrial.engine.ready import Ready, Refused
 from seatrial.model.frozen import Frozen
-from seatrial.model.outcome import Outcome
-from seatrial.model.study_document import KeptStudy
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.study.document import KeptStudy
 from seatrial.plan.points import Point
 
 

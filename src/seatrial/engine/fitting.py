@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.engine.costs import Build, Costs
+from seatrial.engine.durations import Build, Costs
 from seatrial.engine.fit import Fit, Item
 from seatrial.engine.study_work import family_of, least_alone
 from seatrial.model.frozen import Frozen
-from seatrial.model.study import Study
+from seatrial.model.study.study import Study
 from seatrial.plan.importance import by_importance
 from seatrial.plan.points import Point
 from seatrial.plan.study_points import compared_points

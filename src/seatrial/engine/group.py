@@ -12,16 +12,15 @@ from msgspec.structs import replace
 from seatrial.engine.ready import Ready
 from seatrial.errors import ProtocolError
 from seatrial.launch.ranks import rank_layout
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import Value
-from seatrial.model.reading import recorded_readings
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import point_key
-from seatrial.stats.resolution import half_steps
-from seatrial.stats.stopping import LOOKS
-from seatrial.stats.turns import pair_of_block
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.reading import recorded_readings
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import point_key
+from seatrial.stats.interval import LOOKS
+from seatrial.stats.ratio import half_steps, pair_of_block
 from seatrial.store.record_heads import RecordHead
 
 FigureKey = tuple[str, tuple[tuple[str, Value], ...]]

@@ -9,13 +9,12 @@ from typing import Any
 
 from seatrial.engine.importing import Repeat
 from seatrial.engine.trial import keep_machine
-from seatrial.model.experiment import Experiment
 from seatrial.model.frozen import Frozen
-from seatrial.model.record import RepeatRecord
+from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.store.claim import Claim, abandoned, claim
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 
 class ImportRun(Frozen):

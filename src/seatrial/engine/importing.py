@@ -14,24 +14,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from seatrial.applications.readers import reader_of
+from seatrial.applications.reading.figures import GIVEN_BANDWIDTH, GIVEN_FLOPS
 from seatrial.benchmarks import benchmark_named
-from seatrial.benchmarks.imported.declarations import GIVEN_BANDWIDTH, GIVEN_FLOPS
 from seatrial.benchmarks.node_placement import on_placed_nodes
-from seatrial.engine.checks import failed_check, impossible_figure, wrong_sample
+from seatrial.engine.judge import failed_check, impossible_figure, wrong_sample
 from seatrial.errors import ParseError, UnknownNameError, UsageError
-from seatrial.imports.readers import reader_of
-from seatrial.model.benchmark import Benchmark, Skip
-from seatrial.model.experiment import Experiment, content_key
+from seatrial.model.benchmark.benchmark import Benchmark, Skip
+from seatrial.model.benchmark.parameter import UNKNOWN, Params, Value
+from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
-from seatrial.model.imported import ImportedExperiment, ImportedFile, StatedExperiment
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine, NamedLimit
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import UNKNOWN, Params, Value
-from seatrial.model.protocol import UNREADABLE
-from seatrial.model.sample import Sample
-from seatrial.model.stated import STATED
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine, NamedLimit
+from seatrial.model.results.figure_result import STATED
+from seatrial.model.results.imported import ImportedExperiment, ImportedFile, StatedExperiment
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, content_key
+from seatrial.model.results.sample import Sample
 
 UNNAMED = "not told"
 """The machine's name if neither the file nor the user states one; part of its identity."""

@@ -27,8 +27,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.model.durations import duration
 from seatrial.model.frozen import Frozen
+from seatrial.model.units import duration
 
 FOLDER = "SEATRIAL_LOCK"
 """Names one more folder, for containers that share none of the usual ones."""

@@ -1,30 +1,54 @@
-"""The experiments behind points, for plans: the same ids that a run will use, with nothing measured."""
+"""The experiments behind points, for plans: the same ids that a run will use, with nothing measured; and the programs
+that a study starts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.engine.costs import MissingBuilds
-from seatrial.engine.durations import Durations
+from seatrial.engine.durations import Durations, MissingBuilds
 from seatrial.engine.events import Silent
-from seatrial.engine.linked_programs import linked_programs
+from seatrial.engine.kinds import KINDS
 from seatrial.engine.prepare import prepared_points
 from seatrial.engine.ready import Refused
 from seatrial.engine.trial import BUDGET_EACH_S
-from seatrial.environments.chosen import Environments
-from seatrial.environments.misspelt import refuse_misspelt
-from seatrial.model.experiment import Experiment
+from seatrial.environments.chosen import Environments, refuse_misspelt
+from seatrial.environments.mpi import linked_mpi, mpi_of
+from seatrial.environments.target import variables_with
+from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.outcome import Outcome
-from seatrial.model.study import Study
-from seatrial.model.study_document import study_without_secrets
-from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
+from seatrial.model.study.document import study_without_secrets
+from seatrial.model.study.study import Study
+from seatrial.plan.planned_study import LinkedProgram, PlannedExperiment, PlannedStudy
 from seatrial.plan.planned_trial import PlannedTrial
 from seatrial.plan.points import Point, plan_points, without_secrets
 from seatrial.plan.study_points import plan_study, refuse_unfit, same_sides
-from seatrial.stats.stopping import StoppingRule
+from seatrial.stats.interval import StoppingRule
+
+
+def linked_programs(points: Sequence[Point], machine: Machine) -> tuple[LinkedProgram, ...]:
+    """Each program once; those that are linked with no MPI library are left out."""
+    kinds = {declared: kind(Environments(machine), "", Silent(), False) for declared, kind in KINDS.items()}
+    found: dict[LinkedProgram, None] = {}
+    asked: set[tuple[str, str, EnvironmentChoice]] = set()
+    for point in points:
+        program = point.benchmark.program
+        for path in kinds[type(program)].installed_programs(point, program):
+            key = (point.benchmark.name, str(path), point.environment)
+            if key in asked:
+                continue
+            asked.add(key)
+            variables = variables_with(point.environment.variables)
+            name, where = linked_mpi(path, variables)
+            if name:
+                mpi = mpi_of(path, variables)
+                known = None if mpi is None else mpi.name
+                found.setdefault(LinkedProgram(point.benchmark.name, str(path), name, where, known))
+    return tuple(found)
 
 
 class ExpectedTimes(Frozen):

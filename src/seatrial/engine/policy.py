@@ -1,4 +1,6 @@
-"""When a group has enough repeats: each experiment on its own budget, or a whole study on one."""
+"""When a group has enough repeats, each experiment on its own budget or a whole study on one, and the time that they
+share.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,9 @@ from msgspec.structs import replace
 
 from seatrial.engine.group import FigureKey, Group, Member, Recorded, blocks_of, paired, paired_steps
 from seatrial.engine.pool import Pool
-from seatrial.model.benchmark import Better
-from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.stats.interval import MINIMUM_REPEATS, StoppingRule
 from seatrial.stats.sequential import LOOKS, Pairs, Steps, are_decided_now
-from seatrial.stats.stopping import StoppingRule
 
 
 class Policy(Protocol):

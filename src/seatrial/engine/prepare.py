@@ -11,11 +11,11 @@ from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments, absent_environment
 from seatrial.errors import BuildError, UsageError
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.container import BROUGHT
-from seatrial.model.copies import COPIES
-from seatrial.model.guest import VM
-from seatrial.model.outcome import Outcome
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.copies import COPIES
+from seatrial.model.environment.container import BROUGHT
+from seatrial.model.machine.guest import VM
+from seatrial.model.results.outcome import Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import settings
 from seatrial.plan.points import Point

@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
-from seatrial.model.experiment import Experiment
+from seatrial.model.benchmark.program import Hello, ProgramRecord
+from seatrial.model.environment.mpi import Mpi
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.mpi import Mpi
-from seatrial.model.outcome import Outcome
-from seatrial.model.protocol import Hello, ProgramRecord
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
 from seatrial.places.contained import Contained
 from seatrial.plan.points import Point
 

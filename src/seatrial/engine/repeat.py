@@ -12,28 +12,25 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.engine.checks import impossible_figure
-from seatrial.engine.cluster_link import link_of
 from seatrial.engine.compiled_programs import with_compilation
 from seatrial.engine.copies import Job, completed_together, jobs_of, outcome_together, overlap, record_together
-from seatrial.engine.judge import judge
+from seatrial.engine.judge import impossible_figure, judge, setting_not_in_force
 from seatrial.engine.probing import probe_reports, probed
 from seatrial.engine.ready import NotPreparedError, Ready
-from seatrial.engine.settings_in_force import setting_not_in_force
-from seatrial.engine.starting import start_of
+from seatrial.engine.starting import link_of, start_of
 from seatrial.environments.private_copy import origins
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
 from seatrial.launch.ranks import ending_of_ranks, rank_layout
-from seatrial.model.emulation import is_emulated
+from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
-from seatrial.model.guest import VM
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import ProgramRecord
-from seatrial.model.record import RepeatRecord
+from seatrial.model.machine.guest import VM
+from seatrial.model.machine.identity import is_emulated
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.record import RepeatRecord
 from seatrial.model.secrets import secrets_in, without_secrets
 from seatrial.places.guest.counters import guest_counters
 from seatrial.plan.site_in_force import place_in_force
@@ -42,7 +39,7 @@ from seatrial.probes.file_systems import file_system_of
 from seatrial.probes.kernel_log import KernelLog, kernel_log
 from seatrial.probes.link_counters import links_of_nodes
 from seatrial.store.claim import Claim, settle
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 _NOTED = (
     *("budget_s", "maximum", "variables", "block", "study", "together", "again", "beside", "outside_s"),

@@ -8,9 +8,8 @@ from seatrial.engine.engine import Work
 from seatrial.engine.policy import Compared, Pooled
 from seatrial.engine.pool import Pool
 from seatrial.engine.ready import Ready, Refused
-from seatrial.model.study import SYSTEM, Compare, Study
-from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.least_repeats import least_repeats
+from seatrial.model.study.study import SYSTEM, Compare, Study
+from seatrial.stats.interval import MINIMUM_REPEATS, least_repeats
 from seatrial.stats.sequential import ALPHA, least_blocks
 
 

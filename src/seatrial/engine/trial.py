@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from seatrial.engine.budgeted import Budget, without_time
 from seatrial.engine.clock import Clock
-from seatrial.engine.costs import Costs
-from seatrial.engine.durations import learn
+from seatrial.engine.durations import Costs, learn
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.events import Listener
 from seatrial.engine.fitting import Wanted, wanted_of_study, wanted_of_targets, wanted_of_trial
@@ -27,23 +26,22 @@ from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
 from seatrial.environments.chosen import Environments
 from seatrial.errors import StoreError
-from seatrial.model.experiment import content_key
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.record import RepeatRecord
+from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.record import RepeatRecord, content_key
 from seatrial.model.secrets import masked_parameters
-from seatrial.model.study import Study
-from seatrial.model.study_document import KeptStudy, StudyPoint, study_document, study_without_secrets
+from seatrial.model.study.document import KeptStudy, StudyPoint, study_document, study_without_secrets
+from seatrial.model.study.study import Study
 from seatrial.plan.points import Point
 from seatrial.plan.study_points import same_sides
-from seatrial.stats.stopping import StoppingRule
+from seatrial.stats.interval import StoppingRule
 from seatrial.store.claim import claim_next
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads
 from seatrial.store.record_watch import RecordWatch
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 BUDGET_EACH_S = 20.0
 """The default time budget of one experiment."""
@@ -63,105 +61,63 @@ class TrialRun(Frozen):
     study: KeptStudy | None = None
 
 
-def run_trial(
-    points: Sequence[Point],
-    machine: Machine,
-    open_folder: Callable[[], ResultsFolder],
-    listener: Listener,
-    *,
-    budget_s: float | None = None,
-    repeats: int | None = None,
-    again: bool = False,
-    keep: bool = False,
-    lock: HostLock | None = None,
-    clock: Clock | None = None,
-) -> TrialRun:
-    """Measure the points into the folder. `budget_s` is for the whole command, since the beginning of `clock`: of a
-    standard trial, what does not fit is left out; what the user named gets the minimum of repeats in any case.
-    `repeats` runs exactly that many of each instead.
-
-    The folder is opened only after everything requested was found valid. Raises UsageError before anything runs;
-    KeyboardInterrupt propagates, with finished repeats kept.
-    """
-    trial = _Trial(
-        machine, open_folder, listener, again=again, keep=keep, lock=lock or HostLock(), clock=clock or Clock()
-    )
-    if budget_s is None or repeats is not None:
-        rule = StoppingRule(budget_s=BUDGET_EACH_S)
-        if repeats is not None:
-            rule = StoppingRule(budget_s=0.0, maximum=repeats, minimum=repeats)
-        return trial.run(trial.prepare(points), lambda items: [_independent(items, Alone(rule))])
-    is_named = any(point.named for point in points)
-    budget = Budget(budget_s, trial.clock, must_have_all=is_named)
-
-    def wanted(costs: Costs) -> list[Wanted]:
-        return wanted_of_targets(points) if is_named else wanted_of_trial(points, costs)
-
-    def work(items: Sequence[Ready | Refused], pool: Pool) -> list[Work]:
-        policy = Shared(pool, StoppingRule().precision, StoppingRule().maximum, shares=max(1, len(items)))
-        return [_independent(items, policy)]
-
-    return trial.run_within(budget, points, wanted, work)
-
-
-def run_study(
-    study: Study,
-    points: Sequence[Point],
-    machine: Machine,
-    open_folder: Callable[[], ResultsFolder],
-    listener: Listener,
-    *,
-    budget_s: float | None = None,
-    again: bool = False,
-    keep: bool = False,
-    lock: HostLock | None = None,
-    clock: Clock | None = None,
-) -> TrialRun:
-    """Measure the points of a study, and store it in the folder. Its own budget is for its repeats; `budget_s` replaces
-    it and is for the whole command. See `run_trial`.
-
-    Raises UsageError also if every comparison would be of an experiment with itself.
-    """
-    trial = _Trial(
-        machine, open_folder, listener, again=again, keep=keep, lock=lock or HostLock(), clock=clock or Clock()
-    )
-    if budget_s is not None:
-        within = replace(study, repeat=replace(study.repeat, budget_s=budget_s))
-        budget = Budget(budget_s, trial.clock, needs_one=True)
-        return trial.run_within(
-            budget,
-            points,
-            lambda costs: wanted_of_study(study, points),
-            lambda items, pool: study_work(within, items, pool),
-            within,
-        )
-    experiments = trial.prepare(points)
-    _refuse_itself(study, points, experiments)
-    return trial.run(experiments, lambda items: study_work(study, items), study)
-
-
-def _refuse_itself(study: Study, points: Sequence[Point], experiments: Sequence[Ready | Refused]) -> None:
-    """Raise UsageError if every comparison would be of an experiment with itself."""
-    same_sides(study, points, {id(point): item.experiment.id for point, item in zip(points, experiments, strict=True)})
-
-
-def _independent(items: Sequence[Ready | Refused], policy: Policy) -> Work:
-    """Each experiment in a group of its own."""
-    return Work(tuple((item,) for item in items if isinstance(item, Ready)), policy)
-
-
-class _Trial(Struct):
-    """The settings of a trial, apart from what is measured."""
+class Trial(Struct):
+    """How something is measured on a machine, into a folder that is opened only after everything requested was found
+    valid. `again` repeats what is finished, `keep` keeps the output of every repeat; `clock` began with the command."""
 
     machine: Machine
     open_folder: Callable[[], ResultsFolder]
     listener: Listener
-    again: bool
-    keep: bool
-    lock: HostLock
-    clock: Clock
+    again: bool = False
+    keep: bool = False
+    lock: HostLock = field(default_factory=HostLock)
+    clock: Clock = field(default_factory=Clock)
 
-    def prepare(self, points: Sequence[Point]) -> list[Ready | Refused]:
+    def run_points(
+        self, points: Sequence[Point], *, budget_s: float | None = None, repeats: int | None = None
+    ) -> TrialRun:
+        """Measure the points. `budget_s` is for the whole command: of a standard trial, what does not fit is left out;
+        what the user named gets the minimum of repeats in any case. `repeats` runs exactly that many of each instead.
+
+        Raises UsageError before anything runs; KeyboardInterrupt propagates, with finished repeats kept.
+        """
+        if budget_s is None or repeats is not None:
+            rule = StoppingRule(budget_s=BUDGET_EACH_S)
+            if repeats is not None:
+                rule = StoppingRule(budget_s=0.0, maximum=repeats, minimum=repeats)
+            return self._run(self._prepare(points), lambda items: [_independent(items, Alone(rule))])
+        is_named = any(point.named for point in points)
+        budget = Budget(budget_s, self.clock, must_have_all=is_named)
+
+        def wanted(costs: Costs) -> list[Wanted]:
+            return wanted_of_targets(points) if is_named else wanted_of_trial(points, costs)
+
+        def work(items: Sequence[Ready | Refused], pool: Pool) -> list[Work]:
+            policy = Shared(pool, StoppingRule().precision, StoppingRule().maximum, shares=max(1, len(items)))
+            return [_independent(items, policy)]
+
+        return self._run_within(budget, points, wanted, work)
+
+    def run_study(self, study: Study, points: Sequence[Point], *, budget_s: float | None = None) -> TrialRun:
+        """Measure the points of a study, and store it in the folder. Its own budget is for its repeats; `budget_s`
+        replaces it and is for the whole command. See `run_points`.
+
+        Raises UsageError also if every comparison would be of an experiment with itself.
+        """
+        if budget_s is not None:
+            within = replace(study, repeat=replace(study.repeat, budget_s=budget_s))
+            return self._run_within(
+                Budget(budget_s, self.clock, needs_one=True),
+                points,
+                lambda costs: wanted_of_study(study, points),
+                lambda items, pool: study_work(within, items, pool),
+                within,
+            )
+        experiments = self._prepare(points)
+        _refuse_itself(study, points, experiments)
+        return self._run(experiments, lambda items: study_work(study, items), study)
+
+    def _prepare(self, points: Sequence[Point]) -> list[Ready | Refused]:
         """One for each point; how long the builds took is noted."""
         prepared = prepared_points(points, Environments(self.machine), self._key, self.listener)
         self._note_start(prepared)
@@ -180,7 +136,7 @@ class _Trial(Struct):
     def _key(self) -> str:
         return machine_identity(self.machine)[:16]
 
-    def run_within(
+    def _run_within(
         self,
         budget: Budget,
         points: Sequence[Point],
@@ -200,10 +156,10 @@ class _Trial(Struct):
         if study is not None:
             _refuse_itself(study, points, in_order)
         pool = budget.pool(chosen)
-        found = self.run(in_order, lambda _: work(list(by_importance.values()), pool), study)
+        found = self._run(in_order, lambda _: work(list(by_importance.values()), pool), study)
         return replace(found, experiments=tuple(without_time(pool, found.experiments)))
 
-    def run(
+    def _run(
         self,
         prepared: Sequence[Ready | Refused],
         work: Callable[[Sequence[Ready | Refused]], list[Work]],
@@ -237,6 +193,16 @@ class _Trial(Struct):
         except StoreError as problem:
             return TrialRun(experiments, known, problem=problem, study=kept)
         return TrialRun(experiments, known, measured, study=kept)
+
+
+def _refuse_itself(study: Study, points: Sequence[Point], experiments: Sequence[Ready | Refused]) -> None:
+    """Raise UsageError if every comparison would be of an experiment with itself."""
+    same_sides(study, points, {id(point): item.experiment.id for point, item in zip(points, experiments, strict=True)})
+
+
+def _independent(items: Sequence[Ready | Refused], policy: Policy) -> Work:
+    """Each experiment in a group of its own."""
+    return Work(tuple((item,) for item in items if isinstance(item, Ready)), policy)
 
 
 def keep_trial(

@@ -1,8 +1,17 @@
-"""The environments that points choose: the machine's own, with what a study varies."""
+"""The environments that points choose, and names in them that are probably misspelt.
+
+Names of MPI libraries and compilers in a study that are probably misspelt.
+
+A library or compiler that is not on this machine is no error: the study may be for several machines. But a name that is
+unknown everywhere and nearly one that is known is one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+import re
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +19,16 @@ from msgspec.structs import replace
 
 from seatrial.environments.build import Environment, kept_environments, libc_version
 from seatrial.environments.compiler import compiler_named, first_compiler
-from seatrial.environments.mpi import NoMpiError, choose_mpi, find_mpis, find_runtimes, library_for
+from seatrial.environments.mpi import NoMpiError, choose_mpi, discover_mpis, find_mpis, find_runtimes, library_for
 from seatrial.environments.mpi_settings import setting_variables
 from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
-from seatrial.errors import BuildError, NoCompilerError, UnknownNameError
-from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
-from seatrial.model.experiment import content_key
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.mpi import Mpi
-from seatrial.model.site import SiteEnvironment
-from seatrial.plan.site_in_force import first_site_environment, site_environment
+from seatrial.errors import BuildError, NoCompilerError, UnknownNameError, UsageError, did_you_mean
+from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.environment.site import SiteEnvironment
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.record import content_key
+from seatrial.plan.site_in_force import first_site_environment, site_environment, site_in_force
 
 
 def native_environment(machine: Machine) -> Environment:
@@ -163,3 +172,37 @@ def _kept(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> 
 def _is_called(environment: Environment, compiler: str) -> bool:
     command = environment.compiler.command[-1]
     return compiler in (command, Path(command).name)
+
+
+_COMPILERS = ("g++", "clang++", "icpx", "icpc", "nvc++", "amdclang++", "armclang++", "FCC", "CC", "c++", "crayCC")
+_VERSION = re.compile(r"[-.]?\d[\d.]*$")
+_ALIKE = 0.75
+"""Letters in common: one wrong, missing or exchanged in a name of five."""
+
+
+def refuse_misspelt(choices: Iterable[EnvironmentChoice]) -> None:
+    """Raise UsageError for the first name that is not known, but nearly one that is."""
+    wanted = list(dict.fromkeys(choices))
+    libraries = dict.fromkeys(choice.mpi for choice in wanted if choice.mpi is not None and "/" not in choice.mpi)
+    if libraries:
+        known = _libraries()
+        for name in libraries:
+            _refuse("environment.mpi", name, known)
+    for compiler in dict.fromkeys(choice.compiler for choice in wanted if choice.compiler is not None):
+        if "/" not in compiler and shutil.which(compiler) is None:
+            _refuse("environment.compiler", compiler, _COMPILERS)
+
+
+def _libraries() -> list[str]:
+    found = discover_mpis()
+    names = [name for mpi in (*found.mpis, *found.runtimes) for name in (mpi.name, *mpi.aliases)]
+    own = (environment.name for environment in site_in_force().environments)
+    return [*names, *(name for name, _ in found.passed_over), *own, *MpiFamily]
+
+
+def _refuse(axis: str, name: str, known: Collection[str]) -> None:
+    base = _VERSION.sub("", name)
+    if name in known or base in known:
+        return
+    if near := difflib.get_close_matches(base, known, 1, _ALIKE):
+        raise UsageError(f"{axis}: nothing is called {name!r}", did_you_mean(near))

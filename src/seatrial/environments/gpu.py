@@ -14,7 +14,7 @@ from seatrial.environments.asking import ask
 from seatrial.errors import BuildError, ParseError
 from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_links import pci_address
+from seatrial.model.machine.links import pci_address
 
 AUTO = "auto"
 HOW_TO_GET_ONE = (

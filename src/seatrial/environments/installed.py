@@ -12,15 +12,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.environments.asking import Answer
-from seatrial.environments.load_modules import Changes, load_modules
-from seatrial.environments.module_files import module_with
+from seatrial.environments.modules import Changes, load_modules, module_with
 from seatrial.environments.remembered import ask_once, remembered
-from seatrial.environments.variables import variables_with
+from seatrial.environments.target import variables_with
 from seatrial.errors import BuildError
-from seatrial.model.benchmark import External
-from seatrial.model.experiment import content_key
+from seatrial.model.benchmark.benchmark import External
+from seatrial.model.environment.site import LOAD
 from seatrial.model.frozen import Frozen
-from seatrial.model.site import LOAD
+from seatrial.model.results.record import content_key
 from seatrial.plan.site_in_force import site_in_force
 
 

@@ -29,6 +29,8 @@ from seatrial.environments.mpi_library import (
     HEADER_FOLDERS,
     LIBRARY_FOLDERS,
     LOADER_FOLDERS,
+    WrapperWords,
+    ask_wrapper,
     is_mpi_library,
     launcher_of,
     libraries_in,
@@ -36,11 +38,10 @@ from seatrial.environments.mpi_library import (
     linked_library,
     named_launcher,
 )
-from seatrial.environments.mpi_wrapper import WrapperWords, ask_wrapper
 from seatrial.errors import BuildError, ParseError, UnknownNameError
+from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.environment.site import Place, SiteEnvironment
 from seatrial.model.frozen import Frozen
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.site import Place, SiteEnvironment
 from seatrial.plan.site_in_force import place_in_force, site_environments
 
 

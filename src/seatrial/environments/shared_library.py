@@ -21,7 +21,7 @@ from seatrial.environments.cached_files import private_folder
 from seatrial.environments.compiler import Compiler
 from seatrial.environments.private_copy import private_copy
 from seatrial.errors import BuildError, NoCompilerError
-from seatrial.model.experiment import content_key
+from seatrial.model.results.record import content_key
 
 _COMPILE_LIMIT_S = 600.0
 _PLAIN_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2")

@@ -1,4 +1,4 @@
-"""The instruction set that a program is built for: that of the CPU that will run it, as explicit flags.
+"""The instruction set that a program is built for, and the variables that it runs with.
 
 `-march=native` is not enough: a compiler older than the CPU silently falls back, and the figure is that of a lesser
 CPU. So the flags behind `native` are read from the compiler. If they miss features of the CPU, the level of the x86-64
@@ -8,6 +8,7 @@ psABI is tried by name, then the features one by one, and the choice is recorded
 from __future__ import annotations
 
 import itertools
+import os
 import platform
 import re
 import shlex
@@ -116,3 +117,14 @@ def _isa(compiler: Compiler, flags: tuple[str, ...], answer: Callable[[Sequence[
     """The decisive features that these flags enable, by the macros that the compiler defines."""
     macros = answer([*compiler.command, *flags, "-dM", "-E", "-x", "c++", "-"]).stdout
     return frozenset(feature for feature, macro in _MACROS.items() if f"#define {macro} " in macros)
+
+
+def variables_with(changes: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """Those of this process, with these set or (None) unset; the last one of a name counts."""
+    variables = dict(os.environ)
+    for name, value in changes:
+        if value is None:
+            variables.pop(name, None)
+        else:
+            variables[name] = value
+    return variables

@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from seatrial.fabric.capability import Capabilities
 from seatrial.fabric.findings import fabric_findings
-from seatrial.fabric.levels import fabric_levels, tree_levels
+from seatrial.fabric.levels import fabric_levels, oversubscription, tree_levels
 from seatrial.fabric.links import Cable, join_devices, join_links
-from seatrial.fabric.oversubscription import oversubscription
 from seatrial.fabric.parts import DevicePart, FabricDump, PartKind
 from seatrial.fabric.rates import rate_Bps
-from seatrial.fabric.readers.names import adapter_kind, host_of, switch_name
-from seatrial.model.fabric import (
+from seatrial.fabric.readers.infiniband import adapter_kind, host_of, switch_name
+from seatrial.model.machine.fabric import (
     AdapterKind,
     Fabric,
     FabricAdapter,

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from seatrial.fabric.links import Cable
 from seatrial.fabric.parts import DevicePart, LinkRate, PartKind
 from seatrial.fabric.rates import rate_Bps
-from seatrial.model.fabric import CapableBasis
+from seatrial.model.machine.fabric import CapableBasis
 
 _FEWEST_OF_MODEL = 5
 _MOST_SLOW = 0.05

@@ -9,7 +9,7 @@ from seatrial.fabric.parts import FabricDump, Text
 from seatrial.fabric.readers.iblinkinfo import read_iblinkinfo
 from seatrial.fabric.readers.ibnetdiscover import read_ibnetdiscover
 from seatrial.fabric.readers.slurm_topology import read_slurm_topology
-from seatrial.model.fabric import Fabric
+from seatrial.model.machine.fabric import Fabric
 
 FABRIC_READERS: Mapping[str, Callable[[Sequence[Text]], FabricDump]] = {
     "ibnetdiscover": read_ibnetdiscover,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from seatrial.fabric.parts import LinkRate
 from seatrial.fabric.rates import show_rate
-from seatrial.fabric.readers.names import SHARED_NAMES
-from seatrial.model.fabric import AdapterKind, CapableBasis, Fabric, FabricLink, LinkEnd
-from seatrial.model.finding import Finding, Severity
+from seatrial.fabric.readers.infiniband import SHARED_NAMES
+from seatrial.model.machine.fabric import AdapterKind, CapableBasis, Fabric, FabricLink, LinkEnd
+from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.spelling import count, show
 
 _MOST_NAMED = 8

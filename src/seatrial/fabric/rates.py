@@ -51,8 +51,3 @@ def rate_Bps(rate: LinkRate) -> float | None:
 def show_rate(rate: LinkRate) -> str:
     """As ibnetdiscover writes it: "4xEDR"."""
     return f"{rate.width if rate.width is not None else '?'}x{rate.speed or '?'}"
-
-
-def best(rates: list[LinkRate]) -> LinkRate:
-    """The fastest of several; unknown rates count as the slowest."""
-    return max(rates, key=lambda rate: rate_Bps(rate) or 0.0)

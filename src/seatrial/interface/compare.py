@@ -11,8 +11,8 @@ from seatrial.analysis.folder import contents_in
 from seatrial.analysis.measured_again import second_stage
 from seatrial.analysis.outliers import SCREENS
 from seatrial.errors import UnknownNameError, UsageError, nearest_names
-from seatrial.model.study import DEFAULT_MARGIN, refuse_margin
-from seatrial.model.study_result import Compared
+from seatrial.model.study.result import Compared
+from seatrial.model.study.study import DEFAULT_MARGIN, refuse_margin
 
 
 def compare(

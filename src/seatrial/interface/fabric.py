@@ -9,7 +9,7 @@ from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS, read_fabric
 from seatrial.fabric.parts import Text
 from seatrial.interface.machines import Dumps, read_dump
-from seatrial.model.fabric import Fabric
+from seatrial.model.machine.fabric import Fabric
 
 
 def is_fabric(sources: Iterable[tuple[str, str | Path]]) -> bool:

@@ -13,12 +13,12 @@ from seatrial.analysis.overlay import with_measured
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
 from seatrial.machine.live import survey_live
-from seatrial.machine.nvidia import survey_nvidia
+from seatrial.machine.local_tools import survey_nvidia
 from seatrial.machine.pci_names import with_pci_names
 from seatrial.machine.readers.dump import MAX_BYTES
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.trial import Trial
+from seatrial.model.machine.machine import Machine
+from seatrial.model.study.result import Trial
 from seatrial.plan.files import read_output
 
 Dumps = Mapping[str, str | Path] | Iterable[tuple[str, str | Path]]

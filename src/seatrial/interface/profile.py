@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.analysis.network_tables import network_tables
+from seatrial.analysis.profile_folder import profiles_of_tables
+from seatrial.analysis.profile_reference import judged_profiles, node_limits
 from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
-from seatrial.interface.profile_folder import profiles_of_tables
-from seatrial.interface.profile_reference import judged_profiles
-from seatrial.jobs.node_limits import node_limits
 from seatrial.launch.attached import Ended
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import filled
+from seatrial.model.json_object import filled
 from seatrial.model.secrets import masked_words
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
 from seatrial.profiler.counters import NodeLimits

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from seatrial.analysis.folder import contents_in
 from seatrial.analysis.history import long_histories
+from seatrial.analysis.profile_folder import profiles_in
 from seatrial.analysis.study_results import study_results
 from seatrial.analysis.trials import trials_of
-from seatrial.interface.profile_folder import profiles_in
-from seatrial.model.figure_result import ExperimentResult
 from seatrial.model.frozen import Frozen
-from seatrial.model.history import FigureHistory
-from seatrial.model.study_result import StudyResult
-from seatrial.model.trial import Trial
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.history import FigureHistory
+from seatrial.model.study.result import StudyResult, Trial
 from seatrial.profiler.profile import Profile
 from seatrial.store.contents import Contents
 

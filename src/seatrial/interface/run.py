@@ -17,20 +17,19 @@ from seatrial.engine.clock import Clock
 from seatrial.engine.events import Listener, Silent
 from seatrial.engine.host_lock import HostLock, users_named
 from seatrial.engine.ready import Refused
-from seatrial.engine.trial import TrialRun, run_study, run_trial
-from seatrial.environments.misspelt import refuse_misspelt
+from seatrial.engine.trial import Trial, TrialRun
+from seatrial.environments.chosen import refuse_misspelt
 from seatrial.errors import UsageError
-from seatrial.interface.guests import guest_names, with_guests
 from seatrial.jobs.study_systems import part_here
-from seatrial.launch.machine_here import machine_here
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.study import Study
-from seatrial.plan.declared_benchmarks import with_declared
-from seatrial.plan.named_study import only_study
+from seatrial.launch.allocation import machine_here
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.study.study import Study
+from seatrial.places.guest.of_run import guest_names, with_guests
 from seatrial.plan.points import plan_points
 from seatrial.plan.settings import Settings, values_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import PROBES, refuse_unfit, study_points
+from seatrial.plan.targets import only_study, with_declared
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -85,43 +84,18 @@ def run(
             study = part_here(study, None if site is None else Path(site), system)
         ResultsFolder.refuse_other(path)
         machine = held.enter_context(with_guests(machine_here(), guest_names(study, set or {})))
-
-        def open_folder() -> ResultsFolder:
-            return ResultsFolder.create(path)
-
+        trial = Trial(machine, lambda: ResultsFolder.create(path), listener, again, keep, lock, clock)
         if study is None:
             points = plan_points(names, values_of(set or {}), machine)
-            trial = run_trial(
-                points,
-                machine,
-                open_folder,
-                listener,
-                budget_s=budget_s,
-                repeats=repeats,
-                again=again,
-                keep=keep,
-                lock=lock,
-                clock=clock,
-            )
+            made = trial.run_points(points, budget_s=budget_s, repeats=repeats)
         else:
             _refuse_repeats(study, repeats)
             points = study_points(study, machine)
             refuse_unfit(study, points)
             refuse_misspelt(point.environment for point in points)
-            trial = run_study(
-                study,
-                points,
-                machine,
-                open_folder,
-                listener,
-                budget_s=budget_s,
-                again=again,
-                keep=keep,
-                lock=lock,
-                clock=clock,
-            )
+            made = trial.run_study(study, points, budget_s=budget_s)
         contents = _contents(path)
-        found = _result(trial, contents)
+        found = _result(made, contents)
         return found if targets else replace(found, trial=trial_of(machine, found.experiments, contents))
 
 

@@ -16,9 +16,9 @@ from seatrial.engine.events import Listener
 from seatrial.errors import UsageError
 from seatrial.interface.compare import margin_given
 from seatrial.interface.run import run
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.secrets import masked_words
-from seatrial.model.study import (
+from seatrial.model.study.study import (
     DEFAULT_MARGIN,
     LABEL,
     MOST_REPEATS,

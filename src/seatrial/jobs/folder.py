@@ -143,6 +143,11 @@ class JobFolder(JobMarks):
         return found if isinstance(found, dict) else None
 
     @property
+    def request(self) -> dict[str, Any]:
+        """What it was submitted for; {} if that is missing or damaged."""
+        return self.read("request.json") or {}
+
+    @property
     def batch_id(self) -> str | None:
         """The batch system's id of it, from whoever submitted it or from the job itself; None if unknown."""
         found = (self.read("submitted.json") or {}).get("id")
@@ -154,7 +159,7 @@ class JobFolder(JobMarks):
     @property
     def submitted_s(self) -> float:
         """When its folder was made, in seconds since 1970, on the clock of its submitter; 0 if unknown."""
-        found = (self.read("request.json") or {}).get("time_s")
+        found = self.request.get("time_s")
         return float(found) if isinstance(found, int | float) else 0.0
 
     def over(self) -> Over | None:

@@ -172,7 +172,7 @@ def is_over(job: JobFolder) -> bool:
 
 def _may_run(job: JobFolder) -> bool:
     """Whether a job has started, has not ended, and is within its time limit."""
-    start, limit_s = job.start(), (job.read("request.json") or {}).get("limit_s")
+    start, limit_s = job.start(), job.request.get("limit_s")
     if start is None or job.phase() is not Phase.RUNNING or not isinstance(limit_s, int | float):
         return False
     return time.time() < start.time_s + limit_s + _CLOCKS_DIFFER_S

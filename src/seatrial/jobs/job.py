@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import convert, to_builtins
 
 from seatrial.analysis.results import RunResult
-from seatrial.engine.events import Listener, Progress
-from seatrial.engine.fit import Fit
-from seatrial.engine.lock_file import Holder
+from seatrial.engine.events import Listener
 from seatrial.engine.ready import Ready, Refused
-from seatrial.errors import StoreError, UsageError
+from seatrial.errors import UsageError
 from seatrial.jobs.folder import JobFolder
-from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
-from seatrial.model.experiment import content_key
-from seatrial.model.outcome import Outcome, Stage, State
-from seatrial.model.study_document import KeptStudy, study_document
-from seatrial.plan.points import Point
+from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment, content_key
+from seatrial.model.study.document import KeptStudy, study_document
 from seatrial.store.job_marks import JOBS
 
 VERSION = 1
@@ -44,7 +41,9 @@ def run_job(path: Path, progress: Listener, run: Callable[..., RunResult]) -> Ru
         system=request["system"],
         progress=keeps,
     )
-    job.write("result.json", _result(found, keeps.study))
+    entries = [(one.experiment, found.choices.get(one.id, AS_IT_IS), one.outcome) for one in found.experiments]
+    problem = None if found.problem is None else str(found.problem)
+    job.write("result.json", job_document(entries, keeps.study, problem))
     return found
 
 
@@ -64,111 +63,45 @@ def settings_from(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class _KeepsPlan(Listener):
-    """Passes events on, and keeps what the job found to measure: if it does not end by itself, its experiments are
-    known."""
+class _KeepsPlan:
+    """A listener that passes events on, and keeps what the job found to measure: if it does not end by itself, its
+    experiments are known."""
 
     def __init__(self, job: JobFolder, to: Listener) -> None:
         self._job = job
         self._to = to
         self.study: KeptStudy | None = None
 
+    def __getattr__(self, event: str) -> Any:
+        return getattr(self._to, event)
+
     def prepared(self, experiments: Sequence[Ready | Refused], study: KeptStudy | None) -> None:
         """Write the experiments."""
         self.study = study
         entries = [
-            {
-                "experiment": item.experiment.document(),
-                "choice": to_builtins(item.point.environment),
-                "outcome": outcome_document(item.outcome) if isinstance(item, Refused) else None,
-            }
+            (item.experiment, item.point.environment, item.outcome if isinstance(item, Refused) else None)
             for item in experiments
         ]
-        self._job.write(
-            "planned.json", {"v": VERSION, "experiments": entries, "study": study_key(study), "problem": None}
-        )
+        self._job.write("planned.json", job_document(entries, study))
         self._to.prepared(experiments, study)
 
-    def fitted(self, found: Fit) -> None:
-        """Pass it on."""
-        self._to.fitted(found)
 
-    def waits_for(self, holders: Sequence[Holder]) -> None:
-        """Pass it on."""
-        self._to.waits_for(holders)
-
-    def waits_for_claims(self, hosts: Sequence[str]) -> None:
-        """Pass it on."""
-        self._to.waits_for_claims(hosts)
-
-    def building(self, point: Point) -> None:
-        """Pass it on."""
-        self._to.building(point)
-
-    def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
-        """Pass it on."""
-        self._to.repeat_starts(point, repeat, progress)
-
-    def repeat_done(self, point: Point, outcome: Outcome) -> None:
-        """Pass it on."""
-        self._to.repeat_done(point, outcome)
+Entry = tuple[Experiment, EnvironmentChoice, Outcome | None]
+"""An experiment of a job, the environment that it chose, and its outcome as far as it is known."""
 
 
-def study_key(study: KeptStudy | None) -> str | None:
-    """The key of a study in the results folder."""
-    return None if study is None else content_key(study_document(study))
-
-
-def _result(found: RunResult, study: KeptStudy | None) -> dict[str, Any]:
-    entries = [
-        {
-            "experiment": result.experiment.document(),
-            "choice": to_builtins(found.choices.get(result.id, AS_IT_IS)),
-            "outcome": outcome_document(result.outcome),
-        }
-        for result in found.experiments
+def job_document(entries: Iterable[Entry], study: KeptStudy | None, problem: str | None = None) -> dict[str, Any]:
+    """What a job measured, or is going to, as JSON."""
+    experiments = [
+        {"experiment": experiment.document(), "choice": choice, "outcome": outcome}
+        for experiment, choice, outcome in entries
     ]
-    problem = None if found.problem is None else str(found.problem)
-    return {"v": VERSION, "experiments": entries, "study": study_key(study), "problem": problem}
+    key = None if study is None else content_key(study_document(study))
+    found: dict[str, Any] = to_builtins({"v": VERSION, "experiments": experiments, "study": key, "problem": problem})
+    return found
 
 
-def outcome_document(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as JSON."""
-    document: dict[str, Any] = to_builtins(outcome)
-    return document
-
-
-def outcome_from(document: Mapping[str, Any]) -> Outcome:
-    """The inverse. Raises StoreError."""
-    try:
-        stage = document["stage"]
-        return Outcome(
-            State(document["state"]),
-            str(document["reason"]),
-            str(document["evidence"]),
-            None if stage is None else Stage(stage),
-            str(document["check"]),
-        )
-    except (KeyError, ValueError, TypeError) as error:
-        raise StoreError(f"an outcome of a job cannot be read: {error}") from error
-
-
-def choice_from(document: Mapping[str, Any]) -> EnvironmentChoice:
-    """The environment of an experiment of a job. Raises StoreError."""
-    try:
-        return EnvironmentChoice(
-            document["compiler"],
-            tuple(map(str, document["flags"])),
-            tuple((str(name), None if value is None else str(value)) for name, value in document["variables"]),
-            document["mpi"],
-            tuple((str(name), str(value)) for name, value in document["mpi_settings"]),
-            *(
-                None if (value := document.get(name)) is None else str(value)
-                for name in (
-                    *("container", "container_runtime", "container_mpi", "container_build"),
-                    *("container_mounts", "container_devices", "vm"),
-                )
-            ),
-        )
-    except (KeyError, ValueError, TypeError) as error:
-        raise StoreError(f"an environment of a job cannot be read: {error}") from error
+def entry_from(document: Mapping[str, Any]) -> Entry:
+    """The inverse for one experiment. Raises StoreError, KeyError, TypeError, ValueError."""
+    parts = [document["choice"], document["outcome"]]
+    return Experiment.from_document(document["experiment"]), *convert(parts, tuple[EnvironmentChoice, Outcome | None])

@@ -10,10 +10,10 @@ from seatrial.jobs.folder import JobFolder
 from seatrial.jobs.request import Command, named_from_anywhere, part_of, points_of
 from seatrial.jobs.results import found_by, is_complete
 from seatrial.jobs.where import Where
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.experiment import Experiment
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
+from seatrial.model.results.record import Experiment
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads
 
@@ -28,7 +28,7 @@ def without_jobs(command: Command, jobs: Sequence[JobFolder]) -> Command | None:
         return command
     if command.study is not None or not command.names:
         return None  # one job measures it all
-    requests = [job.read("request.json") or {} for job in jobs]
+    requests = [job.request for job in jobs]
     taken = {target for request in requests for target in request.get("targets", [])}
     return _part(command, lambda target, name: named_from_anywhere(target) not in taken)
 
@@ -68,7 +68,7 @@ def measured_before(folder: ResultsFolder, command: Command, where: Where, machi
 
 def _counts(job: JobFolder, where: Where) -> bool:
     """Whether a job measured benchmarks, without a study, where the command would."""
-    request = job.read("request.json") or {}
+    request = job.request
     is_here = request.get("where") == where.text and request.get("node") == where.node
     return is_here and is_complete(job) and found_by(job).get("study") is None
 

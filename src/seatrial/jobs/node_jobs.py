@@ -11,12 +11,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from seatrial.engine.engine import Work
@@ -32,7 +30,7 @@ from seatrial.errors import StoreError, UsageError
 from seatrial.jobs.batch.portable import facts_first, node_script
 from seatrial.jobs.folder import PROGRAMS, JobFolder
 from seatrial.jobs.following import is_over
-from seatrial.jobs.job import VERSION, outcome_document, study_key
+from seatrial.jobs.job import job_document
 from seatrial.jobs.node_plan import (
     NodePlan,
     can_run,
@@ -50,19 +48,18 @@ from seatrial.jobs.unshared import bringing, folder_on_node
 from seatrial.jobs.where import Where
 from seatrial.machine.copied import PATTERNS, copied_cpu_words, cpu_words, discover_copied
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.outcome import Outcome, Stage
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.places.rank_helpers import node_helpers
 from seatrial.plan.points import Point
 from seatrial.probes.variables import starts_of_performance_variables
-from seatrial.stats.stopping import StoppingRule
+from seatrial.stats.interval import StoppingRule
 from seatrial.store.files import read_file
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.job_marks import IN_JOB, JOBS
 from seatrial.store.record_heads import read_heads
 
-_log = logging.getLogger(__name__)
 OTHER_MACHINE = "another machine"
 """The state of a job that found another kind of node than its plan is for; the next one is planned for that."""
 _MOST_B = 64 << 20
@@ -249,19 +246,11 @@ def record_job(folder: ResultsFolder, job: JobFolder, command: Command) -> bool:
         record_node_repeats(folder, own, machine, source, job.id, noted, variables, keep=command.keep)
     experiments = {item.experiment.id: item for item in prepared}.values()
     measured = {ready.experiment.id for ready in found.values()}
-    document: dict[str, Any] = {
-        "v": VERSION,
-        "experiments": [
-            {
-                "experiment": item.experiment.document(),
-                "choice": to_builtins(item.point.environment),
-                "outcome": outcome_document(_outcome(item, is_planned=item.experiment.id in measured)),
-            }
-            for item in experiments
-        ],
-        "study": study_key(kept),
-        "problem": None,
-    }
+    entries = [
+        (item.experiment, item.point.environment, _outcome(item, is_planned=item.experiment.id in measured))
+        for item in experiments
+    ]
+    document = job_document(entries, kept)
     job.write("planned.json", document)
     if job.exit_status() == 0:
         job.write("result.json", document)

@@ -17,8 +17,8 @@ from seatrial.engine.repeat import command_of, time_limit_s, variables_of
 from seatrial.environments.private_copy import copies
 from seatrial.errors import BuildError
 from seatrial.launch.mpi import NoLauncherError
+from seatrial.model.environment.mpi import CLUSTER_LINK
 from seatrial.model.frozen import Frozen
-from seatrial.model.mpi_settings import CLUSTER_LINK
 from seatrial.plan.points import Point
 from seatrial.stats.interval import MINIMUM_REPEATS
 

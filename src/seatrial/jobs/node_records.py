@@ -15,12 +15,12 @@ from seatrial.engine.repeat import record_made, time_limit_s
 from seatrial.errors import StoreError
 from seatrial.jobs.node_plan import NodeRepeat, commands_of, variables_with_lines
 from seatrial.launch.local import Completed, evidence_in
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 from seatrial.probes.variables import performance_variables
 from seatrial.store.claim import abandoned, claim_next
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads
-from seatrial.store.writer import RecordWriter
+from seatrial.store.writers import RecordWriter
 
 NOT_OBSERVED = "what else ran, clocks and load: no Python on the node"
 """In the record of each of these repeats."""

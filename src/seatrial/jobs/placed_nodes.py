@@ -27,7 +27,7 @@ from seatrial.jobs.queue import Queue
 from seatrial.jobs.request import Portion, nodes_of
 from seatrial.jobs.where import Where
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_list import fold_hosts
+from seatrial.model.machine.host_list import fold_hosts
 from seatrial.plan.points import Point
 
 _ORDER = (ACROSS_SWITCHES, SCATTERED, SAME_SWITCH, PACKED)

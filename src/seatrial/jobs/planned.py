@@ -6,23 +6,24 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from seatrial.engine.planned import planned_study, planned_trial
 from seatrial.errors import UsageError
 from seatrial.jobs.placed_nodes import with_placed_nodes
 from seatrial.jobs.queue import Queue
-from seatrial.jobs.request import planned_script, portions_of
+from seatrial.jobs.request import Submission, planned_script, portions_of
 from seatrial.jobs.study_systems import part_here
-from seatrial.jobs.submitted import command_at, machine_of_place, refuse_too_much
+from seatrial.jobs.submitted import machine_of_place, refuse_too_much
 from seatrial.jobs.where import Where
-from seatrial.launch.machine_here import machine_here
+from seatrial.launch.allocation import machine_here
 from seatrial.machine.live import discover_live
-from seatrial.model.machine import Machine
-from seatrial.plan.declared_benchmarks import with_declared
-from seatrial.plan.named_study import read_study_file
+from seatrial.model.machine.machine import Machine
 from seatrial.plan.planned_jobs import PlannedJob, PlannedJobs
 from seatrial.plan.planned_study import PlannedStudy, joined_plans
 from seatrial.plan.planned_trial import PlannedTrial
 from seatrial.plan.site_in_force import at_site
+from seatrial.plan.targets import read_study_file, with_declared
 from seatrial.store.folder import ResultsFolder
 
 
@@ -50,43 +51,34 @@ def plan(
         return planned_study(found if system is None else part_here(found, site, system), machine)
 
 
-def plan_jobs(
-    places: Sequence[Where],
-    study: Path | None,
-    results: Path,
-    *,
-    site: Path | None = None,
-    budget_s: float | None = None,
-    max_node_hours: float | None = None,
-) -> tuple[PlannedStudy | PlannedTrial, PlannedJobs]:
-    """The experiments of a study (None: of the standard trial) on the nodes of a partition, and the jobs for them.
-    Several places are those of a study with the axis `system`.
+def plan_jobs(places: Sequence[Where], asked: Submission) -> tuple[PlannedStudy | PlannedTrial, PlannedJobs]:
+    """The experiments of a study (without a target: of the standard trial) on the nodes of a partition, and the jobs
+    for them. Several places are those of a study with the axis `system`.
 
     If an earlier job into the results folder found what the nodes are, it is planned for that machine, else for this
     one. Raises UsageError, also for more node-hours than allowed.
     """
-    share_s = None if budget_s is None else budget_s / len(places)
-    one_of_each = [_plan_at(where, study, results, site, share_s) for where in places]
+    if asked.budget_s is not None:
+        asked = replace(asked, budget_s=asked.budget_s / len(places))
+    one_of_each = [_plan_at(where, asked) for where in places]
     jobs = tuple(job for _, own, _ in one_of_each for job in own)
-    refuse_too_much(jobs, max_node_hours)
+    refuse_too_much(jobs, asked.max_node_hours)
     found: PlannedStudy | PlannedTrial = one_of_each[0][0]
-    if len(places) > 1 and study is not None:
-        with at_site(site, None):
-            whole = read_study_file(Path(*with_declared([str(study)])))
+    if len(places) > 1 and asked.targets:
+        with at_site(asked.site, None):
+            whole = read_study_file(Path(*with_declared(asked.targets)))
         found = joined_plans(whole, [part for part, _, _ in one_of_each if isinstance(part, PlannedStudy)])
     text = ", ".join(where.text for where in places)
     return found, PlannedJobs(text, jobs, all(is_known for _, _, is_known in one_of_each))
 
 
-def _plan_at(
-    where: Where, study: Path | None, results: Path, site: Path | None, budget_s: float | None
-) -> tuple[PlannedStudy | PlannedTrial, list[PlannedJob], bool]:
+def _plan_at(where: Where, asked: Submission) -> tuple[PlannedStudy | PlannedTrial, list[PlannedJob], bool]:
     """The experiments and jobs on one partition, and whether its nodes are known."""
-    known = known_machine(results, where)
+    known = known_machine(asked.results, where)
     machine = known or discover_live()
-    found = plan(study, site=site, system=where.in_site_file, machine=machine)
-    targets = () if study is None else (str(study),)
-    with command_at(where, targets, {}, budget_s=budget_s, again=False, keep=False, site=site) as command:
+    study = Path(*asked.targets) if asked.targets else None
+    found = plan(study, site=asked.site, system=where.in_site_file, machine=machine)
+    with asked.at(where) as command:
         queue = Queue(where.batch, os.environ)
         portions = [
             with_placed_nodes(portion, where, queue)
@@ -99,7 +91,7 @@ def _plan_at(
             portion.nodes,
             portion.expected_s,
             portion.limit_s,
-            planned_script(where, results, portion),
+            planned_script(where, asked.results, portion),
         )
         for portion in portions
     ]

@@ -8,11 +8,12 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT, listed_nodes
@@ -24,21 +25,24 @@ from seatrial.jobs.batch.job import JobRequest
 from seatrial.jobs.batch.portable import node_script
 from seatrial.jobs.folder import JobFolder
 from seatrial.jobs.job import VERSION
+from seatrial.jobs.study_systems import part_here
 from seatrial.jobs.where import Where
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.experiment import content_key
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import whole
+from seatrial.model.benchmark.program import NODES, RANKS
 from seatrial.model.frozen import Frozen
-from seatrial.model.layout import NODES, RANKS
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import whole
-from seatrial.model.study import Study
-from seatrial.model.study_document import study_without_secrets
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.record import content_key
+from seatrial.model.study.document import study_without_secrets
+from seatrial.model.study.study import Study
 from seatrial.plan.axis_values import concerns
 from seatrial.plan.points import Point, plan_points
 from seatrial.plan.settings import Settings, values_of
 from seatrial.plan.site_file import site_of
+from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import study_points
-from seatrial.stats.stopping import StoppingRule
+from seatrial.plan.targets import only_study, with_declared
+from seatrial.stats.interval import StoppingRule
 from seatrial.store.job_marks import IN_JOB, JOBS
 
 _SPARE = 1.25
@@ -48,19 +52,42 @@ _AROUND_S = 120.0
 _SETTINGS_PASSED_ON = ("SEATRIAL_CACHE", "SEATRIAL_SHARED_CACHE", "CXX", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
-class Command(Frozen):
-    """What the user asked to measure. `names` are the targets with benchmarks in place of their files, `study` is the
-    one that they name. `confirms`: it measures again what a screen found to be odd."""
+class Submission(Frozen):
+    """What is to be measured in jobs, and how: targets with their settings into a results folder, in a time for all of
+    them. `confirms`: a screen measures again what was odd. With `detach`, jobs are only submitted, with `cancel`,
+    ended; `tell` is called with what happens."""
 
     targets: tuple[str, ...]
+    settings: Settings
+    results: Path
+    budget_s: float | None = None
+    again: bool = False
+    keep: bool = False
+    confirms: bool = False
+    site: Path | None = None
+    detach: bool = False
+    cancel: bool = False
+    max_node_hours: float | None = None
+    tell: Callable[[str], None] = lambda text: None
+
+    @contextmanager
+    def at(self, where: Where) -> Iterator[Command]:
+        """The command for this place, with the site's environments in force; of a study with the axis `system`, the
+        part for it. Raises UsageError."""
+        with at_site(self.site, where.in_site_file):
+            names = with_declared(list(self.targets))
+            study = only_study(names, self.settings)
+            if study is not None:
+                study = part_here(study, self.site, where.in_site_file)
+            yield Command(**asdict(self), names=tuple(names), study=study)
+
+
+class Command(Submission, kw_only=True):
+    """What is measured at one place. `names` are the targets with benchmarks in place of their files, `study` is the
+    one that they name."""
+
     names: tuple[str, ...]
     study: Study | None
-    settings: Settings
-    budget_s: float | None
-    again: bool
-    keep: bool
-    site: Path | None
-    confirms: bool = False
 
     @property
     def is_fresh(self) -> bool:
@@ -159,7 +186,7 @@ def portions_of(command: Command, machine: Machine, longest_s: float | None) -> 
 
 def part_of_job(command: Command, job: JobFolder) -> Command:
     """The part of a command that a job was submitted for."""
-    before = (job.read("request.json") or {}).get("targets", [])
+    before = job.request.get("targets", [])
     return part_of(command, lambda target, name: named_from_anywhere(target) in before)
 
 

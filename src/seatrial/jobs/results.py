@@ -16,13 +16,13 @@ from seatrial.errors import StoreError
 from seatrial.jobs.batch.job import JobState
 from seatrial.jobs.folder import JobFolder, Phase
 from seatrial.jobs.following import GIVEN_UP, REFUSED
-from seatrial.jobs.job import choice_from, outcome_from
-from seatrial.model.durations import duration
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.experiment import Experiment
-from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.jobs.job import entry_from
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.results.outcome import Outcome, Stage, State
+from seatrial.model.results.record import Experiment
 from seatrial.model.secrets import masked_parameters
-from seatrial.model.study_document import KeptStudy, study_from_document
+from seatrial.model.study.document import KeptStudy, study_from_document
+from seatrial.model.units import duration
 from seatrial.plan.points import Point
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
@@ -104,9 +104,7 @@ def _asked(
     entries = found_by(job)["experiments"]
     for entry in entries:
         try:
-            experiment = Experiment.from_document(entry["experiment"])
-            outcome = None if entry["outcome"] is None else outcome_from(entry["outcome"])
-            choice = choice_from(entry["choice"])
+            experiment, choice, outcome = entry_from(entry)
         except (KeyError, TypeError, ValueError, StoreError) as error:
             _log.warning("ignored: an experiment of %s cannot be read: %s", job.path, error)
             continue
@@ -140,7 +138,7 @@ def ending_of(job: JobFolder, waits: str | None = None) -> Outcome:
         return Outcome.failed(Stage.LAUNCH, f"{seen}: {output}" if output else seen, output)
     why = f": {over.reason}" if over.reason else ""
     if over.state == TIMED_OUT:
-        limit_s = (job.read("request.json") or {}).get("limit_s")
+        limit_s = job.request.get("limit_s")
         limit = f" of {duration(limit_s)}" if isinstance(limit_s, int | float) else ""
         return Outcome(State.TIMED_OUT, f"{named} reached its time limit{limit}{why}", output)
     if over.state in (REFUSED, GIVEN_UP):

@@ -14,10 +14,10 @@ from seatrial.analysis.screening.inputs import screen_input
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.errors import UsageError
 from seatrial.jobs.folder import JobFolder
-from seatrial.model.fabric import Fabric
 from seatrial.model.frozen import Frozen
-from seatrial.model.screen import MARGIN, Screen
-from seatrial.model.study import refuse_margin
+from seatrial.model.machine.fabric import Fabric
+from seatrial.model.study.screen import MARGIN, Screen
+from seatrial.model.study.study import refuse_margin
 from seatrial.store.folder import ResultsFolder
 
 FEWEST_NODES = 2
@@ -116,7 +116,7 @@ def _confirmed_s(folders: Sequence[str | Path]) -> dict[str, list[tuple[float, f
     """Node -> when jobs measured it again because it was odd: from and until, by its clock."""
     found: dict[str, list[tuple[float, float]]] = {}
     for job in (job for folder in folders for job in JobFolder.all(ResultsFolder.existing(Path(folder)))):
-        request, start = job.read("request.json") or {}, job.start()
+        request, start = job.request, job.start()
         if request.get("confirms") and start is not None:
             ended_s = job.ended_s()  # in whole seconds, rounded down
             found.setdefault(start.host, []).append((start.time_s, math.inf if ended_s is None else ended_s + 1.0))
@@ -124,7 +124,7 @@ def _confirmed_s(folders: Sequence[str | Path]) -> dict[str, list[tuple[float, f
 
 
 def _job_row(job: JobFolder) -> JobRow:
-    request = job.read("request.json") or {}
+    request = job.request
     start, over = job.start(), job.over()
     targets, nodes = request.get("targets"), request.get("nodes")
     return JobRow(

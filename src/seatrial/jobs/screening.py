@@ -11,22 +11,25 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from seatrial.analysis.folder import contents_in
 from seatrial.analysis.results import machines_of
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.jobs.batch.slurm_nodes import nodes_command, read_nodes, read_topology, topology_command
 from seatrial.jobs.queue import Queue, QueueError
+from seatrial.jobs.request import Submission
 from seatrial.jobs.screen import screen
 from seatrial.jobs.submitted import Sent, run_in_jobs
 from seatrial.jobs.where import CLUSTER, Where
-from seatrial.model.machine import Machine
-from seatrial.model.role import Role
-from seatrial.model.screen import MARGIN, OddKind, Screen
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.identity import unlike
+from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import count
-from seatrial.model.unlike_nodes import unlike
-from seatrial.plan.declared_benchmarks import with_declared
+from seatrial.model.study.screen import MARGIN, OddKind, Screen
 from seatrial.plan.settings import Settings
+from seatrial.plan.targets import with_declared
 
 TRIAL = (Role.FMA_RATE, Role.MEMORY_BANDWIDTH, Role.LOAD_LATENCY, Role.FILE_RATE)
 """What is measured on every node."""
@@ -39,25 +42,15 @@ _FEWEST_FOR_LINKS = 3
 Tell = Callable[[str], None]
 
 
-def screen_system(
-    where: Where,
-    results: Path,
-    targets: Sequence[str] = (),
-    *,
-    budget_s: float | None = None,
-    with_links: bool = True,
-    again: bool = False,
-    site: Path | None = None,
-    margin: float = MARGIN,
-    tell: Tell = lambda text: None,
-) -> Screen:
+def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, with_links: bool = True) -> Screen:
     """Measure every node of a partition that is up, and the links between them; then screen all of it.
 
-    `targets` are the benchmarks of the trial, `budget_s` is for that of a node, and for the messages; without
+    The targets are the benchmarks of the trial, the budget is for that of a node, and for the messages; without
     `with_links`, no messages are measured. Nodes of our own cluster may share CPUs: each is measured alone. A node that
     is odd is measured again. Raises UsageError, QueueError, StoreError; KeyboardInterrupt passes through: the jobs go
     on, and so does the same command.
     """
+    tell, results = asked.tell, asked.results
     if where.batch.name != "slurm":
         raise UsageError(
             f"screen --system works with Slurm, and {where.text} uses {where.batch.name}",
@@ -68,32 +61,21 @@ def screen_system(
     if not nodes:
         raise UsageError(f"{where.text} has no node that is up", "sinfo shows the states of its nodes")
     switch_of = _switches(queue, tell)
-    trial = tuple(targets) or tuple(benchmark_of(role) for role in TRIAL)
+    trial = asked.targets or tuple(benchmark_of(role) for role in TRIAL)
     alone = [Where(where.place, where.batch, where.text, node) for node in nodes]
 
-    def run(
-        at: Where, names: Sequence[str], settings: Settings, *, detach: bool = False, confirms: bool = False
-    ) -> Sent:
-        return run_in_jobs(
-            [at],
-            names,
-            settings,
-            results,
-            budget_s=budget_s or (LINKS_BUDGET_S if settings else BUDGET_S),
-            again=again,
-            confirms=confirms,
-            site=site,
-            detach=detach,
-            tell=tell,
-        )
+    def run(at: Where, names: Sequence[str], settings: Settings | None = None, **more: bool) -> Sent:
+        usual_s = LINKS_BUDGET_S if settings else BUDGET_S
+        part = replace(asked, targets=tuple(names), settings=settings or {}, budget_s=asked.budget_s or usual_s, **more)
+        return run_in_jobs([at], part)
 
     tell(f"screening {count(len(nodes), 'node')} of {where.text}: {', '.join(trial)}")
     if where.place.system.name != CLUSTER:
         for at in alone:
-            run(at, trial, {}, detach=True)
+            run(at, trial, detach=True)
     missing = [f"{node}: {state} in Slurm" for node, state in others.items()]
     for at in alone:
-        sent = run(at, trial, {})
+        sent = run(at, trial)
         missing += [f"{at.node}: {why}" for why in sent.unmeasured]
     odd = _odd_nodes(results, margin)
     target_of = dict(zip(with_declared(list(trial)), trial, strict=True))  # also of a benchmark in a file
@@ -103,9 +85,9 @@ def screen_system(
         tell(f"measuring again what was odd: {', '.join(str(at.node) for at, _ in suspects)}")
     if where.place.system.name != CLUSTER:
         for at, names in suspects:
-            run(at, names, {}, detach=True, confirms=True)
+            run(at, names, detach=True, confirms=True)
     for at, names in suspects:
-        sent = run(at, names, {}, confirms=True)
+        sent = run(at, names, confirms=True)
         missing += [f"{at.node} again: {why}" for why in sent.unmeasured]
     machines = {machine.name: machine for machine in machines_of(contents_in(results, may_be_empty=True)).values()}
     linked, why_not = _like_nodes(machines, nodes) if with_links else ([], {})

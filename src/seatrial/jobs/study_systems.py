@@ -7,11 +7,10 @@ from pathlib import Path
 
 from seatrial.errors import UsageError
 from seatrial.jobs.where import Where, where_jobs_go
-from seatrial.model.study import SYSTEM, Study
-from seatrial.plan.declared_benchmarks import with_declared
-from seatrial.plan.named_study import is_study_file, only_study
+from seatrial.model.study.study import SYSTEM, Study
 from seatrial.plan.site_file import site_of
 from seatrial.plan.site_in_force import at_site
+from seatrial.plan.targets import is_study_file, only_study, with_declared
 
 
 def systems_of(targets: Sequence[str], settings: Collection[str], site: Path | None) -> tuple[str, ...]:

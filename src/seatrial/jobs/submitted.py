@@ -11,14 +11,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.analysis.results import RunResult
 from seatrial.engine.building import build_helpers, build_points
-from seatrial.environments.chosen import Environments
-from seatrial.environments.misspelt import refuse_misspelt
+from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
 from seatrial.jobs.folder import JobFolder, Phase
 from seatrial.jobs.following import (
@@ -46,6 +45,7 @@ from seatrial.jobs.queue import Queue, QueueError
 from seatrial.jobs.request import (
     Command,
     Portion,
+    Submission,
     batch_request,
     planned_script,
     points_of,
@@ -55,22 +55,18 @@ from seatrial.jobs.request import (
     script_for_node,
 )
 from seatrial.jobs.results import ending_of, found_by, is_complete, results_of_jobs
-from seatrial.jobs.study_systems import part_here
 from seatrial.jobs.unshared import Fetching
 from seatrial.jobs.where import Where
 from seatrial.machine.live import discover_live
-from seatrial.model.durations import duration
-from seatrial.model.experiment import Experiment
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.machine_from_document import machine_from_document
-from seatrial.model.outcome import Outcome, State
+from seatrial.model.machine.document import machine_from_document
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome, State
+from seatrial.model.results.record import Experiment
 from seatrial.model.spelling import count
-from seatrial.plan.declared_benchmarks import with_declared
-from seatrial.plan.named_study import only_study
+from seatrial.model.units import duration
 from seatrial.plan.planned_jobs import PlannedJob
 from seatrial.plan.points import Point
-from seatrial.plan.settings import Settings
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import refuse_unfit
 from seatrial.store.files import make_folder
@@ -104,78 +100,40 @@ class Sent(Frozen):
         return found if self.result.problem is None else [*found, self.result.problem.message]
 
 
-@contextmanager
-def command_at(
-    where: Where,
-    targets: Sequence[str],
-    settings: Settings,
-    *,
-    budget_s: float | None,
-    again: bool,
-    keep: bool,
-    site: Path | None,
-    confirms: bool = False,
-) -> Iterator[Command]:
-    """A command for this place, with the site's environments in force; of a study with the axis `system`, the part for
-    it. Raises UsageError."""
-    with at_site(site, where.in_site_file):
-        names = with_declared(list(targets))
-        study = only_study(names, settings)
-        if study is not None:
-            study = part_here(study, site, where.in_site_file)
-        yield Command(tuple(targets), tuple(names), study, settings, budget_s, again, keep, site, confirms)
-
-
-def run_in_jobs(
-    places: Sequence[Where],
-    targets: Sequence[str],
-    settings: Settings,
-    results: Path,
-    *,
-    budget_s: float | None = None,
-    again: bool = False,
-    keep: bool = False,
-    confirms: bool = False,
-    site: Path | None = None,
-    detach: bool = False,
-    cancel: bool = False,
-    max_node_hours: float | None = None,
-    tell: Callable[[str], None] = lambda text: None,
-) -> Sent:
+def run_in_jobs(places: Sequence[Where], asked: Submission) -> Sent:
     """Measure in jobs, or with `detach` only submit what is missing, or with `cancel` end the jobs of this command.
-    Several places are those of a study with the axis `system`; each has an equal share of the budget. `confirms`: a
-    screen measures again what was odd.
+    Several places are those of a study with the axis `system`; each has an equal share of the budget.
 
     Raises UsageError before anything is submitted; QueueError, StoreError. KeyboardInterrupt passes through: the jobs
     go on.
     """
-    if budget_s is not None:
-        budget_s /= len(places)
+    tell = asked.tell
+    if asked.budget_s is not None:
+        asked = replace(asked, budget_s=asked.budget_s / len(places))
     queues = {where.place.system.name: Queue(where.batch, os.environ) for where in places}
     parts: list[_Part] = []
     for where in places:
-        options = {"budget_s": budget_s, "again": again, "keep": keep, "site": site, "confirms": confirms}
-        with command_at(where, targets, settings, **options) as command:  # type: ignore[arg-type]
+        with asked.at(where) as command:
             parts.append(_Part(where, command, command.key(where), queues[where.place.system.name]))
-    ResultsFolder.refuse_other(results)
-    if cancel:
-        return _cancelled(ResultsFolder.existing(results), parts, tell)
-    folder = ResultsFolder.create(results)
+    ResultsFolder.refuse_other(asked.results)
+    if asked.cancel:
+        return _cancelled(ResultsFolder.existing(asked.results), parts, tell)
+    folder = ResultsFolder.create(asked.results)
     for is_last in (False, True):
         with _submitting(folder, tell):
             for part in parts:
                 with part.at_site():
                     part.find_missing(folder)
             _tell_of_open([job for part in parts for job in part.jobs], tell)
-            refuse_too_much([portion for part in parts for portion in part.missing], max_node_hours)
+            refuse_too_much([portion for part in parts for portion in part.missing], asked.max_node_hours)
             for part in parts:
                 for portion in part.missing:
                     planned_script(part.where, folder.path, portion)  # refuses what cannot be in a script
             for part in parts:
                 with part.at_site():
-                    part.submit(folder, tell)
+                    part.submit(folder)
         jobs = [job for part in parts for job in part.jobs]
-        if detach:
+        if asked.detach:
             left = [job for job in jobs if not is_over(job)]
             none = "nothing is missing: without --detach the same command prints the results"
             some = f"{count(len(left), 'job')} left; without --detach the same command waits and prints the results"
@@ -184,7 +142,7 @@ def run_in_jobs(
         with _submitting(folder, tell):
             for part in parts:
                 with part.at_site():
-                    _record(folder, part.command, part.jobs, part.where)
+                    part.record(folder, part.jobs)
         if is_last or not any(is_of_other_machine(job) for job in jobs):
             break
         tell("the nodes are another machine than this one; their jobs are planned for them, and submitted again")
@@ -232,27 +190,94 @@ class _Part(Struct):
     def find_missing(self, folder: ResultsFolder) -> None:
         """Record what its jobs have made, and find what must be submitted. Raises UsageError, StoreError."""
         command, where = self.command, self.where
-        _record(folder, command, _jobs_of(folder, command, self.key), where)
+        self.record(folder, self._jobs_in(folder))
         self._machine = machine_of_place(folder, where) or discover_live()
-        _check(command, self.machine, where)
-        jobs = _jobs_of(folder, command, self.key)
+        self._check()
+        jobs = self._jobs_in(folder)
         undone = [job for job in jobs if not _is_open(job) and not _is_done(job)]
         longest_s = where.place.partition.longest_s
         self.missing = [portion_again(command, job, self.machine, longest_s) for job in undone]
-        rest = without_jobs(command, jobs and _jobs_of(folder, command, self.key, printed=True))
+        rest = without_jobs(command, jobs and self._jobs_in(folder, printed=True))
         self.reused = {} if rest is None else measured_before(folder, rest, where, self.machine)
         if rest is not None and (rest := without(rest, self.reused)) is not None:
             self.missing += portions_of(rest, self.machine, longest_s)
         self.missing = [with_placed_nodes(portion, where, self.queue) for portion in self.missing]
         self.jobs = [job for job in jobs if job not in undone]
 
-    def submit(self, folder: ResultsFolder, tell: Callable[[str], None]) -> None:
+    def _check(self) -> None:
+        """Raise UsageError for what can be seen to be wrong before anything is submitted."""
+        points, study = points_of(self.command, self.machine), self.command.study
+        if not self.where.place.partition.has_python:
+            refuse_what_needs_python(points, self.where.text)
+        if study is not None:
+            refuse_unfit(study, points)
+            refuse_misspelt(point.environment for point in points)
+
+    def _jobs_in(self, folder: ResultsFolder, *, printed: bool = False) -> list[JobFolder]:
+        """The jobs of this command, the latest for each part of it. With `--again`, those whose results were printed
+        only if `printed`."""
+        latest: dict[str, JobFolder] = {}
+        for job in JobFolder.all(folder):
+            request = job.request
+            if request.get("key") == self.key and (printed or not (self.command.again and job.has("collected"))):
+                latest[repr(request.get("targets"))] = job
+        return list(latest.values())
+
+    def record(self, folder: ResultsFolder, jobs: Sequence[JobFolder]) -> None:
+        """Record what jobs on nodes without Python have made, once each is over."""
+        if self.where.place.partition.has_python:
+            return
+        for job in jobs:
+            is_new = is_over(job) and job.has("started") and not job.has("planned.json")
+            if is_new and not is_of_other_machine(job) and not record_job(folder, job, self.command):
+                reason = "the node is another machine than its plan was made for"
+                job.write("over.json", {"state": OTHER_MACHINE, "reason": reason, "time_s": time.time()})
+            if not is_of_other_machine(job):
+                settle(folder, job, self.command)
+
+    def submit(self, folder: ResultsFolder) -> None:
         """Build what is missing, and submit a job for each portion of it."""
         if self.missing:
-            _build(self.missing, self.machine, tell)
-        for portion in self.missing:
-            job = _submit(folder, self.command, portion, self.where, self.key, self.queue, tell, self.machine)
-            self.jobs.append(job)
+            self._build()
+        self.jobs += [self._submitted(folder, portion) for portion in self.missing]
+
+    def _build(self) -> None:
+        """Build here what can be built here, also what cannot run here: nodes then need no compiler."""
+        tell = self.command.tell
+        points = [point for portion in self.missing for point in portion.points]
+        if (failure := build_helpers(points)) is not None:
+            tell(f"the helper programs of ranks could not be built here: {failure.message}; the job tries it")
+        environments = Environments(self.machine)
+        for item in build_points(points, environments, lambda name: tell(f"building the program of {name}")):
+            if isinstance(item.result, BuildError):
+                tell(f"{', '.join(item.benchmarks)}: not built here: {item.result.message}; the job tries it")
+
+    def _submitted(self, folder: ResultsFolder, portion: Portion) -> JobFolder:
+        """Submit a job. If the batch system refuses it, that is its outcome."""
+        command, where, tell = self.command, self.where, self.command.tell
+        request = request_document(command, portion, where, self.key)
+        if where.place.partition.has_python:
+            job = JobFolder.create(folder, request, lambda job: script_for_node(where, folder.path, job))
+            script = where.batch.script(batch_request(where, job, portion))
+        else:
+            planned = node_job(command, portion.points, self.machine, folder, cpu_of(_recorded_at(folder, where)))
+            job, script = job_without_python(folder, request, planned, where, portion)
+        job.write_text("script", script)
+        try:
+            batch_id = self.queue.submit(script)
+        except QueueError as error:
+            tell(str(error))
+            if job.give_up():  # a command that did not end may have submitted it
+                job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
+            return job
+        job.write("submitted.json", {"id": batch_id, "time_s": time.time()})
+        names = ", ".join(dict.fromkeys(point.benchmark.name for point in portion.points[:200]))
+        what = names if len(names) < 80 else count(len(portion.points), "point")
+        tell(
+            f"submitted job {batch_id} to {where.text}: {what}; about {duration(portion.expected_s)}, "
+            f"at most {duration(portion.limit_s)}"
+        )
+        return job
 
 
 def _wait(parts: Sequence[_Part], tell: Callable[[str], None]) -> dict[str, str]:
@@ -280,32 +305,9 @@ def _wait(parts: Sequence[_Part], tell: Callable[[str], None]) -> dict[str, str]
     }
 
 
-def _check(command: Command, machine: Machine, where: Where) -> None:
-    """Raise UsageError for what can be seen to be wrong before anything is submitted."""
-    points = points_of(command, machine)
-    if not where.place.partition.has_python:
-        refuse_what_needs_python(points, where.text)
-    if command.study is not None:
-        refuse_unfit(command.study, points)
-        refuse_misspelt(point.environment for point in points)
-
-
-def _record(folder: ResultsFolder, command: Command, jobs: Sequence[JobFolder], where: Where) -> None:
-    """Record what jobs on nodes without Python have made, once each is over."""
-    if where.place.partition.has_python:
-        return
-    for job in jobs:
-        is_new = is_over(job) and job.has("started") and not job.has("planned.json") and not is_of_other_machine(job)
-        if is_new and not record_job(folder, job, command):
-            reason = "the node is another machine than its plan was made for"
-            job.write("over.json", {"state": OTHER_MACHINE, "reason": reason, "time_s": time.time()})
-        if not is_of_other_machine(job):
-            settle(folder, job, command)
-
-
 def _own(job: JobFolder, points: Sequence[Point]) -> list[Point]:
     """The points that a job was submitted for."""
-    targets = (job.read("request.json") or {}).get("targets", [])
+    targets = job.request.get("targets", [])
     own = [point for point in points if point.benchmark.name in targets]
     return own or list(points)
 
@@ -313,7 +315,7 @@ def _own(job: JobFolder, points: Sequence[Point]) -> list[Point]:
 def machine_of_place(folder: ResultsFolder, where: Where) -> Machine | None:
     """The machine of the nodes of a partition, if an earlier job into this folder has found it."""
     for job in reversed(JobFolder.all(folder)):
-        if (job.read("request.json") or {}).get("where") != where.text:
+        if job.request.get("where") != where.text:
             continue
         if isinstance(identity := (job.read("machine.json") or {}).get("identity"), str):
             with suppress(SeatrialError):
@@ -327,7 +329,7 @@ def machine_of_place(folder: ResultsFolder, where: Where) -> Machine | None:
 def _recorded_at(folder: ResultsFolder, where: Where) -> JobFolder | None:
     """The last job of this place that was recorded here, not on its node."""
     jobs = (job for job in reversed(JobFolder.all(folder)) if job.has("machine.json"))
-    return next((job for job in jobs if (job.read("request.json") or {}).get("where") == where.text), None)
+    return next((job for job in jobs if job.request.get("where") == where.text), None)
 
 
 def machine_named(folder: ResultsFolder, identity: str) -> Machine | None:
@@ -335,17 +337,6 @@ def machine_named(folder: ResultsFolder, identity: str) -> Machine | None:
     documents = (folder.get("machines", key) for key in folder.keys("machines"))
     found = next((one for one in documents if one.get("identity") == identity), None)
     return None if found is None else machine_from_document(found)
-
-
-def _jobs_of(folder: ResultsFolder, command: Command, key: str, *, printed: bool = False) -> list[JobFolder]:
-    """The jobs of this command, the latest for each part of it. With `--again`, those whose results were printed only
-    if `printed`."""
-    latest: dict[str, JobFolder] = {}
-    for job in JobFolder.all(folder):
-        request = job.read("request.json") or {}
-        if request.get("key") == key and (printed or not (command.again and job.has("collected"))):
-            latest[repr(request.get("targets"))] = job
-    return list(latest.values())
 
 
 def _is_open(job: JobFolder) -> bool:
@@ -375,51 +366,6 @@ def refuse_too_much(portions: Sequence[Portion | PlannedJob], most: float | None
         )
 
 
-def _build(portions: Sequence[Portion], machine: Machine, tell: Callable[[str], None]) -> None:
-    """Build here what can be built here, also what cannot run here: nodes then need no compiler."""
-    points = [point for portion in portions for point in portion.points]
-    if (failure := build_helpers(points)) is not None:
-        tell(f"the helper programs of ranks could not be built here: {failure.message}; the job tries it")
-    for item in build_points(points, Environments(machine), lambda name: tell(f"building the program of {name}")):
-        if isinstance(item.result, BuildError):
-            tell(f"{', '.join(item.benchmarks)}: not built here: {item.result.message}; the job tries it")
-
-
-def _submit(
-    folder: ResultsFolder,
-    command: Command,
-    portion: Portion,
-    where: Where,
-    key: str,
-    queue: Queue,
-    tell: Callable[[str], None],
-    machine: Machine,
-) -> JobFolder:
-    """Submit a job. If the batch system refuses it, that is its outcome."""
-    request = request_document(command, portion, where, key)
-    if where.place.partition.has_python:
-        job = JobFolder.create(folder, request, lambda job: script_for_node(where, folder.path, job))
-        script = where.batch.script(batch_request(where, job, portion))
-    else:
-        planned = node_job(command, portion.points, machine, folder, cpu_of(_recorded_at(folder, where)))
-        job, script = job_without_python(folder, request, planned, where, portion)
-    job.write_text("script", script)
-    try:
-        batch_id = queue.submit(script)
-    except QueueError as error:
-        tell(str(error))
-        if job.give_up():  # a command that did not end may have submitted it
-            job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
-        return job
-    job.write("submitted.json", {"id": batch_id, "time_s": time.time()})
-    what = ", ".join(dict.fromkeys(point.benchmark.name for point in portion.points[:200]))
-    tell(
-        f"submitted job {batch_id} to {where.text}: {what if len(what) < 80 else count(len(portion.points), 'point')}; "
-        f"about {duration(portion.expected_s)}, at most {duration(portion.limit_s)}"
-    )
-    return job
-
-
 def _cancelled(folder: ResultsFolder, parts: Sequence[_Part], tell: Callable[[str], None]) -> Sent:
     """End the jobs of all parts, also where the batch system of one does not answer. Raises QueueError after that."""
     asked: list[tuple[_Part, Mapping[str, JobFolder]]] = []
@@ -427,7 +373,7 @@ def _cancelled(folder: ResultsFolder, parts: Sequence[_Part], tell: Callable[[st
     problems: list[QueueError] = []
     are_shared = True
     for part in parts:  # all are asked before the first is waited for
-        jobs = [job for job in JobFolder.all(folder) if (job.read("request.json") or {}).get("key") == part.key]
+        jobs = [job for job in JobFolder.all(folder) if job.request.get("key") == part.key]
         if left := [job for job in jobs if not is_over(job)]:
             try:
                 asked.append((part, cancel_jobs(left, part.queue, tell)))

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from seatrial.jobs.batch.system import BatchSystem
 from seatrial.jobs.batch.systems import SYSTEMS
+from seatrial.model.environment.site import JobOptions, Partition, Place, Site, System
 from seatrial.model.frozen import Frozen
-from seatrial.model.job_options import JobOptions
-from seatrial.model.site import Partition, Place, Site, System
 from seatrial.places.cluster.home import FOLDER
 from seatrial.places.cluster.slurm import PARTITION, variables
 from seatrial.plan.site_file import site_of

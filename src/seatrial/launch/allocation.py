@@ -1,17 +1,30 @@
-"""The nodes of the allocation that this process runs in, by the variables that its batch system sets.
+"""The nodes of the allocation that this process runs in, what they are, and this machine with those that are like it.
 
 Slurm: sbatch(1), srun(1), "OUTPUT ENVIRONMENT VARIABLES". PBS: qsub(1), `PBS_NODEFILE`. LSF: `LSB_DJOB_HOSTFILE`.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import platform
+import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from seatrial.errors import UsageError
+from seatrial.launch.node_probe import machines_in
+from seatrial.launch.switches import leaf_switches
+from seatrial.machine.live import discover_live
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_list import expand_hosts
+from seatrial.model.machine.host_list import expand_hosts, fold_hosts
+from seatrial.model.machine.identity import unlike
+from seatrial.model.machine.machine import Allocation, LeftOut, Machine, Node
+from seatrial.plan.site_in_force import place_in_force
+from seatrial.processes.output import OutOfTimeError, Output, output_of
 
 _MOST_B = 16 << 20
 
@@ -77,3 +90,117 @@ def _allocated(source: str, listed: Sequence[str], starter: str, host: str) -> A
         return None
     same = [node for node in nodes if node == host or node.partition(".")[0] == host.partition(".")[0]]
     return Allocated(source, nodes, starter, same[0] if same else None)
+
+
+_LIMIT_S = 90.0
+_MOST_AT_ONCE = 32
+"""Connections of ssh at a time."""
+_MODULE = "seatrial.launch.node_probe"
+_LONGEST_SAID = 300
+
+
+def like_nodes(found: Allocated, this: Machine, variables: Mapping[str, str]) -> Allocation:
+    """The nodes of an allocation that are like this one, which is the first.
+
+    A node that does not answer is left out, with what was said. Raises UsageError if the description of one is damaged.
+    """
+    name = found.this or this.name
+    others = tuple(node for node in found.nodes if node != found.this)
+    machines, problems = _asked(found, others, variables) if others else ({}, {})
+    switches = leaf_switches(variables) if others else {}
+    nodes, left_out = [Node(name, this, switches.get(name))], []
+    for node in others:
+        machine = machines.get(node)
+        if machine is None:
+            left_out.append(LeftOut(node, problems.get(node) or "it did not say what it is"))
+        elif differences := unlike(machine, this):
+            left_out.append(LeftOut(node, ", ".join(differences)))
+        else:
+            nodes.append(Node(node, machine, switches.get(node)))
+    return Allocation(found.source, tuple(nodes), tuple(left_out))
+
+
+def _asked(
+    found: Allocated, nodes: Sequence[str], variables: Mapping[str, str]
+) -> tuple[dict[str, Machine], dict[str, str]]:
+    """Node -> its machine, and node -> why there is none."""
+    if found.starter == "srun":
+        text, problem = _run(srun_words(nodes, probe_words()), variables)
+        return machines_in(text), dict.fromkeys(nodes, problem)
+    with ThreadPoolExecutor(min(_MOST_AT_ONCE, len(nodes))) as pool:
+        outputs = list(pool.map(lambda node: _run(ssh_words(node, probe_words(node)), variables), nodes))
+    return machines_in("\n".join(text for text, _ in outputs)), {
+        node: problem for node, (_, problem) in zip(nodes, outputs, strict=True)
+    }
+
+
+def probe_words(node: str = "") -> list[str]:
+    """The command that prints what a node is, with this Python and this version of seatrial."""
+    home = Path(__file__).absolute().parents[2]
+    return ["/usr/bin/env", f"PYTHONPATH={home}", sys.executable, "-P", "-m", _MODULE, *([node] if node else [])]
+
+
+def srun_words(nodes: Sequence[str], command: Sequence[str]) -> list[str]:
+    """One task on each of these nodes, beside what runs there, with all CPUs that the job has on them."""
+    count = len(nodes)
+    return [
+        *("srun", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--nodelist={','.join(nodes)}"),
+        *("--overlap", "--cpu-bind=none", "--mpi=none", "--input=none", "--distribution=block", "--", *command),
+    ]
+
+
+def ssh_words(node: str, command: Sequence[str]) -> list[str]:
+    """The same by ssh, which asks nothing. Its words are quoted: a shell of the other host reads them."""
+    import shlex
+
+    return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "--", node, shlex.join(command)]
+
+
+def _run(words: Sequence[str], variables: Mapping[str, str]) -> tuple[str, str]:
+    """What a command printed, and why it failed ("" if it did not)."""
+    try:
+        done = output_of(words, dict(variables), _LIMIT_S)
+    except OutOfTimeError:
+        return "", f"{words[0]} did not end within {_LIMIT_S:g} s"
+    except OSError as error:
+        return "", f"{words[0]} cannot be started: {os.strerror(error.errno) if error.errno else error}"
+    text = done.stdout.decode("utf-8", "replace")
+    return text, "" if done.returncode == 0 else _failure(words[0], done)
+
+
+def _failure(name: str, done: Output) -> str:
+    said = " ".join(done.stderr.decode("utf-8", "replace").split())[-_LONGEST_SAID:]
+    return f"{name}: {said or f'exit status {done.returncode}'}"
+
+
+_log = logging.getLogger(__name__)
+
+
+def machine_here() -> Machine:
+    """The machine of this process. Inside an allocation, and on a partition with `hosts`, it has the nodes that are
+    like it: one that does not answer or is unlike is left out, with a warning.
+
+    Raises UsageError if this process is on none of the nodes."""
+    machine = discover_live()
+    found = allocated(os.environ) or _hosts_of_site()
+    if found is None:
+        return machine
+    if found.this is None:
+        first = found.nodes[0]
+        start = f"srun --nodes=1 --ntasks=1 --overlap --nodelist={first}" if found.starter == "srun" else f"ssh {first}"
+        raise UsageError(
+            f"this process runs on {machine.name}, which is no node of {found.source} ({fold_hosts(found.nodes)})",
+            f"run seatrial on its first node: {start} seatrial ...",
+        )
+    allocation = like_nodes(found, machine, os.environ)
+    for one in allocation.left_out:
+        _log.warning("%s is left out: %s", one.name, one.why)
+    return replace(machine, allocation=allocation if len(found.nodes) > 1 else None)
+
+
+def _hosts_of_site() -> Allocated | None:
+    place = place_in_force()
+    if place is None or place.system.batch is not None or not place.partition.hosts:
+        return None
+    source = f"partition {place.system.name}:{place.partition.name}"
+    return named_hosts(place.partition.hosts, source)

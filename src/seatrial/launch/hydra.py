@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.launch.job_variables import in_allocation
-from seatrial.launch.rank_command import RankCommand
-from seatrial.model.layout import Layout
-from seatrial.model.mpi import MpiFamily
+from seatrial.launch.rank_command import RankCommand, in_allocation
+from seatrial.model.benchmark.program import Layout
+from seatrial.model.environment.mpi import MpiFamily
 
 _RANK_FROM = ("PMI_RANK", "PMIX_RANK")
 

@@ -12,8 +12,8 @@ from seatrial.launch.hydra import hydra_command, intel_command
 from seatrial.launch.openmpi import openmpi_command
 from seatrial.launch.rank_command import RankCommand
 from seatrial.launch.srun import pals_command, srun_command
-from seatrial.model.layout import Layout
-from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.benchmark.program import Layout
+from seatrial.model.environment.mpi import Mpi, MpiFamily
 
 _JOB_VARIABLES = ("SLURM_JOB_ID", "SLURM_JOBID")
 

@@ -17,9 +17,8 @@ from collections.abc import Iterator
 
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
-from seatrial.model.machine import Machine
-from seatrial.model.machine_document import machine_document
-from seatrial.model.machine_from_document import machine_from_document
+from seatrial.model.machine.document import machine_document, machine_from_document
+from seatrial.model.machine.machine import Machine
 
 _MARK = "seatrial-node"
 _LENGTH = 700

@@ -11,9 +11,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.launch.job_variables import in_allocation, outside_jobs
-from seatrial.launch.rank_command import RankCommand
-from seatrial.model.layout import Layout
+from seatrial.launch.rank_command import RankCommand, in_allocation, outside_jobs
+from seatrial.model.benchmark.program import Layout
 
 
 def openmpi_command(launcher: Path, layout: Layout, exported: Sequence[str]) -> RankCommand:

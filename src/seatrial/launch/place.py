@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.launch.rank_command import RankCommand
+from seatrial.model.benchmark.program import Layout, ProgramRecord, parse_record
 from seatrial.model.frozen import Frozen
-from seatrial.model.layout import Layout
-from seatrial.model.protocol import ProgramRecord, parse_record
 
 GRACE_S = 8.0
 """The time that a launcher has to end its ranks and remove its temporary files: Open MPI takes up to two seconds."""

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 from seatrial.errors import Exit, ProtocolError
 from seatrial.launch.local import Completed
 from seatrial.launch.place import rank_records, runs_of
-from seatrial.model.copies import copies_of, part_of
+from seatrial.model.benchmark.copies import copies_of, part_of
+from seatrial.model.benchmark.program import BINDING, Hello, Layout, ProgramRecord, layout_of
 from seatrial.model.frozen import Frozen
-from seatrial.model.layout import BINDING, Layout, layout_of
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.protocol import Hello, ProgramRecord
+from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.plan.points import Point
 
 _LONGEST_PHASE = 200

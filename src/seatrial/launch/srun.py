@@ -6,8 +6,8 @@ from pathlib import Path
 
 from seatrial.launch.hydra import mask_of
 from seatrial.launch.rank_command import RankCommand
-from seatrial.model.layout import Layout
-from seatrial.model.mpi import MpiFamily
+from seatrial.model.benchmark.program import Layout
+from seatrial.model.environment.mpi import MpiFamily
 
 _PMI = {
     MpiFamily.OPENMPI: "pmix",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from seatrial.model.host_list import expand_hosts
+from seatrial.model.machine.host_list import expand_hosts
 from seatrial.processes.output import OutOfTimeError, output_of
 
 _LIMIT_S = 10.0

@@ -15,14 +15,12 @@ from seatrial.machine.io_parts import join_io_parts
 from seatrial.machine.io_tree import build_io_tree
 from seatrial.machine.limits import machine_limits
 from seatrial.machine.memory_population import judge_memory, memory_devices
-from seatrial.machine.paths import pci_paths
-from seatrial.machine.pcie import with_one_rate_per_link
+from seatrial.machine.paths import pci_paths, with_one_rate_per_link
 from seatrial.machine.peers import Peers
 from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey, merge_facts
-from seatrial.model.fact import Facts
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.platform import Platform, Sign
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.machine import Device, DeviceKind, Machine, Platform, Sign
 
 
 def assemble(surveys: Sequence[Survey]) -> Machine:

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from seatrial.machine.survey import FactBook, merge_facts
-from seatrial.model.fact import Facts
-from seatrial.model.machine import Device, DeviceKind
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.machine import Device, DeviceKind
 
 ATTACHMENT = "attachment"
 """The fact of a device: one of the words below. On a machine that is not virtual, only virtual functions have it."""

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 
 _CPU, _PCI, _NET, _RDMA = (
     "/sys/devices/system/cpu",

@@ -26,7 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.machine.survey import CpuPart, Survey, merge_facts
-from seatrial.model.machine import Device, DeviceKind
+from seatrial.model.machine.machine import Device, DeviceKind
 
 _RANK = {DeviceKind.PACKAGE: 0, DeviceKind.NUMA: 1, DeviceKind.CACHE: 2, DeviceKind.CORE: 8, DeviceKind.PU: 9}
 _CACHE_ORDER = {"": 0, "d": 1, "i": 2}  # within a level: unified, data, instruction

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.machine.survey import NamedPart, PciPart, Survey, merge_facts
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 _UNKNOWN_CLASS = "0000"
 _DRIVER_NUMBERS = ("nvml", "rsmi")  # hwloc's names of GPUs, by the number of the vendor's management library

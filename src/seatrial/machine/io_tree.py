@@ -15,12 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.machine.io_parts import IoParts, kind_of
-from seatrial.machine.pcie import join_links
+from seatrial.machine.paths import join_links
 from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.machine.survey import NamedPart, PciPart, merge_facts
-from seatrial.model.fact import Facts
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Affinity, Device, DeviceKind, Link
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Link
 
 _PREFIX = {DeviceKind.GPU: "gpu", DeviceKind.SWITCH: "nvswitch"}
 _PROCESSORS = (DeviceKind.GPU, DeviceKind.SWITCH)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.benchmarks import benchmark_of
-from seatrial.machine.pcie import pcie_limits
-from seatrial.model.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
-from seatrial.model.machine import Device, DeviceKind, Machine, NamedLimit
-from seatrial.model.role import Role
+from seatrial.machine.paths import pcie_limits
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
+from seatrial.model.machine.machine import Device, DeviceKind, Machine, NamedLimit
 
 
 def machine_limits(machine: Machine) -> tuple[NamedLimit, ...]:

@@ -11,11 +11,11 @@ from pathlib import Path
 from seatrial.errors import UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.files import FileTree
-from seatrial.machine.network_tools import survey_network_tools
+from seatrial.machine.local_tools import survey_network_tools
 from seatrial.machine.survey import FactBook, Survey
-from seatrial.machine.sysfs.firmware import survey_firmware
 from seatrial.machine.sysfs.machine import survey_sysfs
-from seatrial.model.machine import Machine
+from seatrial.machine.sysfs.memory import survey_firmware
+from seatrial.model.machine.machine import Machine
 from seatrial.processes.output import OutOfTimeError, output_of
 
 LSTOPO_TIMEOUT_S = 30.0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from seatrial.machine.survey import MemoryModule
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import OddSlot
+from seatrial.model.machine.machine import OddSlot
 
 GIB = 1 << 30
 _LEAST = 3

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.model.fact import Fact, FactKind, Facts
-from seatrial.model.machine import Device, Machine
+from seatrial.model.machine.fact import Fact, FactKind, Facts
+from seatrial.model.machine.machine import Device, Machine
 
 TABLES = (Path("/usr/share/hwdata/pci.ids"), Path("/usr/share/misc/pci.ids"), Path("/usr/share/pci.ids"))
 _LIMIT_BYTES = 16 << 20  # the table has 1.4 MB

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from seatrial.machine.survey import PeerLink, Survey
-from seatrial.model.machine import Device, DeviceKind, Link, Path, PeerAccess
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Path, PeerAccess
 
 _CLASS = {"nvlink": "NV", "xgmi": "XGMI", "c2c": "C2C"}
 

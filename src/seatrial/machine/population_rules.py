@@ -16,7 +16,7 @@ from seatrial.machine.processor_table import DELL_XEON, Interleaving
 from seatrial.machine.processors import Platform
 from seatrial.machine.survey import MemoryModule
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Population
+from seatrial.model.machine.machine import Population
 
 GIB = 1 << 30
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from seatrial.machine.processor_table import PROCESSORS, Cpuid, Interleaving, MainId, Processor, Vector
 from seatrial.machine.survey import FactBook, merge_facts
-from seatrial.model.fact import FactKind, Facts
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Device, DeviceKind
+from seatrial.model.machine.fact import FactKind, Facts
+from seatrial.model.machine.machine import Device, DeviceKind
 
 _Value = TypeVar("_Value")
 

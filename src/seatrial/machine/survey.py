@@ -11,10 +11,9 @@ import math
 
 from msgspec import field
 
-from seatrial.model.fact import Fact, FactKind, Facts, FactValue
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind, Path, PeerAccess
-from seatrial.model.platform import Platform
+from seatrial.model.machine.fact import Fact, FactKind, Facts, FactValue
+from seatrial.model.machine.machine import DeviceKind, Path, PeerAccess, Platform
 from seatrial.model.units import Unit
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from seatrial.model.json_shape import Keywords, fields
+from seatrial.model.json_shape import Keywords, fields, is_shape
 from seatrial.model.strict_json import LARGEST
 
 _Check = Callable[[Any], None]
@@ -86,7 +86,7 @@ def _check(hint: Any) -> _Check:
         return _items(_check(of[0]), len(of) if kind is tuple else None)
     if kind is dict:
         return _values(_check(of[1]))
-    if is_typeddict(kind):
+    if is_shape(kind):
         return lambda value: _object(kind)(value)  # made when it is used: a shape may contain itself
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _one_of(tuple(one.value for one in kind))
@@ -165,7 +165,7 @@ def _json_types(hint: Any) -> tuple[type, ...]:
         return (dict, list, str, bool, int, float, NoneType)
     if kind is tuple:
         return (list,)
-    if is_typeddict(kind):
+    if is_shape(kind):
         return (dict,)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return tuple({type(one.value) for one in kind})

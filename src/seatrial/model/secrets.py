@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from seatrial.model.parameter import Params, Value
+from seatrial.model.benchmark.parameter import Params, Value
 
 _Given = TypeVar("_Given", Value, Value | None)
 

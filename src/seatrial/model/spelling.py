@@ -11,10 +11,10 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from seatrial.model.container import CONTAINER, NO_CONTAINER
-from seatrial.model.fact import Fact, Facts
-from seatrial.model.parameter import Params, Value
-from seatrial.model.study import ENVIRONMENT_PREFIX, is_of_environment
+from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.environment.container import CONTAINER, NO_CONTAINER
+from seatrial.model.machine.fact import Fact, Facts
+from seatrial.model.study.study import ENVIRONMENT_PREFIX, is_of_environment
 from seatrial.model.units import Unit
 
 DIGITS = 3
@@ -104,10 +104,10 @@ def digits_to_tell(values: Iterable[float], digits: int = DIGITS) -> int:
     return _MOST_DIGITS if distinct else digits
 
 
-def display_scale(values: Iterable[float], unit: Unit, *, binary: bool = False) -> tuple[float, str]:
+def display_scale(values: Iterable[float], unit: Unit) -> tuple[float, str]:
     """One scale for a whole axis: (divisor, name of the scaled unit), chosen by the largest value."""
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    scale, prefix, name = _scale(largest, unit, DIGITS, binary)
+    scale, prefix, name = _scale(largest, unit, DIGITS, binary=False)
     return scale, prefix + name
 
 

@@ -1,4 +1,4 @@
-"""Units and quantities: SI inside, one spelling for each unit.
+"""Units and quantities, and durations as text: SI inside, one spelling for each unit.
 
 `parse_quantity` reads quantities in study files and on the command line ("64MiB", "2.5GHz", "10min", "1%") and
 returns the value in the SI unit. `seatrial.model.spelling` formats values.
@@ -6,6 +6,7 @@ returns the value in the SI unit. `seatrial.model.spelling` formats values.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Literal
@@ -146,3 +147,23 @@ def _suggestion(text: str, meant: Mapping[str, tuple[str, ...]]) -> str:
     match = _NUMBER_AND_SUFFIX.match(text)
     units = () if match is None or match[1].startswith("-") else meant.get(match[2].lower(), ())
     return did_you_mean(f"{match[1]}{unit}" for unit in units) if match is not None and units else ""
+
+
+_UNITS = ((86400.0, "days", "d"), (3600.0, "h", "h"), (60.0, "min", "min"))
+
+
+def duration(seconds: float) -> str:
+    """A duration in its unit: "48 s", "4 min", "3 h", "2 days"; below two of a unit in the next smaller one."""
+    seconds = max(0.0, seconds)
+    for size_s, unit, _ in _UNITS:
+        if seconds >= 2 * size_s:
+            return f"{seconds / size_s:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def budget_for(seconds: float) -> str:
+    """The least round budget that is not less, as an option takes it: "50s", "4min", "3h"."""
+    for size_s, _, unit in _UNITS[1:]:
+        if seconds > 2 * size_s:
+            return f"{math.ceil(seconds / size_s)}{unit}"
+    return f"{math.ceil(seconds / 5.0) * 5}s"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from seatrial.environments.mpi_identity import build_id_of
 from seatrial.environments.mpi_library import LOADER_FOLDERS
 from seatrial.environments.private_copy import private_space
 from seatrial.errors import BuildError, ParseError
-from seatrial.model.experiment import content_key
+from seatrial.model.environment.mpi import Mpi
 from seatrial.model.frozen import Frozen
-from seatrial.model.mpi import Mpi
+from seatrial.model.results.record import content_key
 
 _C_LIBRARY = re.compile(
     r"(?:ld-linux[\w.-]*|libc|libm|libmvec|libpthread|libdl|librt|libresolv|libutil|libnsl|libanl|libnss_\w+"
@@ -257,8 +257,3 @@ def _copy(path: Path, as_path: Path, folder: Path) -> Path:
         shutil.copyfile(path, target)
         target.chmod(0o500)
     return target
-
-
-def brought_from(libraries: Mapping[str, str], folder: str) -> Iterator[str]:
-    """The names of loaded libraries (name -> path) that come from this folder."""
-    yield from (name for name, path in libraries.items() if path.startswith(f"{folder}/"))

@@ -8,13 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.model.container import BIND, BROUGHT, INSIDE, OUTSIDE
-from seatrial.model.container_device import Device
-from seatrial.model.container_mount import ContainerMount, is_unmistakable
+from seatrial.model.environment.container import BIND, BROUGHT, INSIDE, OUTSIDE, ContainerMount, Device, is_unmistakable
 from seatrial.model.frozen import Frozen
 from seatrial.places.brought import Brought
-from seatrial.places.containers.error import ContainerError
-from seatrial.places.containers.image import Image
+from seatrial.places.containers.image import ContainerError, Image
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 
 _BUILT = {INSIDE: "built inside", BROUGHT: "with the host's C library"}

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from seatrial.environments.owned_folders import own_name, sweep
-from seatrial.environments.private_copy import private_folder
+from seatrial.environments.private_copy import own_name, private_folder, sweep
 from seatrial.places.containers.runtime import SHARED
 
 

@@ -12,12 +12,12 @@ from msgspec import field
 from msgspec.structs import replace
 
 from seatrial.environments.private_copy import private_top
-from seatrial.environments.variables import variables_with
+from seatrial.environments.target import variables_with
 from seatrial.launch.mpi import rank_command, rank_variables
 from seatrial.launch.place import kept, placed, shared
+from seatrial.model.benchmark.program import Layout
+from seatrial.model.environment.mpi import Mpi
 from seatrial.model.frozen import Frozen
-from seatrial.model.layout import Layout
-from seatrial.model.mpi import Mpi
 from seatrial.places.contained import Contained
 from seatrial.places.containers.runtime import SHARED, Inside
 from seatrial.places.rank_helpers import holder, rank_helpers

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.parameter import Parameter, ParameterKind, Value
-from seatrial.model.study import LABEL, OF_SIDES, SYSTEM, is_of_environment
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Value
+from seatrial.model.study.study import LABEL, OF_SIDES, SYSTEM, is_of_environment
 from seatrial.plan.environment_axes import (
     COLLECTIVE_ALGORITHM,
     NAMED,

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.parameter import Value
-from seatrial.model.study import OF_SIDES, Axis, Study, StudyBenchmark, is_of_environment
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.study.study import OF_SIDES, Axis, Study, StudyBenchmark, is_of_environment
 from seatrial.plan.axis_values import concerns
 
 MOST_COMBINATIONS = 100_000

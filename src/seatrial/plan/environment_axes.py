@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
-from seatrial.model import container as containers
-from seatrial.model import guest as guests
-from seatrial.model import mpi_settings
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.container_device import ACCEPTED_DEVICE, devices_of
-from seatrial.model.container_mount import ACCEPTED_MOUNT, SEPARATOR, mounts_of
-from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
-from seatrial.model.mpi_settings import (
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.environment import container as containers
+from seatrial.model.environment import mpi as mpi_settings
+from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.environment.container import ACCEPTED_DEVICE, ACCEPTED_MOUNT, SEPARATOR, devices_of, mounts_of
+from seatrial.model.environment.mpi import (
     BINDINGS,
     CLUSTER_LINK,
     DEFAULTS,
@@ -24,9 +23,9 @@ from seatrial.model.mpi_settings import (
     is_collective,
     operation_of,
 )
-from seatrial.model.parameter import Params, Value
+from seatrial.model.machine import guest as guests
 from seatrial.model.secrets import sounds_like_a_secret
-from seatrial.model.study import ENVIRONMENT_PREFIX, is_of_environment
+from seatrial.model.study.study import ENVIRONMENT_PREFIX, is_of_environment
 from seatrial.plan.study_yaml import Node
 
 COMPILER = ENVIRONMENT_PREFIX + "compiler"

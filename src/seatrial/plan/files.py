@@ -12,10 +12,10 @@ from seatrial.errors import UsageError, did_you_mean, nearest_names
 STDIN = "-"
 
 
-def read_file(path: str | Path, most: int, todo: str) -> bytes:
+def read_file(path: str | Path, most: int, todo: str, what: str = "") -> bytes:
     """The first `most` + 1 bytes of a file: the extra byte makes its reader reject a file that is too long.
 
-    Raises UsageError, which suggests `todo`, if the file cannot be read.
+    Raises UsageError, which says `what` it is ("the site file ") and suggests `todo`, if the file cannot be read.
     """
     try:
         with Path(path).open("rb") as file:
@@ -23,7 +23,7 @@ def read_file(path: str | Path, most: int, todo: str) -> bytes:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         near = _files_like(Path(path)) if isinstance(error, FileNotFoundError) else []
-        raise UsageError(f"{str(path)!r} cannot be read: {why}", did_you_mean(near) if near else todo) from error
+        raise UsageError(f"{what}{str(path)!r} cannot be read: {why}", did_you_mean(near) if near else todo) from error
 
 
 _MOST_ENTRIES = 10_000

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import NonNegative, OneOrMore, Positive, key, published
 
 
+@published("Job")
 class PlannedJob(Frozen):
-    """One job: where it goes (`NAME:PARTITION`), what it measures, on how many nodes, and its script. `expected_s` is
-    its time with few repeats, `limit_s` its time limit, both in seconds."""
+    """One job of a batch system."""
 
-    system: str
+    system: Annotated[str, "where it is submitted to: NAME:PARTITION"]
     benchmarks: tuple[str, ...]
-    nodes: int
-    expected_s: float
-    limit_s: float
-    script: str
+    nodes: OneOrMore
+    expected_s: Annotated[NonNegative, "its time with few repeats"]
+    limit_s: Annotated[Positive, "its time limit"]
+    script: Annotated[str, "what is submitted, with JOB in place of the job's id"]
 
     @property
-    def node_hours(self) -> float:
+    @key
+    def node_hours(self) -> NonNegative:
         """What it takes at most."""
         return self.nodes * self.limit_s / 3600.0
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Annotated
 
-from seatrial.model.experiment import Experiment
 from seatrial.model.frozen import Frozen
-from seatrial.model.outcome import Outcome
-from seatrial.model.study import SYSTEM, Study
+from seatrial.model.json_shape import Text, published
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
+from seatrial.model.study.study import SYSTEM, Study
 from seatrial.plan.points import Point
 from seatrial.plan.study_points import SameSides, compared_points
-from seatrial.stats import sequential, stopping
+from seatrial.stats import interval, sequential
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 
@@ -33,15 +35,15 @@ class PlannedExperiment(Frozen):
         return self.point.estimate_s or 0.0 if self.expected_s is None else self.expected_s
 
 
+@published("Linked")
 class LinkedProgram(Frozen):
-    """An installed program of a benchmark, and the MPI library that its file names: `library` and its `path` as the
-    loader finds it ("" if not), `mpi` its name in `environment.mpi` (None if it is not a known one)."""
+    """An installed program, and the MPI library that it is linked with."""
 
     benchmark: str
-    program: str
-    library: str
-    path: str
-    mpi: str | None
+    program: Annotated[Text, "its path"]
+    library: Annotated[Text, "the name in the program's file"]
+    path: Annotated[str, "where the loader finds the library; empty: it does not"]
+    mpi: Annotated[str | None, "its name in environment.mpi; null: not a known library"]
 
 
 class PlannedStudy(Frozen, dict=True):
@@ -65,7 +67,7 @@ class PlannedStudy(Frozen, dict=True):
         most what the study allows."""
         compare = self.study.compare
         is_interleaved = compare is not None and compare.along != SYSTEM
-        first = sequential.LOOKS[0] if is_interleaved else stopping.LOOKS[0]
+        first = sequential.LOOKS[0] if is_interleaved else interval.LOOKS[0]
         return max(MINIMUM_REPEATS, min(first, self.study.repeat.maximum))
 
     @cached_property

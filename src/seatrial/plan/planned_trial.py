@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seatrial.model.frozen import Frozen
 from seatrial.plan.planned_study import PlannedExperiment
-from seatrial.stats.stopping import LOOKS, StoppingRule
+from seatrial.stats.interval import LOOKS, StoppingRule
 
 
 class PlannedTrial(Frozen):

@@ -11,15 +11,15 @@ from seatrial.benchmarks import benchmark_named, registry
 from seatrial.benchmarks.node_placement import on_placed_nodes
 from seatrial.benchmarks.nodes import hosts_of
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.benchmark import Benchmark, Skip
-from seatrial.model.environment_choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.benchmark.benchmark import Benchmark, Skip
+from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.frozen import Frozen
-from seatrial.model.guest import VM
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import Params, Value
+from seatrial.model.machine.guest import VM
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome
 from seatrial.model.secrets import masked_parameters
-from seatrial.model.study import is_of_environment
+from seatrial.model.study.study import is_of_environment
 from seatrial.plan.axis_values import concerns, none_concerned
 from seatrial.plan.environment_axes import (
     NAMED,

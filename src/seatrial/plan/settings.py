@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark.parameter import Value
 
 Setting = Value | Path | None
 Settings = Mapping[str, Setting | list[Any]]

@@ -1,24 +1,31 @@
-"""A site file, read and checked: YAML text -> `model.site.Site`, or one clear message with file, line and key."""
+"""A site file: its keys, and what they become (`model.environment.site.Site`)."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.container import NO_CONTAINER
-from seatrial.model.container_device import devices_of
-from seatrial.model.container_mount import mounts_of
-from seatrial.model.guest import NO_GUEST, RUNNING
-from seatrial.model.job_options import BATCH_SYSTEMS, JobOptions
-from seatrial.model.mpi import MpiFamily
-from seatrial.model.site import (
+from seatrial.errors import UnknownNameError
+from seatrial.model.environment.container import (
+    ACCEPTED_DEVICE,
+    ACCEPTED_MOUNT,
+    NO_CONTAINER,
+    NVIDIA,
+    PLACEMENTS,
+    RUNTIMES,
+    devices_of,
+    mounts_of,
+)
+from seatrial.model.environment.mpi import MpiFamily
+from seatrial.model.environment.site import (
+    BATCH_SYSTEMS,
     LOAD,
     POLL_S,
     SCRATCH,
+    JobOptions,
     Partition,
     Site,
     SiteContainer,
@@ -26,6 +33,7 @@ from seatrial.model.site import (
     SiteGuest,
     System,
 )
+from seatrial.model.machine.guest import NO_GUEST, RUNNING
 from seatrial.model.units import parse_seconds
 from seatrial.plan.environment_axes import (
     COMPILER,
@@ -35,23 +43,366 @@ from seatrial.plan.environment_axes import (
     FLAGS,
     environment_value,
 )
-from seatrial.plan.model_faults import Accepted, validated
-from seatrial.plan.study_yaml import MAX_BYTES, Document, Node, error_at, read_yaml
-from seatrial.plan.study_yaml import Path as Place
-from seatrial.plan.variables import variables_at
+from seatrial.plan.file_model import (
+    Kind,
+    Model,
+    Spot,
+    listed,
+    member,
+    model,
+    named,
+    one_of,
+    optional,
+    required,
+    scalar,
+    schema_of,
+    text,
+    whole,
+)
+from seatrial.plan.files import read_file
+from seatrial.plan.study_yaml import MAX_BYTES, FileKind, read_yaml
+from seatrial.plan.variables import variables
+
+KIND = FileKind("site file", "give the site's YAML file", needs=None)
+MOST_HOSTS = 100_000
+NO_PYTHON = "none"
+"""The value of `python:` for nodes without Python."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _MODULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+/-]{0,199}")
-_SCRATCH = re.compile(r"/[A-Za-z0-9_./+-]*")
 _LAUNCHER = re.compile(r"(?:~/|/)?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}")
-_SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,253}")
-NO_PYTHON = "none"
-"""The value of `python:` for nodes without Python."""
-_ONLY_COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:#[^\n]*)?")
-_SHORTEST_POLL_S = 1.0
-_Read = TypeVar("_Read")
+_SSH = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,253}"
 _IN_NO_SCRIPT = re.compile(r"[\s'\"`\\$]")
+_SHORTEST_POLL_S = 1.0
+_SHORTEST_JOB_S = 60.0
+_FAMILIES = tuple(family.value for family in MpiFamily)
+_Read = TypeVar("_Read")
+
+
+def _path(spot: Spot, value: str) -> Path:
+    if not value.isprintable() or not value.startswith(("/", "~/")):
+        raise spot.cannot_be()
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:
+        raise spot.refuse("no home directory for ~", "give the full path") from None
+
+
+def _python(spot: Spot, value: str) -> Path | str:
+    return NO_PYTHON if value == NO_PYTHON else _path(spot, value)
+
+
+def _launcher(spot: Spot, value: str) -> str:
+    is_path = "/" in value
+    if not _LAUNCHER.fullmatch(value) or (is_path and not value.startswith(("/", "~/"))):
+        raise spot.cannot_be()
+    return str(_path(spot, value)) if is_path else value
+
+
+def _host(spot: Spot, value: str) -> str:
+    if not _HOST.fullmatch(value):
+        raise spot.refuse("not a valid host name", "write it as n001")
+    return value
+
+
+def _script_word(spot: Spot, value: str) -> str:
+    """A value that cannot change the meaning of a script's line."""
+    if not value.isprintable() or value.startswith("-") or _IN_NO_SCRIPT.search(value):
+        raise spot.cannot_be("it is written into job scripts: use a word without spaces and quotes")
+    return value
+
+
+def _script_line(spot: Spot, value: str) -> str:
+    if not value.isprintable():
+        raise spot.refuse("an extra line of the job script contains a line break", "make it several lines")
+    return value
+
+
+def _program(spot: Spot, value: str) -> Path | tuple[str, ...]:
+    """The path of a program, or the modules that it is in."""
+    if not value.startswith(f"{LOAD} "):
+        return _path(spot, value)
+    names = tuple(value.removeprefix(LOAD).split())
+    if not names or not all(map(_MODULE.fullmatch, names)):
+        raise spot.cannot_be()
+    return names
+
+
+def _seconds(least_s: float) -> Kind[float]:
+    def checked(spot: Spot, value: float) -> float:
+        if not least_s <= value < float("inf"):
+            raise spot.cannot_be(f"at least {least_s:g}s")
+        return value
+
+    return text().parsed(parse_seconds).then(checked)
+
+
+def _of_axis(axis: str, *words: str) -> Kind[str]:
+    """A value that a study axis accepts as well, checked by the same rules."""
+
+    def checked(spot: Spot, _: str) -> str:
+        with spot.placed():
+            return str(environment_value(axis, spot.node))
+
+    return (text(enum=list(words)) if words else text()).then(checked)
+
+
+def _each(read: Callable[[Iterable[str]], tuple[_Read, ...]], accepts: str) -> Kind[tuple[_Read, ...]]:
+    """A list of texts, of which `read` makes what they state."""
+    item = text().then(_read_alone(read)).accepting(accepts)
+    return listed(item, most=100, unique=True).parsed(read)
+
+
+def _read_alone(read: Callable[[Iterable[str]], object]) -> Callable[[Spot, str], str]:
+    def checked(spot: Spot, value: str) -> str:
+        with spot.placed():
+            read([value])
+        return value
+
+    return checked
+
+
+def _check_name(spot: Spot, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        todo = "letters, digits, -, _ and . (at most 100), the first a letter or digit"
+        raise spot.refuse(f"{name[:60]!r} is not a valid name", todo, spot.node.key_lines[name])
+
+
+def _by_name(value: Kind[_Read], least: int = 0) -> Kind[dict[str, _Read]]:
+    names: Mapping[str, Any] = {"pattern": f"^{_NAME.pattern}$"}
+    return named(value, _check_name, least, 1000, propertyNames=names)
+
+
+PATH = text(pattern=r"[~/].*").then(_path)
+_WORD = text().then(_script_word)
+
+
+class EnvironmentModel(Model):
+    """What programs are built and run in."""
+
+    mpi = optional("the prefix of an MPI library, or the path of its compiler wrapper: begins with / or ~/", PATH)
+    family = optional(
+        f"{', '.join(_FAMILIES[:-1])} or {_FAMILIES[-1]}: needed if it is not recognized", member(MpiFamily)
+    )
+    launcher = optional(
+        "the MPI launcher: a command on PATH, such as srun, or a path that begins with / or ~/", text().then(_launcher)
+    )
+    compiler = optional("the command of a compiler, such as g++ or clang++-16", _of_axis(COMPILER))
+    flags = optional("flags in one string, such as '-O2 -march=x86-64-v3'", _of_axis(FLAGS), "")
+    variables = optional(
+        "a mapping of environment variables to values, such as {UCX_TLS: rc,sm,self}", variables("site file"), ()
+    )
+
+    def named(self, name: str) -> SiteEnvironment:
+        """The environment under its name."""
+        flags = tuple(self.flags.split())
+        return SiteEnvironment(name, self.mpi, self.family, self.launcher, self.compiler, flags, self.variables)
+
+
+class ContainerModel(Model):
+    """What programs run in."""
+
+    image = required(
+        "the path of a folder, of a squashfs or SIF file or of an OCI archive, or the name of an image that the "
+        "runtime has stored",
+        _of_axis(CONTAINER),
+    )
+    runtime = optional(f"one of {', '.join(RUNTIMES)}", _of_axis(CONTAINER_RUNTIME, *RUNTIMES))
+    mpi = optional(
+        f"where the launcher of ranks is: one of {', '.join(PLACEMENTS)}", _of_axis(CONTAINER_MPI, *PLACEMENTS)
+    )
+    mounts = optional("a list of mounts, such as [/data, '/opt/site:/opt:ro']", _each(mounts_of, ACCEPTED_MOUNT), ())
+    devices = optional(f"a list of devices, such as [{NVIDIA}]", _each(devices_of, ACCEPTED_DEVICE), ())
+    variables = optional(
+        "a mapping of environment variables to values, which are set inside", variables("site file"), ()
+    )
+
+    def named(self, name: str) -> SiteContainer:
+        """The container under its name."""
+        if name == NO_CONTAINER:
+            raise self.refuse((), f"a container cannot be called {name!r}", "it means no container: rename it")
+        if self.image == NO_CONTAINER:
+            raise self.at("image").cannot_be()
+        return SiteContainer(name, self.image, self.runtime, self.mpi, self.mounts, self.devices, self.variables)
+
+
+class PartitionModel(Model):
+    """A set of identical nodes."""
+
+    environments = optional(
+        "a list of environments of this file, the preferred one first",
+        listed(text().accepting("the name of an environment of this file"), 1, unique=True),
+        (),
+    )
+    launcher = optional("mpirun or srun", one_of("mpirun", "srun", suggests=False))
+    hosts = optional(
+        "a list of host names",
+        listed(text().then(_host).accepting("the name of a host, such as n001"), 1, MOST_HOSTS, unique=True),
+        (),
+    )
+    nodes = optional("the number of nodes, an integer >= 1", whole(1))
+    queue = optional("the batch system's name of the partition or queue (default: the partition's name)", _WORD)
+    account = optional("the account that jobs are charged to", _WORD)
+    qos = optional("the quality of service of jobs", _WORD)
+    constraint = optional("the features that nodes must have, as the batch system writes them", _WORD)
+    reservation = optional("the name of a reservation", _WORD)
+    cpus_per_node = optional("the number of CPUs that jobs request on each node, an integer >= 1", whole(1))
+    gpus_per_node = optional("the number of GPUs that jobs request on each node, an integer >= 1", whole(1))
+    exclusive = optional("true (the default): jobs share their nodes with no others; or false", scalar(bool), True)
+    modules = optional(
+        "a list of modules that jobs load",
+        listed(_WORD.accepting("the name of a module, such as openmpi/5.0"), most=100),
+        (),
+    )
+    extra = optional(
+        "a list of lines that job scripts contain after their first directives",
+        listed(
+            text().then(_script_line).accepting("a line of a job script, such as '#SBATCH --mail-type=NONE'"), most=100
+        ),
+        (),
+    )
+    time_limit = optional("the longest wall time of a job, such as 2h (default: no limit)", _seconds(_SHORTEST_JOB_S))
+    shared = optional(
+        "false if the nodes have no file system in common with the login node; needs python: none", scalar(bool), True
+    )
+    scratch = optional(
+        f"the folder of a node that jobs work in if nothing is shared (default: {SCRATCH}): begins with /",
+        text(pattern="/[A-Za-z0-9_./+-]*").parsed(Path),
+        SCRATCH,
+    )
+    python = optional(
+        "the Python that runs seatrial on the nodes: begins with / or ~/; or none, if they have no Python: only "
+        "native programs run there",
+        text(pattern=f"(?:[~/].*|{NO_PYTHON})").then(_python),
+    )
+
+    def named(self, name: str, known: Iterable[str]) -> Partition:
+        """The partition under its name; `known` are the environments of the file."""
+        known = tuple(known)
+        for position, environment in enumerate(self.environments):
+            if environment not in known:
+                unknown = UnknownNameError("environment", environment[:100], known)
+                raise self.refuse(("environments", position), unknown.message, unknown.todo)
+        if self.nodes is not None and self.hosts and self.nodes != len(self.hosts):
+            seen = f"{self.nodes} nodes, but {len(self.hosts)} hosts are named"
+            raise self.refuse(("nodes",), seen, "remove one of the two")
+        has_python = self.python != NO_PYTHON
+        if has_python and not self.shared:
+            why = "Python on the nodes needs the results folder on a file system that they share"
+            raise self.refuse(("shared",), why, "set python: none, so that jobs bring their programs with them")
+        return Partition(
+            name,
+            self.environments,
+            self.launcher,
+            self.hosts,
+            len(self.hosts) if self.hosts else self.nodes,
+            JobOptions(**{key: getattr(self, key) for key in JobOptions.__struct_fields__}),
+            self.time_limit,
+            self.python if isinstance(self.python, Path) else None,
+            self.cpus_per_node,
+            has_python,
+            self.shared,
+            self.scratch,
+        )
+
+
+class SystemModel(Model):
+    """One machine of the site."""
+
+    partitions = required(
+        "a mapping of names to partitions; the first is the default", _by_name(model(PartitionModel).or_null(), 1)
+    )
+    batch = optional(
+        f"the batch system that jobs are submitted to: {', '.join(BATCH_SYSTEMS)}",
+        one_of(*BATCH_SYSTEMS, suggests=False),
+    )
+    poll = optional(
+        "how often the batch system is asked at most, such as 60s (the default)", _seconds(_SHORTEST_POLL_S), POLL_S
+    )
+
+    def named(self, name: str, known: Iterable[str]) -> System:
+        """The system under its name; `known` are the environments of the file."""
+        return System(
+            name,
+            tuple(
+                Partition(partition) if inner is None else inner.named(partition, known)
+                for partition, inner in self.partitions.items()
+            ),
+            self.batch,
+            self.poll,
+        )
+
+
+class GuestModel(Model):
+    """A virtual machine that programs can run in."""
+
+    accepts = "a mapping with ssh, or with topology and any of kernel"
+
+    ssh = optional(
+        "the host, as ssh takes it: a name of your ~/.ssh/config, or USER@HOST",
+        text(pattern=_SSH),
+    )
+    topology = optional("the file that `seatrial vm up --topology` takes: begins with / or ~/", PATH)
+    kernel = optional("the kernel of the guest: begins with / or ~/ (default: as `seatrial vm up` finds one)", PATH)
+
+    def named(self, name: str) -> SiteGuest:
+        """The guest under its name."""
+        if bool(self.ssh) == bool(self.topology):
+            raise self.refuse((), "it needs ssh or topology, and not both", f"it takes {self.spot.accepts}")
+        return SiteGuest(name, self.ssh, self.topology, self.kernel)
+
+
+class SiteModel(Model):
+    """The environments of a site, its containers, guests and systems, and what it adds to PATH."""
+
+    environments = optional(
+        "a mapping of names to environments, such as `production: {mpi: /opt/openmpi/4.1.6}`",
+        _by_name(model(EnvironmentModel).or_null()),
+    )
+    containers = optional(
+        "a mapping of names to containers, such as `app: {image: /images/app.sqfs}`", _by_name(model(ContainerModel))
+    )
+    systems = optional(
+        "a mapping of names to systems, such as `tera: {partitions: {compute: {nodes: 64}}}`",
+        _by_name(model(SystemModel)),
+    )
+    guests = optional(
+        "a mapping of names to virtual machines, such as `small: {ssh: root@small}`", _by_name(model(GuestModel))
+    )
+    benchmarks = optional(
+        "a list of folders with declaration files of benchmarks",
+        listed(PATH.accepting("the path of a folder: begins with / or ~/"), most=100),
+        (),
+    )
+    programs = optional(
+        "a mapping of commands to the programs that are run for them, such as {namd3: /opt/namd/3.0/namd3}",
+        _by_name(
+            text()
+            .then(_program)
+            .accepting("the path of the program (begins with / or ~/), or what loads it: module load NAME/VERSION")
+        ),
+    )
+
+    def site(self, file: str) -> Site:
+        """The site of the file of that name."""
+        for name in self.guests or ():
+            if name in (NO_GUEST, RUNNING):
+                seen = f"{name!r} means something else in environment.vm"
+                raise self.refuse(("guests",), seen, "choose another name")
+        return Site(
+            tuple(
+                SiteEnvironment(name) if environment is None else environment.named(name)
+                for name, environment in (self.environments or {}).items()
+            ),
+            tuple(system.named(name, self.environments or ()) for name, system in (self.systems or {}).items()),
+            file,
+            self.benchmarks,
+            tuple(guest.named(name) for name, guest in (self.guests or {}).items()),
+            {name: program for name, program in (self.programs or {}).items() if isinstance(program, Path)},
+            tuple(container.named(name) for name, container in (self.containers or {}).items()),
+            {name: program for name, program in (self.programs or {}).items() if not isinstance(program, Path)},
+        )
 
 
 def site_of(path: Path | None) -> Site:
@@ -60,23 +411,14 @@ def site_of(path: Path | None) -> Site:
 
     Raises UsageError if a named file cannot be read, and as `read_site` does.
     """
-    if path is not None:
-        return _read(path)
-    try:
-        usual = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "seatrial" / "site.yaml"
-    except RuntimeError:  # no home directory
-        return Site()
-    return _read(usual) if usual.exists() else Site()
-
-
-def _read(path: Path) -> Site:
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not a valid path"
-        raise UsageError(f"the site file {path} cannot be read: {why}", "name another with --site FILE") from error
-    return read_site(data, str(path))
+    if path is None:
+        try:
+            path = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "seatrial" / "site.yaml"
+        except RuntimeError:  # no home directory
+            return Site()
+        if not path.exists():
+            return Site()
+    return read_site(read_file(path, MAX_BYTES, "name another with --site FILE", "the site file "), str(path))
 
 
 def read_site(data: bytes, file: str) -> Site:
@@ -85,330 +427,9 @@ def read_site(data: bytes, file: str) -> Site:
     Raises UsageError if the text is not valid YAML 1.2, does not match the published schema, or contains unknown names.
     A file with nothing but comments is an empty site.
     """
-    if len(data) > MAX_BYTES:
-        raise error_at(file, None, "larger than 1 MiB: not a site file", "give the site's YAML file")
-    if _ONLY_COMMENTS.fullmatch(data.removeprefix(b"\xef\xbb\xbf")):
-        return Site(file=file)
-    from seatrial.plan.site_schema import SiteModel
-
-    document = read_yaml(data, file)
-    validated(document, SiteModel, _words())
-    environments = tuple(_environments(document))
-    known = [environment.name for environment in environments]
-    systems = tuple(
-        System(
-            name,
-            tuple(_partitions(document, ("systems", name, "partitions"), known)),
-            _one_of(document, ("systems", name, "batch"), BATCH_SYSTEMS),
-            _time(document, ("systems", name, "poll"), _SHORTEST_POLL_S) or POLL_S,
-        )
-        for name in _names(document, ("systems",))
-    )
-    listed = document.node(("benchmarks",))
-    folders = [_path(document, ("benchmarks", k)) for k in range(len(listed.items if listed is not None else ()))]
-    of_modules = {name: found for name in _names(document, ("programs",)) if (found := _modules(document, name))}
-    return Site(
-        environments,
-        systems,
-        file,
-        tuple(folders),
-        tuple(_guests(document)),
-        {
-            name: _path(document, ("programs", name))
-            for name in _names(document, ("programs",))
-            if name not in of_modules
-        },
-        tuple(_containers(document)),
-        of_modules,
-    )
+    return SiteModel.of(read_yaml(data, file, KIND)).site(file)
 
 
-def _modules(document: Document, program: str) -> tuple[str, ...]:
-    """The modules that a program is in; () if its path is given."""
-    place: Place = ("programs", program)
-    text = _text(document, place)
-    if not text.startswith(f"{LOAD} "):
-        return ()
-    names = tuple(text.removeprefix(LOAD).split())
-    if not names or not all(map(_MODULE.fullmatch, names)):
-        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"it takes {_accepted(place)}")
-    return names
-
-
-def _words() -> Accepted:
-    from seatrial.plan.site_schema import ACCEPTED, NAMED
-
-    return Accepted(ACCEPTED, NAMED)
-
-
-def _accepted(path: Place) -> str:
-    return _words().of(path)
-
-
-def _environments(document: Document) -> Iterator[SiteEnvironment]:
-    for name in _names(document, ("environments",)):
-        place: Place = ("environments", name)
-        family, launcher = document.node((*place, "family")), document.node((*place, "launcher"))
-        compiler, flags = document.node((*place, "compiler")), document.node((*place, "flags"))
-        mpi = document.node((*place, "mpi"))
-        yield SiteEnvironment(
-            name,
-            None if _is_absent(mpi) else _path(document, (*place, "mpi")),
-            None if _is_absent(family) else MpiFamily(_text(document, (*place, "family"))),
-            None if _is_absent(launcher) else _launcher(document, (*place, "launcher")),
-            None if _is_absent(compiler) else _of_axis(document, (*place, "compiler"), COMPILER),
-            () if _is_absent(flags) else tuple(_of_axis(document, (*place, "flags"), FLAGS).split()),
-            tuple(variables_at(document, (*place, "variables"))),
-        )
-
-
-def _containers(document: Document) -> Iterator[SiteContainer]:
-    for name in _names(document, ("containers",)):
-        place: Place = ("containers", name)
-        if name == NO_CONTAINER:
-            raise document.refuse(place, f"a container cannot be called {name!r}", "it means no container: rename it")
-        runtime, mpi = document.node((*place, "runtime")), document.node((*place, "mpi"))
-        image = _of_axis(document, (*place, "image"), CONTAINER)
-        if image == NO_CONTAINER:
-            raise document.refuse(
-                (*place, "image"), f"it cannot be {image!r}", f"it takes {_accepted((*place, 'image'))}"
-            )
-        yield SiteContainer(
-            name,
-            image,
-            None if _is_absent(runtime) else _of_axis(document, (*place, "runtime"), CONTAINER_RUNTIME),
-            None if _is_absent(mpi) else _of_axis(document, (*place, "mpi"), CONTAINER_MPI),
-            _each(document, (*place, "mounts"), mounts_of),
-            _each(document, (*place, "devices"), devices_of),
-            tuple(variables_at(document, (*place, "variables"))),
-        )
-
-
-def _each(document: Document, place: Place, read: Callable[[Iterable[str]], tuple[_Read, ...]]) -> tuple[_Read, ...]:
-    """What the texts of a list state."""
-    texts = list(_listed(document, place))
-    for position, text in enumerate(texts):
-        try:
-            read([text])
-        except UsageError as error:
-            raise document.refuse((*place, position), error.message, error.todo) from None
-    try:
-        return read(texts)
-    except UsageError as error:
-        raise document.refuse(place, error.message, error.todo) from None
-
-
-def _is_absent(node: Node | None) -> bool:
-    return node is None or node.value is None
-
-
-def _text(document: Document, place: Place) -> str:
-    node = document.node(place)
-    return str(node.value) if node is not None else ""
-
-
-def _path(document: Document, place: Place) -> Path:
-    text = _text(document, place)
-    if not text.isprintable() or not (text.startswith(("/", "~/"))):
-        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"it takes {_accepted(place)}")
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        raise document.refuse(place, "no home directory for ~", "give the full path") from None
-
-
-def _python(document: Document, place: Place) -> Path | None:
-    is_path = not _is_absent(document.node(place)) and _text(document, place) != NO_PYTHON
-    return _path(document, place) if is_path else None
-
-
-def _is_shared(document: Document, at: Place) -> bool:
-    place = (*at, "shared")
-    shared = document.node(place)
-    if shared is None or shared.value is not False:
-        return True
-    if _text(document, (*at, "python")) != NO_PYTHON:
-        why = "Python on the nodes needs the results folder on a file system that they share"
-        raise document.refuse(place, why, "set python: none, so that jobs bring their programs with them")
-    return False
-
-
-def _scratch(document: Document, place: Place) -> Path:
-    if _is_absent(document.node(place)):
-        return SCRATCH
-    text = _text(document, place)
-    if not _SCRATCH.fullmatch(text):
-        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"it takes {_accepted(place)}")
-    return Path(text)
-
-
-def _launcher(document: Document, place: Place) -> str:
-    text = _text(document, place)
-    is_path = "/" in text
-    if not _LAUNCHER.fullmatch(text) or (is_path and not text.startswith(("/", "~/"))):
-        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"it takes {_accepted(place)}")
-    return str(_path(document, place)) if is_path else text
-
-
-def _of_axis(document: Document, place: Place, axis: str) -> str:
-    """A value that a study axis accepts as well, checked by the same rules."""
-    try:
-        return str(environment_value(axis, document.node(place) or document.root))
-    except UsageError as error:
-        raise document.refuse(place, error.message, error.todo) from None
-
-
-def _partitions(document: Document, place: Place, known: Iterable[str]) -> Iterator[Partition]:
-    known = tuple(known)
-    for name in _names(document, place):
-        at: Place = (*place, name)
-        launcher = document.node((*at, "launcher"))
-        environments = tuple(_listed(document, (*at, "environments")))
-        for position, environment in enumerate(environments):
-            if environment not in known:
-                unknown = UnknownNameError("environment", environment[:100], known)
-                raise document.refuse((*at, "environments", position), unknown.message, unknown.todo)
-        hosts = tuple(_listed(document, (*at, "hosts")))
-        for position, host in enumerate(hosts):
-            if not _HOST.fullmatch(host):
-                raise document.refuse((*at, "hosts", position), "not a valid host name", "write it as n001")
-        count = _whole(document, (*at, "nodes"))
-        if count is not None and hosts and count != len(hosts):
-            raise document.refuse(
-                (*at, "nodes"), f"{count} nodes, but {len(hosts)} hosts are named", "remove one of the two"
-            )
-        yield Partition(
-            name,
-            environments,
-            None if _is_absent(launcher) else _dialect(document, (*at, "launcher")),
-            hosts,
-            len(hosts) if hosts else count,
-            _job_options(document, at),
-            _time(document, (*at, "time_limit"), 60.0),
-            _python(document, (*at, "python")),
-            _whole(document, (*at, "cpus_per_node")),
-            _text(document, (*at, "python")) != NO_PYTHON,
-            _is_shared(document, at),
-            _scratch(document, (*at, "scratch")),
-        )
-
-
-def _guests(document: Document) -> Iterator[SiteGuest]:
-    for name in _names(document, ("guests",)):
-        at: Place = ("guests", name)
-        if name in (NO_GUEST, RUNNING):
-            raise document.refuse(
-                ("guests",), f"{name!r} means something else in environment.vm", "choose another name"
-            )
-        ssh, topology = (_text(document, (*at, key)) for key in ("ssh", "topology"))
-        if bool(ssh) == bool(topology):
-            raise document.refuse(at, "it needs ssh or topology, and not both", f"it takes {_accepted(at)}")
-        if ssh and not _SSH.fullmatch(ssh):
-            raise document.refuse((*at, "ssh"), "not a host for ssh", f"it takes {_accepted((*at, 'ssh'))}")
-        kernel: Place = (*at, "kernel")
-        yield SiteGuest(
-            name,
-            ssh or None,
-            _path(document, (*at, "topology")) if topology else None,
-            None if _is_absent(document.node(kernel)) else _path(document, kernel),
-        )
-
-
-def _whole(document: Document, place: Place) -> int | None:
-    node = document.node(place)
-    return node.value if node is not None and isinstance(node.value, int) else None
-
-
-def _job_options(document: Document, at: Place) -> JobOptions:
-    def word(key: str) -> str | None:
-        place = (*at, key)
-        return None if _is_absent(document.node(place)) else _script_word(document, place)
-
-    def listed(key: str, read: Callable[[Document, Place], str]) -> tuple[str, ...]:
-        node = document.node((*at, key))
-        return tuple(read(document, (*at, key, k)) for k in range(len(node.items if node is not None else ())))
-
-    exclusive = document.node((*at, "exclusive"))
-    return JobOptions(
-        word("queue"),
-        word("account"),
-        word("qos"),
-        word("constraint"),
-        word("reservation"),
-        _whole(document, (*at, "gpus_per_node")),
-        exclusive is None or exclusive.value is not False,
-        listed("modules", _script_word),
-        listed("extra", _script_line),
-    )
-
-
-def _script_word(document: Document, place: Place) -> str:
-    """A value that cannot change the meaning of a script's line."""
-    text = _text(document, place)
-    if not text.isprintable() or text.startswith("-") or _IN_NO_SCRIPT.search(text):
-        todo = "it is written into job scripts: use a word without spaces and quotes"
-        raise document.refuse(place, f"it cannot be {_shown(document, place)}", todo)
-    return text
-
-
-def _script_line(document: Document, place: Place) -> str:
-    text = _text(document, place)
-    if not text.isprintable():
-        raise document.refuse(place, "an extra line of the job script contains a line break", "make it several lines")
-    return text
-
-
-def _time(document: Document, place: Place, least_s: float) -> float | None:
-    """A time in seconds; None if there is none."""
-    if _is_absent(document.node(place)):
-        return None
-    try:
-        found = parse_seconds(_text(document, place))
-    except UsageError as error:
-        raise document.refuse(place, error.message, error.todo) from None
-    if not least_s <= found < float("inf"):
-        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"at least {least_s:g}s")
-    return found
-
-
-def _one_of(document: Document, place: Place, words: Collection[str]) -> str | None:
-    text = None if _is_absent(document.node(place)) else _text(document, place)
-    if text is not None and text not in words:
-        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"it takes {_accepted(place)}")
-    return text
-
-
-def _dialect(document: Document, place: Place) -> str:
-    from seatrial.plan.site_schema import LAUNCHERS
-
-    text = _text(document, place)
-    if text not in LAUNCHERS:
-        raise document.refuse(place, f"it cannot be {_shown(document, place)}", f"it takes {_accepted(place)}")
-    return text
-
-
-def _listed(document: Document, place: Place) -> Iterator[str]:
-    """The texts of a list. Raises UsageError for a duplicate."""
-    node = document.node(place)
-    seen: set[str] = set()
-    for position, item in enumerate(node.items if node is not None else ()):
-        if str(item.value) in seen:
-            raise document.refuse((*place, position), f"{item.shown()} is listed twice", "keep one of them")
-        seen.add(str(item.value))
-        yield str(item.value)
-
-
-def _names(document: Document, place: Place) -> Iterator[str]:
-    """The keys of a mapping of names."""
-    node = document.node(place)
-    for name in node.entries if node is not None else ():
-        if not _NAME.fullmatch(name):
-            line = node.key_lines[name] if node is not None else None
-            todo = "letters, digits, -, _ and . (at most 100), the first a letter or digit"
-            raise document.refuse(place, f"{name[:60]!r} is not a valid name", todo, line)
-        yield name
-
-
-def _shown(document: Document, place: Place) -> str:
-    node = document.node(place)
-    return node.shown() if node is not None else "nothing"
+def site_schema() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of a site file."""
+    return schema_of(SiteModel, "seatrial site, version 1")

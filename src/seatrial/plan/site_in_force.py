@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.model.site import Place, Site, SiteEnvironment
+from seatrial.model.environment.site import Place, Site, SiteEnvironment
 from seatrial.plan.site_file import site_of
 
 

@@ -1,16 +1,13 @@
-"""A study file, read and checked: YAML text -> `model.study.Study`, or one clear message with file, line and key."""
+"""A study file, read and checked: YAML text -> a `Study`, or one clear message with file, line and key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from seatrial.benchmarks import registry
-from seatrial.errors import UsageError, did_you_mean, nearest_names
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.parameter import Value
-from seatrial.model.study import SYSTEM, Axis, RepeatPolicy, Study, StudyBenchmark
-from seatrial.model.units import parse_seconds
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.study.study import SYSTEM, Axis, RepeatPolicy, Study, StudyBenchmark
 from seatrial.plan.axis_values import (
     alike,
     axis_value,
@@ -23,12 +20,9 @@ from seatrial.plan.axis_values import (
     unknown_name,
 )
 from seatrial.plan.combinations import BENCHMARK, MOST_COMBINATIONS, combinations, combinations_at_most
-from seatrial.plan.model_faults import nearest_choice
-from seatrial.plan.study_sections import Context, read_best_of, read_compare, read_scaling, share
+from seatrial.plan.study_model import StudyModel
+from seatrial.plan.study_sections import Context, read_best_of, read_compare, read_scaling
 from seatrial.plan.study_yaml import MAX_BYTES, Document, Node, Path, read_yaml
-
-if TYPE_CHECKING:
-    from seatrial.plan.study_schema import StudyModel
 
 __all__ = ["MAX_BYTES", "read_study"]
 
@@ -42,14 +36,15 @@ def read_study(data: bytes, file: str) -> Study:
     or contradicts itself.
     """
     document = read_yaml(data, file)
-    model = _shape(document)
+    model = StudyModel.of(document)
     benchmarks = _benchmarks(document)
     fixed, axes = _fixed_and_axes(document, benchmarks)
     zips = _zips(document, model, axes)
     context = Context(document, benchmarks, axes)
+    repeat = model.repeat
     study = Study(
         name=model.study,
-        question=model.question.strip(),
+        question=model.question,
         benchmarks=tuple(StudyBenchmark(benchmark.name, fixed[benchmark.name]) for benchmark in benchmarks),
         axes=tuple(axes),
         zips=zips,
@@ -58,103 +53,12 @@ def read_study(data: bytes, file: str) -> Study:
         compare=read_compare(context, model),
         scaling=read_scaling(context, model),
         best_of=read_best_of(context, model),
-        repeat=_repeat(document, model),
+        repeat=RepeatPolicy() if repeat is None else RepeatPolicy(repeat.precision, repeat.budget, repeat.max),
         probes=_without_repetition(document, "probes", model.probes),
         references=_without_repetition(document, "references", model.references),
     )
     _refuse_without_combinations(document, study)
     return study
-
-
-def _shape(document: Document) -> StudyModel:
-    """The document as a model. Raises UsageError for the first error in the file."""
-    from pydantic import ValidationError
-
-    from seatrial.plan.study_schema import StudyModel
-
-    _refuse_number_as_name(document)
-    try:
-        return StudyModel.model_validate(document.root.plain())
-    except ValidationError as error:
-        faults = [(_path_of(document, fault), fault) for fault in error.errors(include_url=False)]
-    misspelt = {
-        (*place[:-1], *nearest_names(str(place[-1]), _keys(_place(place[:-1]))))
-        for place, fault in faults
-        if fault["type"] == "extra_forbidden"
-    }
-    innermost = [
-        (place, fault)
-        for place, fault in faults
-        if not any(len(other) > len(place) and other[: len(place)] == place for other, _ in faults)
-        and not (fault["type"] == "missing" and place in misspelt)
-    ]
-    raise min((_fault(document, place, fault) for place, fault in innermost), key=lambda found: found[0])[1]
-
-
-def _refuse_number_as_name(document: Document) -> None:
-    """A clearer message than the models give for `study: 2024`."""
-    name = document.root.entries.get("study")
-    if name is not None and name.is_scalar and not isinstance(name.value, str | None):
-        raise document.refuse(("study",), f"{name.shown()} is not text", f"write it in quotes: study: '{name.written}'")
-
-
-def _path_of(document: Document, fault: Any) -> Path:
-    """The location of an error in the document: pydantic's location without the names of union members."""
-    path: list[str | int] = []
-    for step in fault["loc"]:
-        if document.node((*path, step)) is not None:
-            path.append(step)
-    return (*path, fault["loc"][-1]) if fault["type"] == "missing" else tuple(path)
-
-
-def _fault(document: Document, path: Path, fault: Any) -> tuple[tuple[int, int], UsageError]:
-    """((line, order on that line), the message) of one error that pydantic reported."""
-    last = str(path[-1]) if path else ""
-    line = document.line(path)
-    if fault["type"] == "missing":
-        seen, todo = f"the key {last} is missing", f"{last} takes {_accepted(_place(path))}"
-        return (line, 1), document.refuse(path[:-1], seen, todo, line)
-    if fault["type"] == "extra_forbidden":
-        keys = _keys(_place(path[:-1]))
-        nearest = nearest_names(last, keys)
-        todo = did_you_mean(nearest) if nearest else f"keys: {', '.join(keys)}"
-        parent = document.node(path[:-1])
-        line = parent.key_lines.get(last, line) if parent is not None else line
-        return (line, 0), document.refuse(path, "unknown key", todo, line)
-    node = document.node(path)
-    seen = node.shown() if node is not None else "this"
-    is_empty = node is not None and node.value in (None, "", [], {})
-    what = "it is empty" if is_empty else f"it cannot be {seen}"
-    todo = nearest_choice(fault, None if node is None else node.value) or f"it takes {_accepted(_place(path))}"
-    return (line, 2), document.refuse(path, what, todo, line)
-
-
-def _place(path: Path) -> tuple[str, ...]:
-    """A path with "*" in place of names and positions that the user chooses."""
-    steps = []
-    for position, step in enumerate(path):
-        chosen = isinstance(step, int) or (
-            position > 0 and path[0] in ("benchmarks", "axes", "exclude", "include", "zip")
-        )
-        steps.append("*" if chosen else str(step))
-    return tuple(steps)
-
-
-def _accepted(place: tuple[str, ...]) -> str:
-    from seatrial.plan.study_schema import ACCEPTED
-
-    while ".".join(place) not in ACCEPTED:
-        place = place[:-1]
-    return ACCEPTED[".".join(place)]
-
-
-def _keys(place: tuple[str, ...]) -> list[str]:
-    """The known keys of a mapping."""
-    from seatrial.plan.study_schema import ACCEPTED
-
-    lead = "".join(f"{step}." for step in place)
-    inner = [name.removeprefix(lead) for name in ACCEPTED if name and name.startswith(lead)]
-    return [name for name in inner if "." not in name and name != "*"]
 
 
 def _benchmarks(document: Document) -> list[Benchmark]:
@@ -252,7 +156,7 @@ def _axis(document: Document, path: Path, name: str, node: Node, benchmarks: Seq
 
 def _zips(document: Document, model: StudyModel, axes: Sequence[Axis]) -> tuple[tuple[str, ...], ...]:
     known = {axis.name: axis for axis in axes}
-    zips = tuple(tuple(names) for names in model.zip or ())
+    zips = model.zip
     taken: set[str] = set()
     for position, names in enumerate(zips):
         path: Path = ("zip", position)
@@ -352,23 +256,8 @@ def _benchmark_named(document: Document, path: Path, node: Node, benchmarks: Seq
     return node.value
 
 
-def _repeat(document: Document, model: StudyModel) -> RepeatPolicy:
-    if model.repeat is None:
-        return RepeatPolicy()
-    path: Path = ("repeat", "budget")
-    try:
-        budget_s = parse_seconds(model.repeat.budget)
-    except UsageError as error:
-        raise document.refuse(path, error.message, error.todo) from None
-    if budget_s <= 0:
-        raise document.refuse(path, f"{model.repeat.budget!r} is not a valid time", "give more than 0, such as 5min")
-    precision = share(document, ("repeat", "precision"), model.repeat.precision)
-    return RepeatPolicy(precision, budget_s, model.repeat.max)
-
-
-def _without_repetition(document: Document, key: str, given: Sequence[str] | None) -> tuple[str, ...]:
+def _without_repetition(document: Document, key: str, entries: tuple[str, ...]) -> tuple[str, ...]:
     """The entries of a list. Raises UsageError if one is there twice."""
-    entries = tuple(given or ())
     for position, entry in enumerate(entries):
         if entry in entries[:position]:
             raise document.refuse((key, position), f"{entry} is listed twice", "keep one of them")

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import UsageError
+from seatrial.model.benchmark.parameter import JsonValue, Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Value
-from seatrial.model.scaling import workers_of
-from seatrial.model.study import OF_SIDES, SYSTEM, Study, is_of_environment
+from seatrial.model.json_shape import published
+from seatrial.model.machine.machine import Machine
+from seatrial.model.study.result import workers_of
+from seatrial.model.study.study import OF_SIDES, SYSTEM, Study, is_of_environment
 from seatrial.plan.axis_values import alike
 from seatrial.plan.combinations import Given, combinations
 from seatrial.plan.environment_axes import choice_of, guest_of
@@ -101,11 +102,12 @@ def refuse_nothing_to_compare(study: Study, points: Sequence[Point]) -> None:
         )
 
 
+@published("Same")
 class SameSides(Frozen):
-    """Values of the compared axis that are one experiment of a benchmark on this machine."""
+    """Values of the compared axis that are one experiment on this machine, and so not compared."""
 
     benchmark: str
-    values: tuple[Value | None, ...]
+    values: tuple[JsonValue | None, ...]
 
 
 def same_sides(study: Study, points: Sequence[Point], ids: Mapping[int, str]) -> tuple[SameSides, ...]:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import ParameterKind, Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import ParameterKind, Value
-from seatrial.model.scaling import workers_of
-from seatrial.model.study import Axis, BestOf, Compare, Scaling, is_of_environment
-from seatrial.model.units import parse_share
+from seatrial.model.study.result import workers_of
+from seatrial.model.study.study import Axis, BestOf, Compare, Scaling, is_of_environment
 from seatrial.plan.axis_values import alike, axis_value, concerns, parameters_named, unknown_name
+from seatrial.plan.study_model import CompareModel, StudyModel
 from seatrial.plan.study_yaml import Document, Path
-
-if TYPE_CHECKING:
-    from seatrial.plan.study_schema import CompareModel, StudyModel
 
 
 class Context(Frozen):
@@ -46,16 +41,6 @@ class Context(Frozen):
         return name
 
 
-def share(document: Document, path: Path, given: float | str) -> float:
-    """A share strictly between 0 and 1, given as a number or as text such as "2%". Raises UsageError."""
-    node = document.node(path)
-    try:
-        return parse_share(str(given) if node is None else node.written)
-    except UsageError as error:
-        shown = node.shown() if node is not None else given
-        raise document.refuse(path, f"{shown} is not a share between 0 and 1", error.todo) from None
-
-
 def read_compare(context: Context, model: StudyModel) -> Compare | None:
     """The comparison; the baseline is the first value of the axis unless the file names one."""
     if model.compare is None:
@@ -81,21 +66,19 @@ def read_compare(context: Context, model: StudyModel) -> Compare | None:
         context.figure(("compare", "figures", position), name, concerned)
         for position, name in enumerate(model.compare.figures)
     ]
-    margin, asks_equivalence = _margin(document, model.compare)
+    margin, asks_equivalence = _margin(model.compare)
     return Compare(axis.name, baseline, margin, tuple(dict.fromkeys(figures)), asks_equivalence)
 
 
-def _margin(document: Document, model: CompareModel) -> tuple[float, bool]:
+def _margin(model: CompareModel) -> tuple[float, bool]:
     """The margin, and whether it is one of equivalence. A study has one: a difference beyond the margin, but within the
     equivalence, would be both."""
-    margin = share(document, ("compare", "margin"), model.margin)
     if model.equivalence is None:
-        return margin, False
-    path: Path = ("compare", "equivalence")
-    equivalence = share(document, path, model.equivalence)
-    if document.node(("compare", "margin")) is not None and margin != equivalence:
-        raise document.refuse(path, "equivalence is given beside another margin", "leave out `margin`: this one counts")
-    return equivalence, True
+        return model.margin, False
+    if "margin" in model.values and model.margin != model.equivalence:
+        seen, todo = "equivalence is given beside another margin", "leave out `margin`: this one counts"
+        raise model.refuse(("equivalence",), seen, todo)
+    return model.equivalence, True
 
 
 def read_scaling(context: Context, model: StudyModel) -> Scaling | None:
@@ -133,7 +116,7 @@ def read_best_of(context: Context, model: StudyModel) -> BestOf | None:
     if not concerned:
         seen = f"no benchmark of the study has all of {', '.join(over)}"
         raise context.document.refuse(("best_of", "over"), seen, "name axes of one benchmark")
-    return BestOf(tuple(over), context.figure(("best_of", "figure"), model.best_of.figure, concerned))
+    return BestOf(over, context.figure(("best_of", "figure"), model.best_of.figure, concerned))
 
 
 def _refuse_single(context: Context, path: Path, axis: Axis) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from seatrial.errors import UsageError
+from seatrial.errors import PlaceError
 from seatrial.model.frozen import Frozen
 from seatrial.model.units import LARGEST_COUNT
 
@@ -28,6 +28,7 @@ _WHOLE = re.compile(r"[-+]?[0-9]+")
 _OCTAL = re.compile(r"0o[0-7]+")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_ONLY_COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*(?:#[^\n]*)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 Scalar = bool | int | float | str | None
@@ -103,31 +104,41 @@ class Document(Frozen):
             node, line = inner, inner.line
         return line
 
-    def refuse(self, path: Path, seen: str, todo: str = "", line: int | None = None) -> UsageError:
+    def refuse(self, path: Path, seen: str, todo: str = "", line: int | None = None) -> PlaceError:
         """An error about a place in the file."""
         key = ".".join(_short(step) for step in path if isinstance(step, str))
-        return error_at(self.file, line or self.line(path), f"{key}: {seen}" if key else seen, todo)
+        return PlaceError(self.file, line or self.line(path), f"{key}: {seen}" if key else seen, todo)
 
 
-def error_at(file: str, line: int | None, seen: str, todo: str = "") -> UsageError:
-    """An error about a line of a file."""
-    return UsageError(f"{file}: line {line}: {seen}" if line is not None else f"{file}: {seen}", todo)
+class FileKind(Frozen):
+    """What a file should be, for messages: `name`, `give` (what to give instead of a file that is none), and `needs`:
+    what it must have at least. None: it may be empty, and is a mapping without keys then."""
+
+    name: str
+    give: str
+    needs: str | None
 
 
-def read_yaml(data: bytes, file: str) -> Document:
-    """The one document of a file. Raises UsageError, with file and line, for text that is not valid YAML 1.2, and for
-    features that no study needs: more than 1 MiB, several documents, tags, anchors, aliases, duplicate keys, deep
-    nesting."""
+STUDY = FileKind("study file", "give the study's YAML file", "a study needs at least study, question, benchmarks")
+
+
+def read_yaml(data: bytes, file: str, kind: FileKind = STUDY) -> Document:
+    """The one document of a file. Raises PlaceError for text that is not valid YAML 1.2, and for features that no file
+    needs: more than 1 MiB, several documents, tags, anchors, aliases, duplicate keys, deep nesting."""
     if len(data) > MAX_BYTES:
-        raise error_at(file, None, "larger than 1 MiB: not a study file", "give the study's YAML file")
+        raise PlaceError(file, None, f"larger than 1 MiB: not a {kind.name}", kind.give)
+    if _ONLY_COMMENTS.fullmatch(data.removeprefix(b"\xef\xbb\xbf")):
+        if kind.needs is None:
+            return Document(file, Node({}, 1))
+        raise PlaceError(file, None, "the file is empty", kind.needs)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise error_at(
+        raise PlaceError(
             file, line, f"invalid UTF-8 (byte 0x{data[error.start]:02x})", "save the file as UTF-8 text"
         ) from None
-    return Document(file, _Builder(file).build(_events(text, file)))
+    return Document(file, _Builder(file, kind).build(_events(text, file)))
 
 
 def _item(node: Node, position: int) -> Node | None:
@@ -150,15 +161,15 @@ def _events(text: str, file: str) -> Iterator[Any]:
         yield from YAML(typ="safe", pure=True).parse(text)
     except ReaderError as error:
         line = text[: error.position].count("\n") + 1
-        raise error_at(file, line, f"invalid character U+{error.character:04X}") from None
+        raise PlaceError(file, line, f"invalid character U+{error.character:04X}") from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = ", ".join(_short(part) for part in (error.context, error.problem) if part)
         seen, todo = _in_plain_words(problem, text.splitlines()[mark.line : mark.line + 1] if mark else [], todo)
-        raise error_at(file, mark.line + 1 if mark else None, f"invalid YAML: {seen}", todo) from None
+        raise PlaceError(file, mark.line + 1 if mark else None, f"invalid YAML: {seen}", todo) from None
     except (YAMLError, ValueError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise error_at(file, None, f"invalid YAML: {_short(first)}", todo) from None
+        raise PlaceError(file, None, f"invalid YAML: {_short(first)}", todo) from None
 
 
 _NO_SPACE = re.compile(r"""[\w"']:[{\[]""")
@@ -189,8 +200,9 @@ class _Open(Struct):
 class _Builder:
     """Builds nodes from events with an explicit stack, so that deep nesting cannot exhaust the interpreter's."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, kind: FileKind) -> None:
         self._file = file
+        self._kind = kind
         self._stack: list[_Open] = []
         self._root: Node | None = None
         self._count = 0
@@ -216,11 +228,11 @@ class _Builder:
                 case "AliasEvent":
                     raise self._error(line, f"the alias *{_short(event.anchor)} is not accepted", _NO_ALIASES)
         if self._root is None:
-            raise error_at(self._file, None, "the file is empty", "a study needs at least study, question, benchmarks")
+            raise PlaceError(self._file, None, "the file is empty", self._kind.needs or self._kind.give)
         return self._root
 
-    def _error(self, line: int, seen: str, todo: str = "") -> UsageError:
-        return error_at(self._file, line, seen, todo)
+    def _error(self, line: int, seen: str, todo: str = "") -> PlaceError:
+        return PlaceError(self._file, line, seen, todo)
 
     def _begin_document(self, event: Any, line: int) -> None:
         if self._root is not None:

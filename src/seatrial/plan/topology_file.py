@@ -1,18 +1,36 @@
-"""A topology file, read and checked: YAML text -> `model.guest_topology.GuestTopology`, or one clear message with file,
-line and key."""
+"""A topology file (`seatrial vm up --topology FILE`): its keys, and what they become
+(`model.machine.guest.GuestTopology`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from seatrial.errors import UsageError
-from seatrial.model.guest_topology import DeviceKind, GuestDevice, GuestNode, GuestTopology
+from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
 from seatrial.model.units import parse_bytes
-from seatrial.plan.model_faults import Accepted, validated
-from seatrial.plan.study_yaml import MAX_BYTES, Document, error_at, read_yaml
-from seatrial.plan.study_yaml import Path as Place
+from seatrial.plan.file_model import (
+    Kind,
+    Model,
+    Spot,
+    listed,
+    member,
+    model,
+    optional,
+    required,
+    scalar,
+    schema_of,
+    text,
+    whole,
+)
+from seatrial.plan.files import read_file
+from seatrial.plan.study_yaml import MAX_BYTES, FileKind, read_yaml
 
+KIND = FileKind("topology file", "give the YAML file of a guest", needs="a topology needs at least nodes")
+
+_MOST_NODES = 8
+_MOST_CPUS = 64
+_MOST_DEVICES = 24
+_MOST_FUNCTIONS = 16
 _MiB = 1 << 20
 _LEAST_NODE_B = 64 * _MiB
 _LEAST_ALL_B = 384 * _MiB
@@ -24,17 +42,148 @@ _USUAL_B = {DeviceKind.NVME: 64 * _MiB, DeviceKind.SHARED_MEMORY: 16 * _MiB, Dev
 _SELF = 10
 _FARTHEST = 254
 """The distances of ACPI's SLIT: 10 is a node itself, 255 means unreachable (ACPI 6.5, 5.2.17)."""
+_DISTANCE = f"{_SELF} to itself, {_SELF + 1} to {_FARTHEST} to others"
+_NOT_BELOW = (DeviceKind.SWITCH, DeviceKind.CXL_MEMORY)
+
+
+def _size(least_B: int) -> Kind[int]:
+    def checked(spot: Spot, size_B: int) -> int:
+        if not least_B <= size_B <= _MOST_B or size_B % _MiB:
+            seen = f"it cannot be {spot.node.written}"
+            raise spot.refuse(seen, f"it takes whole MiB, {least_B // _MiB}MiB or more, and 1TiB at most")
+        return size_B
+
+    return text(most=40).parsed(parse_bytes).then(checked)
+
+
+class NodeModel(Model):
+    """A NUMA node."""
+
+    memory = required("the memory of the node, such as 512MiB", _size(_LEAST_NODE_B))
+    cpus = required("the number of CPUs of the node, 0 (memory only) or more", whole(0, _MOST_CPUS))
+
+
+class InnerDeviceModel(Model):
+    """A device below a switch."""
+
+    kind = required(", ".join(kind.value for kind in DeviceKind if kind not in _NOT_BELOW), member(DeviceKind))
+    size = optional("the size of a drive or memory: 1MiB or more", _size(_MiB))
+    functions = optional(
+        f"the number of SR-IOV virtual functions of an nvme device: 1 to {_MOST_FUNCTIONS}",
+        whole(1, _MOST_FUNCTIONS),
+        0,
+    )
+
+    def device(self) -> GuestDevice:
+        """The device."""
+        if self.kind in _NOT_BELOW:
+            raise self.refuse(("kind",), f"{self.kind.value} cannot be below a switch", "put it beside the switch")
+        return _device(self)
+
+
+class DeviceModel(Model):
+    """A device on a root port, or a switch."""
+
+    kind = required(", ".join(kind.value for kind in DeviceKind), member(DeviceKind))
+    node = optional("the NUMA node of the device's root port (default: 0)", whole(0, _MOST_NODES - 1), 0)
+    size = InnerDeviceModel.size
+    functions = InnerDeviceModel.functions
+    devices = optional("the devices below a switch", listed(model(InnerDeviceModel), 1, _MOST_DEVICES))
+
+    def device(self) -> GuestDevice:
+        """The device, with those below it."""
+        below = self.devices
+        if (self.kind is DeviceKind.SWITCH) != (below is not None):
+            seen = "a switch has devices below it" if below is None else f"nothing can be below {self.kind.value}"
+            raise self.refuse(() if below is None else ("devices",), seen, "write `devices:` for a switch only")
+        return _device(self, self.node, tuple(inner.device() for inner in below or ()))
+
+
+def _device(of: DeviceModel | InnerDeviceModel, node: int = 0, below: tuple[GuestDevice, ...] = ()) -> GuestDevice:
+    if of.functions and of.kind is not DeviceKind.NVME:
+        raise of.refuse(("functions",), f"{of.kind.value} has no virtual functions", "only nvme has")
+    if of.size is not None and of.kind not in _USUAL_B:
+        raise of.refuse(("size",), f"{of.kind.value} has no size", "remove it")
+    return GuestDevice(of.kind, node, of.size or _USUAL_B.get(of.kind), of.functions, below)
+
+
+class TopologyModel(Model):
+    """A guest."""
+
+    nodes = required(
+        f"a list of 1 to {_MOST_NODES} NUMA nodes, such as `[{{cpus: 2, memory: 512MiB}}, {{cpus: 2, memory: "
+        "512MiB}]`",
+        listed(model(NodeModel), 1, _MOST_NODES),
+    )
+    threads = optional("the number of hardware threads of a core: 1 (the default) or 2", whole(1, 2), 1)
+    distances = optional(
+        f"a square list of lists with the distance of each node to each: {_DISTANCE}",
+        listed(
+            listed(scalar(int).accepting(_DISTANCE)).accepting("the distances of one node, such as [10, 21]"),
+            1,
+            _MOST_NODES,
+        ),
+    )
+    devices = optional(
+        f"a list of up to {_MOST_DEVICES} PCIe devices, such as `[{{kind: nvme, node: 1}}]`",
+        listed(model(DeviceModel), most=_MOST_DEVICES),
+        (),
+    )
+
+    def topology(self) -> GuestTopology:
+        """The topology. Raises PlaceError for a guest that cannot be."""
+        found = GuestTopology(
+            tuple(GuestNode(node.cpus, node.memory) for node in self.nodes),
+            self.threads,
+            self.distances,
+            tuple(device.device() for device in self.devices),
+        )
+        self._check_nodes(found)
+        self._check_distances(len(found.nodes))
+        self._check_devices(found)
+        return found
+
+    def _check_nodes(self, found: GuestTopology) -> None:
+        counts = {node.cpus for node in found.nodes if node.cpus}
+        if not found.nodes[0].cpus:
+            todo = "give it one or more: it boots first"
+            raise self.refuse(("nodes", 0, "cpus"), "the first node has no CPUs", todo)
+        if len(counts) > 1:
+            seen = f"nodes with {' and '.join(map(str, sorted(counts)))} CPUs"
+            raise self.refuse(("nodes",), seen, "nodes with CPUs need the same number: each is a socket")
+        if found.cpus > _MOST_CPUS:
+            raise self.refuse(("nodes",), f"{found.cpus} CPUs", f"a guest has at most {_MOST_CPUS}")
+        if next(iter(counts)) % found.threads:
+            raise self.refuse(("threads",), "the CPUs of a node are not whole cores", "change cpus or threads")
+        if found.memory_B < _LEAST_ALL_B:
+            seen = f"{found.memory_B // _MiB} MiB of memory in all"
+            raise self.refuse(("nodes",), seen, f"Linux needs {_LEAST_ALL_B // _MiB}MiB")
+
+    def _check_distances(self, count: int) -> None:
+        rows = self.distances
+        if rows is None:
+            return
+        if len(rows) != count or any(len(row) != count for row in rows):
+            raise self.refuse(("distances",), "it is not square", f"{count} nodes have {count} lists of {count}")
+        for i, row in enumerate(rows):
+            for j, distance in enumerate(row):
+                if not (distance == _SELF if i == j else _SELF < distance <= _FARTHEST):
+                    raise self.refuse(("distances", i, j), f"it cannot be {distance}", _DISTANCE)
+
+    def _check_devices(self, found: GuestTopology) -> None:
+        if sum(1 for _ in found.all_devices()) > _MOST_DEVICES:
+            raise self.refuse(("devices",), "too many devices", f"{_MOST_DEVICES} at most, switches included")
+        for k, device in enumerate(found.devices):
+            if device.node >= len(found.nodes):
+                seen, last = f"there is no node {device.node}", len(found.nodes) - 1
+                raise self.refuse(("devices", k, "node"), seen, f"nodes are 0 to {last}")
+            if device.kind is DeviceKind.CXL_MEMORY and (device.size_B or 0) % _CXL_STEP_B:
+                raise self.refuse(("devices", k, "size"), "CXL memory comes in multiples of 256MiB", "round it up")
 
 
 def topology_of(path: Path) -> GuestTopology:
     """The topology in a file. Raises UsageError if it cannot be read, and as `read_topology` does."""
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not a valid path"
-        raise UsageError(f"the topology file {path} cannot be read: {why}", "name another one") from error
-    return read_topology(data, str(path))
+    return read_topology(read_file(path, MAX_BYTES, "name another one", "the topology file "), str(path))
 
 
 def read_topology(data: bytes, file: str) -> GuestTopology:
@@ -42,109 +191,9 @@ def read_topology(data: bytes, file: str) -> GuestTopology:
 
     Raises UsageError if the text is not valid YAML 1.2, does not match the schema, or describes a guest that cannot be.
     """
-    if len(data) > MAX_BYTES:
-        raise error_at(file, None, "larger than 1 MiB: not a topology file", "give the YAML file of a guest")
-    if not data.strip():
-        raise error_at(file, None, "the file is empty", "a topology needs at least nodes")
-    from seatrial.plan.topology_schema import ACCEPTED, TopologyModel
-
-    document = read_yaml(data, file)
-    model = validated(document, TopologyModel, Accepted(ACCEPTED, ()))
-    nodes = tuple(
-        GuestNode(node.cpus, _size(document, ("nodes", k, "memory"), node.memory, _LEAST_NODE_B))
-        for k, node in enumerate(model.nodes)
-    )
-    topology = GuestTopology(
-        nodes,
-        model.threads or 1,
-        None if model.distances is None else tuple(tuple(row) for row in model.distances),
-        tuple(_devices(document, ("devices",), model.devices or ())),
-    )
-    _check_nodes(document, topology)
-    _check_devices(document, topology)
-    return topology
+    return TopologyModel.of(read_yaml(data, file, KIND)).topology()
 
 
-def _devices(document: Document, place: Place, listed: object) -> Iterator[GuestDevice]:
-    from seatrial.plan.topology_schema import DeviceModel, InnerDeviceModel
-
-    assert isinstance(listed, list | tuple)  # noqa: S101 - validated by the schema
-    for k, device in enumerate(listed):
-        assert isinstance(device, DeviceModel | InnerDeviceModel)  # noqa: S101
-        at: Place = (*place, k)
-        kind, is_outer = device.kind, isinstance(device, DeviceModel)
-        if not is_outer and kind in (DeviceKind.SWITCH, DeviceKind.CXL_MEMORY):
-            raise document.refuse((*at, "kind"), f"{kind.value} cannot be below a switch", "put it beside the switch")
-        if device.functions is not None and kind is not DeviceKind.NVME:
-            raise document.refuse((*at, "functions"), f"{kind.value} has no virtual functions", "only nvme has")
-        if device.size is not None and kind not in _USUAL_B:
-            raise document.refuse((*at, "size"), f"{kind.value} has no size", "remove it")
-        below = device.devices if isinstance(device, DeviceModel) else None
-        if (kind is DeviceKind.SWITCH) != (below is not None):
-            seen = "a switch has devices below it" if below is None else f"nothing can be below {kind.value}"
-            raise document.refuse(at if below is None else (*at, "devices"), seen, "write `devices:` for a switch only")
-        size_B = _USUAL_B.get(kind)
-        if device.size is not None:
-            size_B = _size(document, (*at, "size"), device.size, _MiB)
-        yield GuestDevice(
-            kind,
-            (device.node or 0) if isinstance(device, DeviceModel) else 0,
-            size_B,
-            device.functions or 0,
-            tuple(_devices(document, (*at, "devices"), below or ())),
-        )
-
-
-def _size(document: Document, place: Place, text: str, least_B: int) -> int:
-    try:
-        size_B = parse_bytes(text)
-    except UsageError as error:
-        raise document.refuse(place, error.message, error.todo) from None
-    if not least_B <= size_B <= _MOST_B or size_B % _MiB:
-        raise document.refuse(
-            place, f"it cannot be {text}", f"it takes whole MiB, {least_B // _MiB}MiB or more, and 1TiB at most"
-        )
-    return size_B
-
-
-def _check_nodes(document: Document, topology: GuestTopology) -> None:
-    from seatrial.plan.topology_schema import MOST_CPUS
-
-    counts = {node.cpus for node in topology.nodes if node.cpus}
-    if not topology.nodes[0].cpus:
-        raise document.refuse(("nodes", 0, "cpus"), "the first node has no CPUs", "give it one or more: it boots first")
-    if len(counts) > 1:
-        seen = f"nodes with {' and '.join(map(str, sorted(counts)))} CPUs"
-        raise document.refuse(("nodes",), seen, "nodes with CPUs need the same number: each is a socket")
-    if topology.cpus > MOST_CPUS:
-        raise document.refuse(("nodes",), f"{topology.cpus} CPUs", f"a guest has at most {MOST_CPUS}")
-    if next(iter(counts)) % topology.threads:
-        raise document.refuse(("threads",), "the CPUs of a node are not whole cores", "change cpus or threads")
-    if topology.memory_B < _LEAST_ALL_B:
-        raise document.refuse(
-            ("nodes",), f"{topology.memory_B // _MiB} MiB of memory in all", f"Linux needs {_LEAST_ALL_B // _MiB}MiB"
-        )
-    rows = topology.distances
-    if rows is None:
-        return
-    count = len(topology.nodes)
-    if len(rows) != count or any(len(row) != count for row in rows):
-        raise document.refuse(("distances",), "it is not square", f"{count} nodes have {count} lists of {count}")
-    for i, row in enumerate(rows):
-        for j, distance in enumerate(row):
-            if not (distance == _SELF if i == j else _SELF < distance <= _FARTHEST):
-                todo = f"{_SELF} to itself, {_SELF + 1} to {_FARTHEST} to others"
-                raise document.refuse(("distances", i, j), f"it cannot be {distance}", todo)
-
-
-def _check_devices(document: Document, topology: GuestTopology) -> None:
-    from seatrial.plan.topology_schema import MOST_DEVICES
-
-    if sum(1 for _ in topology.all_devices()) > MOST_DEVICES:
-        raise document.refuse(("devices",), "too many devices", f"{MOST_DEVICES} at most, switches included")
-    for k, device in enumerate(topology.devices):
-        if device.node >= len(topology.nodes):
-            last = len(topology.nodes) - 1
-            raise document.refuse(("devices", k, "node"), f"there is no node {device.node}", f"nodes are 0 to {last}")
-        if device.kind is DeviceKind.CXL_MEMORY and (device.size_B or 0) % _CXL_STEP_B:
-            raise document.refuse(("devices", k, "size"), "CXL memory comes in multiples of 256MiB", "round it up")
+def topology_schema() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of a topology file."""
+    return schema_of(TopologyModel, "seatrial topology file, version 1")

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.link_counters import Readings
+from seatrial.model.machine.links import Readings
 from seatrial.probes.group_limits import GroupLimits, limits_between, read_limits
 from seatrial.probes.link_counters import links_between, read_links
-from seatrial.probes.pressure import pressure_between, read_pressure
-from seatrial.probes.system import Snapshot, seen_between, snapshot
+from seatrial.probes.system import Snapshot, pressure_between, read_pressure, seen_between, snapshot
 
 
 class Around(Frozen):

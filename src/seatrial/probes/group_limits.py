@@ -17,7 +17,7 @@ from msgspec import field
 from seatrial.errors import ParseError
 from seatrial.machine.readers.control_groups import cgroup_folders, read_cgroup_membership, read_cgroup_mounts
 from seatrial.model.frozen import Frozen
-from seatrial.probes.kernel_text import kernel_text
+from seatrial.probes.system import kernel_text
 
 _V1_LIMITS = {
     "blkio.throttle.read_bps_device": ("read", "B/s"),

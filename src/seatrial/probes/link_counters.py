@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.machine.files import FileTree
-from seatrial.machine.sysfs.link_counters import read_link_counters
-from seatrial.model.link_counters import LINK_COUNTERS, CounterKind, Readings, counters_between
+from seatrial.machine.sysfs.network import read_link_counters
+from seatrial.model.machine.links import LINK_COUNTERS, CounterKind, Readings, counters_between
 
 _ROOT = Path("/")
 

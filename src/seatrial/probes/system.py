@@ -1,7 +1,10 @@
-"""Load and CPU time around one repeat, from /proc: read once before and once after, with nothing running meanwhile.
+"""Load, CPU time and pressure around one repeat.
 
 The clock frequency is not read: between repeats cpufreq reports that of idle CPUs, and reading it takes milliseconds
 for each CPU on older kernels. Programs measure it themselves.
+
+Pressure stall information: how long tasks of this machine waited for CPUs, memory or I/O (Linux 4.20,
+Documentation/accounting/psi.rst).
 """
 
 from __future__ import annotations
@@ -13,6 +16,45 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.model.frozen import Frozen
+
+_MOST_BYTES = 1 << 16
+
+
+def kernel_text(path: str | os.PathLike[str]) -> str:
+    """The text of such a file; "" if it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, _MOST_BYTES).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+_FOLDER = Path("/proc/pressure")
+_KINDS = ("cpu", "io", "memory")
+_TOTAL = "total="
+
+
+def read_pressure(folder: Path = _FOLDER) -> dict[str, int]:
+    """Microseconds since the machine started: `io_some` of at least one task waiting, `io_full` of all tasks that could
+    run; likewise cpu and memory. Empty if the kernel does not count; never fails."""
+    totals: dict[str, int] = {}
+    for kind in _KINDS:
+        for line in kernel_text(f"{folder}/{kind}").splitlines():
+            words = line.split()
+            if words and words[-1].startswith(_TOTAL) and words[-1][len(_TOTAL) :].isdecimal():
+                totals[f"{kind}_{words[0]}"] = int(words[-1][len(_TOTAL) :])
+    return totals
+
+
+def pressure_between(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
+    """Seconds of each in between."""
+    return {f"{kind}_s": max(0, total - before[kind]) / 1e6 for kind, total in after.items() if kind in before}
+
 
 _BUSY_FIELDS = (1, 2, 3, 6, 7)
 _MOST_CPUS = 64

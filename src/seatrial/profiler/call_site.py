@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import Count, Keywords, NonNegative
 
 
 class Frame(Frozen):
@@ -33,12 +36,12 @@ class CallSite(Frozen):
     one outside of them.
     """
 
-    call: str
+    call: Annotated[str, Keywords(pattern="^(MPIX?_.*)?$"), '"" for a parallel region']
     module: str
     offset: int
-    count: int
-    time_s: float
-    bytes: int
-    ranks: int
+    count: Count
+    time_s: NonNegative
+    bytes: Count
+    ranks: Annotated[Count, "how many of them called here"]
     frames: tuple[Frame, ...] = ()
     path: tuple[Caller, ...] = ()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import Count, Key, Later, Number, ShareOrNaN
 from seatrial.profiler.call_site import CallSite
 
 
@@ -210,11 +212,11 @@ class Signal(StrEnum):
 
 
 class Evidence(Frozen):
-    """The value of one signal; `is_against`: it speaks against the cause."""
+    """The value of one signal that a diagnosis was made from."""
 
     signal: Signal
-    value: float
-    is_against: bool = False
+    value: Number
+    is_against: Annotated[bool, "speaks against the cause"] = False
 
 
 class Diagnosis(Frozen):
@@ -227,18 +229,18 @@ class Diagnosis(Frozen):
     """
 
     cause: Cause
-    share: float
+    share: Annotated[ShareOrNaN, "of the time of the program that the cause explains"]
     sureness: Sureness
     evidence: tuple[Evidence, ...] = ()
     rank: int | None = None
     host: str = ""
     call: str = ""
-    size_B: int | None = None
+    size_B: Annotated[Count | None, Key("size"), "bytes"] = None
     site: CallSite | None = None
-    source: str = ""
+    source: Later[Annotated[str, "the measurement or the constants that it was judged against"]] = ""
     late_at: CallSite | None = None
     then: CallSite | None = None
-    then_rank: int | None = None
+    then_rank: Later[int | None] = None
 
     def value(self, signal: Signal) -> float | None:
         """The value of a signal; None if it is not part of the evidence."""

@@ -9,19 +9,30 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import Annotated
 
 from msgspec import field
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import (
+    HIDDEN,
+    As,
+    Count,
+    Hidden,
+    Key,
+    Keywords,
+    Later,
+    NonNegative,
+    ShareOrNaN,
+    key,
+    published,
+)
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.cause import Diagnosis
 from seatrial.profiler.counters import NodeLimits, RankCounters
-from seatrial.profiler.cpu_slices import CpuSlices
-from seatrial.profiler.cpu_use import CpuUse
-from seatrial.profiler.openmp import ParallelPlace, RankOpenMp
+from seatrial.profiler.cpu import CpuSlices, CpuUse, SliceDifferences
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
-from seatrial.profiler.regions import NO_FAULTS, Region, RegionFaults
-from seatrial.profiler.slice_differences import SliceDifferences
+from seatrial.profiler.regions import NO_FAULTS, ParallelPlace, RankOpenMp, Region, RegionFaults
 
 
 class Bound(StrEnum):
@@ -44,6 +55,9 @@ class RankState(StrEnum):
     ABORTED = "MPI_Abort"
 
 
+Function = Annotated[str, Keywords(pattern="^MPIX?_")]
+
+
 class MeasuredWaiting(Frozen):
     """Measured with a barrier before the call: seconds until all ranks had arrived, and seconds of the call itself.
 
@@ -62,18 +76,25 @@ class MeasuredWaiting(Frozen):
 
 
 class CallTotals(Frozen):
-    """One MPI function over all ranks. `waiting_s` is the time spent waiting: the share `measured` in a sample of the
-    calls, times `time_s`; if `measured` is None, the estimated time above the shortest call of the same size."""
+    """One MPI function over all ranks.
 
-    call: str
-    count: int
-    time_s: float
-    bytes: int
-    waiting_s: float
+    `waiting_s` is the time spent waiting: the share `measured` in a sample of the calls, times `time_s`; if `measured`
+    is None, the estimated time above the shortest call of the same size.
+    """
+
+    call: Function
+    count: Count
+    time_s: NonNegative
+    bytes: Count
+    waiting_s: Annotated[
+        NonNegative,
+        "the share of `waiting` in all of the time; where that is null an estimate: beyond the same calls at "
+        "their best",
+    ]
     bound: Bound
-    least_rank_s: float
-    most_rank_s: float
-    measured: MeasuredWaiting | None = None
+    least_rank_s: NonNegative
+    most_rank_s: NonNegative
+    measured: Hidden[MeasuredWaiting | None] = None
 
     @property
     def mean_s(self) -> float:
@@ -90,28 +111,28 @@ class SizeTotals(Frozen):
     receive from the root of a collective, what that sends them.
     """
 
-    call: str
-    size_B: int
-    largest_B: int
-    count: int
-    bytes: int
-    time_s: float
-    best_s: float
-    waiting_s: float
+    call: Function
+    size_B: Annotated[Count, Key("size_bin"), "the least number of bytes in this bin"]
+    largest_B: Annotated[Count, Key("largest"), "the largest number of bytes in this bin"]
+    count: Count
+    bytes: Count
+    time_s: NonNegative
+    best_s: Annotated[NonNegative, "of one call: the median over ranks of the shortest"]
+    waiting_s: NonNegative
     bound: Bound
-    measured: MeasuredWaiting | None = None
-    prompt_s: float = 0.0
-    least_s: float = 0.0
-    moved_B: float = 0.0
+    measured: Hidden[MeasuredWaiting | None] = None
+    prompt_s: Hidden[float] = 0.0
+    least_s: Hidden[float] = 0.0
+    moved_B: Hidden[float] = 0.0
 
 
 class Pair(Frozen):
     """Point-to-point messages from rank `src` to rank `dst` of MPI_COMM_WORLD."""
 
-    src: int
-    dst: int
-    count: int
-    bytes: int
+    src: Count
+    dst: Count
+    count: Count
+    bytes: Count
 
 
 class PairTable(Frozen):
@@ -158,16 +179,16 @@ NO_WAITS = RankWaits()
 
 
 class RankCpu(CpuUse):
-    """CPU time of one rank from the end of MPI_Init to the end of MPI.
+    """CPU time of a rank, from the end of MPI_Init to the end of MPI; null: not reported by the kernel.
 
-    `mask` are the CPUs that it may run on, `quota` the CPUs that its control groups allow (None: no quota). `slices`
-    are its CPU time over time, `system_s` the part of it in the kernel; None if not known.
+    `mask` are the CPUs that it may run on, `quota` is None without one. `slices` are its CPU time over time; None if
+    not known.
     """
 
-    mask: tuple[int, ...]
-    quota: float | None
-    slices: CpuSlices | None = None
-    system_s: float | None = None
+    mask: Annotated[tuple[Count, ...], Key("cpus"), "affinity"]
+    quota: Annotated[NonNegative | None, "CPUs that the control groups allow"]
+    slices: Hidden[CpuSlices | None] = None
+    system_s: Later[Annotated[NonNegative | None, "the part of `cpu_s` in the kernel"]] = None
 
     @property
     def delay_share(self) -> float | None:
@@ -204,39 +225,38 @@ class NodeCpu(Frozen):
 
 
 class CpuSpread(Frozen):
-    """How much of a CPU the ranks had, from the end of MPI_Init on: CPUs of the ranks with the least and the most, and
-    the largest share of its time that a rank waited for a CPU. `ranks` is the number of ranks that it is known of."""
+    """How much of a CPU the ranks had, from the end of MPI_Init on."""
 
-    ranks: int
-    least_cpus: float
-    most_cpus: float
-    most_delay: float
+    ranks: Annotated[Count, "that it is known of"]
+    least_cpus: Annotated[NonNegative, "CPUs that a rank used"]
+    most_cpus: NonNegative
+    most_delay: Annotated[ShareOrNaN, "largest share of its time that a rank waited for a CPU"]
 
 
+@published("Rank")
 class RankTotals(Frozen):
-    """One rank. `sent_B` and `received_B` are point to point; `collective_B` is sent by collectives.
+    """One rank.
 
-    `threads` is the number of threads that called MPI: with several, `mpi_s` is their sum and may exceed `wall_s`.
-    `system` are the calls that enter the kernel, outside MPI; None if they were not timed. `counters` and `openmp` are
-    None if not requested. `by_call` are the seconds of each MPI function that it called.
+    `threads` is the number of threads that called MPI: with several, `mpi_s` may exceed `wall_s`. `by_call` are the
+    seconds of each MPI function that it called.
     """
 
-    rank: int
+    rank: Count
     host: str
-    wall_s: float
-    mpi_s: float
-    calls: int
-    sent_B: int
-    received_B: int
-    collective_B: int
-    threads: int
+    wall_s: NonNegative
+    mpi_s: Annotated[NonNegative, "all its threads together"]
+    calls: Count
+    sent_B: Annotated[Count, "point to point", Key("sent_bytes")]
+    received_B: Annotated[Count, "point to point", Key("recv_bytes")]
+    collective_B: Annotated[Count, "given to collectives", Key("collective_bytes")]
+    threads: Count
     state: RankState
-    cpu: RankCpu | None = None
-    waits: RankWaits = NO_WAITS
-    system: tuple[SystemUse, ...] | None = None
-    counters: RankCounters | None = None
-    openmp: RankOpenMp | None = None
-    by_call: Mapping[str, float] = {}
+    cpu: Later[RankCpu | None] = None
+    waits: Hidden[RankWaits] = NO_WAITS
+    system: Later[Annotated[tuple[SystemUse, ...] | None, "since MPI_Init; null: not timed"]] = None
+    counters: Later[Annotated[RankCounters | None, "null: not requested"]] = None
+    openmp: Later[Annotated[RankOpenMp | None, "null: not requested"]] = None
+    by_call: Annotated[Mapping[str, float], HIDDEN] = {}
 
     def system_s(self, *kinds: SystemCall) -> float:
         """Seconds in calls of these kinds outside MPI; 0 if they were not timed."""
@@ -257,17 +277,18 @@ class Lane(Frozen):
 
 
 class OverTime(Frozen):
-    """MPI time in bins of `width_s` since the first rank was started. Every sequence has one value for each bin.
+    """MPI time in bins of equal width since the first rank was started.
 
-    `mpi_s` and `wall_s` are sums over ranks; `least` and `most` are the lowest and highest share of a rank.
+    Every sequence has one value for each bin. `mpi_s` and `wall_s` are sums over ranks; `least` and `most` are the
+    lowest and highest share of a rank.
     """
 
-    width_s: float
-    mpi_s: tuple[float, ...]
-    wall_s: tuple[float, ...]
-    least: tuple[float | None, ...]
-    most: tuple[float | None, ...]
-    lanes: tuple[Lane, ...]
+    width_s: NonNegative
+    mpi_s: tuple[NonNegative, ...]
+    wall_s: tuple[NonNegative, ...]
+    least: Annotated[tuple[NonNegative | None, ...], Key("least_share")]
+    most: Annotated[tuple[NonNegative | None, ...], Key("most_share")]
+    lanes: Hidden[tuple[Lane, ...]]
 
     @property
     def shares(self) -> tuple[float | None, ...]:
@@ -276,7 +297,7 @@ class OverTime(Frozen):
 
 
 class Trust(Frozen):
-    """How far the numbers of a profile can be trusted.
+    """What the numbers can be relied on for.
 
     `families` are the MPI families that the ranks use; `has_sizes` is False if one of them is unknown: then only times
     and counts are recorded. `without_site` counts calls whose call site was dropped because the table was full,
@@ -285,17 +306,17 @@ class Trust(Frozen):
     `damaged` the number of unreadable tables.
     """
 
-    missing: tuple[int, ...] = ()
-    unfinished: tuple[int, ...] = ()
-    without_site: int = 0
-    without_path: int = 0
-    lost_calls: int = 0
-    unknown_length: int = 0
-    unmatched_B: int = 0
+    missing: Annotated[tuple[Count, ...], Key("missing_ranks")] = ()
+    unfinished: Annotated[tuple[Count, ...], Key("unfinished_ranks")] = ()
+    without_site: Annotated[Count, Key("calls_without_site")] = 0
+    without_path: Later[Annotated[Count, "or without their line of Python", Key("calls_without_path")]] = 0
+    lost_calls: Count = 0
+    unknown_length: Annotated[Count, Key("untold_receives")] = 0
+    unmatched_B: Annotated[Count, Key("unmatched_bytes")] = 0
     families: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     has_sizes: bool = True
-    damaged: int = 0
+    damaged: Later[Annotated[Count, Key("damaged_tables")]] = 0
 
     @property
     def is_complete(self) -> bool:
@@ -320,29 +341,29 @@ class Profile(Frozen):
     `noncontiguous_B` are the bytes passed for sending or writing whose datatypes have gaps.
     """
 
-    program: str
-    ranks: int
-    elapsed_s: float
-    wall_s: float
-    mpi_s: float
-    overhead_s: float
+    program: Later[str]
+    ranks: Annotated[Count, "0: no process began MPI"]
+    elapsed_s: Later[Annotated[NonNegative, "of the rank that ran longest"]]
+    wall_s: Annotated[NonNegative, "sum over ranks"]
+    mpi_s: Annotated[NonNegative, "sum over ranks"]
+    overhead_s: Annotated[NonNegative, "what the profiler itself took, over all ranks"]
     calls: tuple[CallTotals, ...]
     sizes: tuple[SizeTotals, ...]
-    matrix: PairTable
+    matrix: Annotated[PairTable, As(list[Pair])]
     per_rank: tuple[RankTotals, ...]
     callsites: tuple[CallSite, ...]
-    over_time: OverTime | None
-    trust: Trust
-    others: int = 0
+    over_time: Later[OverTime | None]
+    trust: Later[Trust]
+    others: Hidden[int] = 0
     io: ProfileIo | None = None
-    nodes: tuple[NodeCpu, ...] = ()
+    nodes: Hidden[tuple[NodeCpu, ...]] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
-    regions: tuple[Region, ...] = ()
-    faults: RegionFaults = NO_FAULTS
+    regions: Later[Annotated[tuple[Region, ...], "that the program names; longest first"]] = ()
+    faults: Later[Annotated[RegionFaults, Key("region_faults")]] = NO_FAULTS
     parallel: tuple[ParallelPlace, ...] = ()
-    limits: NodeLimits | None = None
-    differences: SliceDifferences | None = None
-    noncontiguous_B: int = 0
+    limits: Later[NodeLimits | None] = None
+    differences: Hidden[SliceDifferences | None] = None
+    noncontiguous_B: Hidden[int] = 0
 
     @property
     def mpi_share(self) -> float:
@@ -355,7 +376,8 @@ class Profile(Frozen):
         return len({one.host for one in self.per_rank})
 
     @property
-    def cpu_spread(self) -> CpuSpread | None:
+    @key
+    def cpu_spread(self) -> Later[Annotated[CpuSpread | None, "null: not reported by the kernel"]]:
         """How much of a CPU the ranks had; None if the kernel did not report it."""
         known = [one.cpu for one in self.per_rank if one.cpu is not None and one.cpu.cpu_s is not None]
         used = [one.cpu_s / one.wall_s for one in known if one.cpu_s is not None]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from array import array
 from enum import StrEnum
-from typing import NamedTuple
 
 from msgspec import field
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import Count, NonNegative
 
 
 class SystemCall(StrEnum):
@@ -45,13 +45,13 @@ FILE_CALLS = (
 METADATA_CALLS = (SystemCall.OPEN, SystemCall.CLOSE, SystemCall.METADATA)
 
 
-class SystemUse(NamedTuple):
-    """Calls of one kind outside MPI by threads that call MPI, their time in seconds, and the bytes moved."""
+class SystemUse(Frozen):
+    """Calls of one kind that enter the kernel, outside MPI, by threads that call MPI."""
 
     kind: SystemCall
-    calls: int
-    time_s: float
-    bytes: int
+    calls: Count
+    time_s: NonNegative
+    bytes: Count
 
 
 class IoSeries(Frozen):

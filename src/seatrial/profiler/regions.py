@@ -1,22 +1,30 @@
-"""Regions that a program names: the parts of it between a begin and an end. Times are in seconds."""
+"""Regions that a program names, and its parallel regions of OpenMP."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec.structs import replace
+
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import Count, Key, NonNegative, key
+from seatrial.profiler.call_site import CallSite
 
 
 class RankRegion(Frozen):
-    """A region in one rank, over the threads that entered it: `wall_s` from begin to end, `mpi_s` of it in MPI,
-    `waiting_s` of that beyond what calls take if no rank is late, `cpu_s` the CPU time of these threads. `unended` of
-    its `count` begins have no end: these counted until MPI ended, or not at all in a rank that was killed."""
+    """A region in one rank, over the threads that entered it.
 
-    rank: int
-    count: int
-    wall_s: float
-    mpi_s: float
-    cpu_s: float
-    waiting_s: float
-    unended: int = 0
+    `wall_s` is from begin to end. `unended` of its `count` begins counted until MPI ended, or not at all in a rank that
+    was killed.
+    """
+
+    rank: Count
+    count: Annotated[Count, "how often it was begun"]
+    wall_s: NonNegative
+    mpi_s: Annotated[NonNegative, "of its time in MPI"]
+    cpu_s: Annotated[NonNegative, "of the threads that begin and end it"]
+    waiting_s: Annotated[NonNegative, "in MPI beyond what calls take if no rank is late; an estimate"]
+    unended: Annotated[Count, "begins without an end"] = 0
 
     @property
     def compute_s(self) -> float:
@@ -25,34 +33,38 @@ class RankRegion(Frozen):
 
 
 class Region(Frozen):
-    """A region over all ranks that entered it. `path`: its name, after those of the regions that enclose it; its times
-    include those of the regions in it."""
+    """A region that the program names; its times include those of the regions in it."""
 
-    path: tuple[str, ...]
+    path: Annotated[tuple[str, ...], "its name, after those of the regions around it"]
     per_rank: tuple[RankRegion, ...]
 
     @property
-    def count(self) -> int:
+    @key
+    def count(self) -> Count:
         """How often it was begun, over all ranks."""
         return sum(one.count for one in self.per_rank)
 
     @property
-    def wall_s(self) -> float:
+    @key
+    def wall_s(self) -> Annotated[NonNegative, "sum over ranks, as the following"]:
         """Sum over ranks."""
         return sum(one.wall_s for one in self.per_rank)
 
     @property
-    def mpi_s(self) -> float:
+    @key
+    def mpi_s(self) -> NonNegative:
         """Sum over ranks."""
         return sum(one.mpi_s for one in self.per_rank)
 
     @property
-    def cpu_s(self) -> float:
+    @key
+    def cpu_s(self) -> NonNegative:
         """Sum over ranks."""
         return sum(one.cpu_s for one in self.per_rank)
 
     @property
-    def waiting_s(self) -> float:
+    @key
+    def waiting_s(self) -> NonNegative:
         """Sum over ranks."""
         return sum(one.waiting_s for one in self.per_rank)
 
@@ -76,15 +88,45 @@ class Region(Frozen):
 
 
 class RegionFaults(Frozen):
-    """What is wrong with the regions, over all ranks. `lost`: begun, but there were 64 others, or 16 around it;
-    `unbegun`: ended without begin; `crossed`: ended because an enclosing one ended; `early`: begun or ended before
-    MPI_Init or after MPI_Finalize. `stopped_s`: seconds that recording was stopped by MPI_Pcontrol(0)."""
+    """What is wrong with the regions, over all ranks."""
 
-    lost: int = 0
-    unbegun: int = 0
-    crossed: int = 0
-    early: int = 0
-    stopped_s: float = 0.0
+    lost: Annotated[Count, "begun without room: 64 regions, 16 inside each other"] = 0
+    unbegun: Annotated[Count, "ends of regions that were not begun", Key("ended_only")] = 0
+    crossed: Annotated[Count, "ended by the end of a region around them"] = 0
+    early: Annotated[Count, "begun or ended before MPI_Init or after MPI_Finalize"] = 0
+    stopped_s: Annotated[NonNegative, "not recorded because of MPI_Pcontrol(0); not part of any wall time"] = 0.0
 
 
 NO_FAULTS = RegionFaults()
+
+
+class RankOpenMp(Frozen):
+    """OpenMP in one rank."""
+
+    is_seen: Annotated[bool, "an OpenMP runtime with OMPT was started"]
+    threads: Annotated[Count, "the most in a parallel region"] = 0
+    parallel_s: Annotated[NonNegative, "in parallel regions that are not nested"] = 0.0
+    thread_s: Annotated[NonNegative, "of all their threads until the last one is done"] = 0.0
+    end_wait_s: Annotated[NonNegative, "of these, waiting at the end for the last thread"] = 0.0
+    barrier_s: Annotated[NonNegative, "at barriers within"] = 0.0
+    lost: Annotated[Count, "parallel regions that were not recorded"] = 0
+
+
+class ParallelPlace(Frozen):
+    """The parallel regions that begin at one place, over all ranks.
+
+    `site` has the place; times are as in RankOpenMp.
+    """
+
+    site: CallSite
+    threads: Count
+    count: Count
+    time_s: Annotated[NonNegative, "of the threads that began them"]
+    thread_s: NonNegative
+    end_wait_s: NonNegative
+    barrier_s: NonNegative
+    lost_s: Annotated[NonNegative, "what equal shares of the work would save"]
+
+    def at(self, site: CallSite) -> ParallelPlace:
+        """The same with its place resolved."""
+        return replace(self, site=site)

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from seatrial.errors import ParseError, SeatrialError, UnknownNameError, UsageError
-from seatrial.model.benchmark import Better
-from seatrial.model.parameter import Value
-from seatrial.model.reference import Qualifier, Reference
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.results.history import Qualifier, Reference
 from seatrial.model.units import LARGEST_COUNT, Quantity, parse_quantity
 
 _LARGEST_FILE_B = 4 << 20

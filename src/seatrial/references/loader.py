@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.reference import Reference
+from seatrial.model.results.history import Reference
 from seatrial.references.document import read, read_file
 
 _VARIABLE = "SEATRIAL_REFERENCES"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from seatrial.model.comparison import Side
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.parameter import Value
-from seatrial.model.reference import Reference
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.history import Reference
+from seatrial.model.study.comparison import Side
 from seatrial.model.units import Unit
 from seatrial.references.loader import all_references
 from seatrial.references.words import machine_of, value_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from seatrial.model.reference import Qualifier, Reference
+from seatrial.model.results.history import Qualifier, Reference
 from seatrial.model.spelling import show
 
 ANOTHER_MACHINE = "another machine, no interval"

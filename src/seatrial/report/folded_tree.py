@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_links import links_above
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.machine.links import links_above
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.units import count, cpu_list, show
 
 CPU_SIDE = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU})

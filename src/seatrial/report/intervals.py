@@ -1,8 +1,10 @@
-"""Text about the interval of one figure: why there is none, and what widened it."""
+"""Words beside a figure or a path: its interval, where its limit is from, what its class means."""
 
 from __future__ import annotations
 
-from seatrial.model.figure_result import FigureResult
+from seatrial.model.benchmark.benchmark import Attainable
+from seatrial.model.machine.limit import Limit
+from seatrial.model.results.figure_result import FigureResult
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 
@@ -26,3 +28,34 @@ def widening_words(figure: FigureResult) -> str:
     if figure.resolution >= _VISIBLE:
         words.append(f"rounded to {100.0 * figure.resolution:.2g} % by the timer or the printed digits")
     return "; ".join(words)
+
+
+def derivation(limit: Limit, attainable: Attainable) -> str:
+    """Such as: "12 populated channels x 8 B x ...; plain stores: at most 75 % of it can be counted, 24 B of 32 B"."""
+    known = limit.value is not None and attainable.why
+    return f"{limit.derivation}; {attainable.why}" if known else limit.derivation
+
+
+UNKNOWN = "?"
+"""For a path whose class is unknown."""
+
+MEANINGS = {
+    "X": "itself",
+    "NV": "number of NVLinks",
+    "C2C": "NVLink chip-to-chip",
+    "XGMI": "number of XGMI links (Infinity Fabric)",
+    "PIX": "at most one PCIe switch",
+    "PXB": "several PCIe switches, no host bridge",
+    "PHB": "through a PCIe host bridge",
+    "NODE": "through host bridges of one NUMA node",
+    "SYS": "across NUMA nodes",
+    "PCI": "over PCIe",
+    UNKNOWN: "unknown",
+}
+"""Class -> meaning, from near to far."""
+
+COUNTED = frozenset({"NV", "XGMI"})
+"""Classes printed with the number of links."""
+DIRECT = frozenset({"NV", "C2C", "XGMI"})
+NEAR = frozenset({"PIX", "PXB"})
+FAR = frozenset({"SYS"})

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
-from seatrial.model.finding import Finding, Severity
 from seatrial.model.frozen import Frozen
-from seatrial.model.outcome import NO_TIME
-from seatrial.model.trial import Trial
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.results.outcome import NO_TIME
+from seatrial.model.study.result import Trial
 from seatrial.report.units import count, show_percent
 
 

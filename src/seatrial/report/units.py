@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from seatrial.model.benchmark import Better
+from collections.abc import Sequence
+
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.spelling import (
     bare_name,
     count,
@@ -34,6 +36,7 @@ __all__ = [
     "cpu_list",
     "digits_to_tell",
     "display_scale",
+    "few_names",
     "label",
     "plain",
     "setting_number",
@@ -62,3 +65,9 @@ def arrow(better: Better) -> str:
 def arrow_meaning(better: Better) -> str:
     """The same in words, for screen readers."""
     return f"{better.value} is better"
+
+
+def few_names(names: Sequence[object], most: int) -> str:
+    """The first names, and how many more: "a, b and 9 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(map(str, names[:most]))}{more}"

@@ -15,11 +15,19 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from seatrial.model.comparison import Statistic
+from seatrial.model.study.comparison import Statistic
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.pooled_ranks import MOST_BLOCKS, PooledRanks, standardised
-from seatrial.stats.ratio import ROUNDING, RatioInterval, interval_of, logarithm, paired_p_outside, paired_ratio
-from seatrial.stats.resolution import widened, widened_margin
+from seatrial.stats.ratio import (
+    ROUNDING,
+    RatioInterval,
+    interval_of,
+    logarithm,
+    paired_p_outside,
+    paired_ratio,
+    widened,
+    widened_margin,
+)
 
 _DRAWS = tuple(int.from_bytes(hashlib.sha256(b"swap pattern %d" % draw).digest(), "big") for draw in range(12))
 """Random assignments: bit k swaps block k. The same for all, so that the result is reproducible."""

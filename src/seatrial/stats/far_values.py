@@ -24,7 +24,7 @@ from statistics import NormalDist, median
 from seatrial.model.frozen import Frozen
 from seatrial.stats.interval import median_interval
 from seatrial.stats.outliers import deviate_p_values
-from seatrial.stats.student import student_tail
+from seatrial.stats.ranks import student_tail
 
 FEWEST = 3
 """Of two that differ, either may be the odd one."""

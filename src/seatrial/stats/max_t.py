@@ -1,4 +1,4 @@
-"""p-values of many differences that share their blocks, adjusted for their number by the maximum statistic.
+"""p-values of many differences, adjusted for their number: by the maximum statistic, or by Holm's procedure.
 
 Sizes of a curve, or parts of a run, are measured by the same processes, so their disturbances are common. Bonferroni's
 and Holm's bounds ignore that, and need more blocks than users make: 14 sizes need ten. Here, exchanging the sides of a
@@ -8,16 +8,37 @@ between the differences, and six blocks suffice for any number of them (2 / 2^6)
 
 Westfall & Young, Resampling-Based Multiple Testing, 1993, section 2.6 (step-down minimum p); Romano & Wolf, "Exact and
 approximate stepdown methods for multiple hypothesis testing", JASA 100 (2005).
+
+p-values of a family, adjusted by Holm's step-down procedure.
+
+S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979). It bounds the
+probability of any false alarm in the family, for any dependence between its members.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seatrial.stats.interval import MINIMUM_REPEATS
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """The adjusted p-values, in the given order: at most alpha if the family-wise test rejects at alpha.
+
+    None (not testable) stays None and does not count. Raises ValueError for a value that is not a probability.
+    """
+    tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for passed, (p, place) in enumerate(tested):
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"a p-value must be between 0 and 1, not {p}")
+        largest = max(largest, min(1.0, (len(tested) - passed) * p))
+        adjusted[place] = largest
+    return adjusted
+
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,8 +125,3 @@ def _signs(blocks: int) -> Floats:
         bits = source.integers(0, 2, size=(1 << (_EXACT - 1), blocks))
         bits[0] = 0
     return 1.0 - 2.0 * bits.astype(float)
-
-
-def least_p(blocks: int) -> float:
-    """The smallest p-value that this number of blocks can give."""
-    return math.ldexp(1.0, 1 - min(blocks, _EXACT))

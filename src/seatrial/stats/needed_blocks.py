@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from seatrial.stats.least_repeats import least_repeats
+from seatrial.stats.interval import least_repeats
 from seatrial.stats.sequential import next_end_alpha
 
 _LIKELY = NormalDist().inv_cdf(0.75)

@@ -25,7 +25,7 @@ from statistics import median
 from seatrial.model.frozen import Frozen
 from seatrial.stats.fleet import DIFFERS, p_equal
 from seatrial.stats.interval import median_interval
-from seatrial.stats.student import student_tail
+from seatrial.stats.ranks import student_tail
 
 FALSE_ALARM_RATE = 0.05
 FEWEST = 5

@@ -1,4 +1,4 @@
-"""The ratio of candidate to baseline, with its distribution-free interval.
+"""The ratio of candidate to baseline: interval, verdict, rounding, blocks whose processes alternate.
 
 Everything is computed on logarithms, so that swapping the sides inverts ratio and interval. For blocks, the differences
 of the two sides are assumed to be symmetric around the true one: with random order in a block, this holds for identical
@@ -8,17 +8,26 @@ done with all differences between a value of one side and a value of the other, 
 more conservative, the test for unequal spread (Hodges & Lehmann, Ann. Math. Stat. 34, 1963; Hollander, Wolfe & Chicken,
 3rd ed., sections 3.3, 4.3 and 4.4). Intervals are closed, so equal values and zero differences only make them more
 conservative (Noether, JASA 62, 1967).
+
+Rounded values: the printed digits and the step of the timer widen an interval, whatever the number of repeats.
+
+A value that was rounded to a step q differs from the true one by up to q / 2, in the same direction in every repeat. So
+more repeats do not help, and an interval of rounded values alone may miss the true ratio. Both ends move outwards by
+log1p(q / 2A) + log1p(q / 2B), on the logarithm of the ratio of B to A.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import median
+
+from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.study.comparison import Verdict
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.placements import two_sample_tail
-from seatrial.stats.ranks import critical, signed_rank_critical, signed_rank_tail
+from seatrial.stats.ranks import critical, signed_rank_critical, signed_rank_tail, two_sample_tail
 from seatrial.stats.sums import count_sums, doubled_placements, ordered_sums, table_size
 
 ROUNDING = 1e-12
@@ -75,16 +84,6 @@ def paired_p_outside(pairs: Sequence[tuple[float, float]], margin: float) -> flo
         return None
     against = _count_against(differences, differences, margin, 2.0, triangle=True)
     return min(1.0, 2.0 * signed_rank_tail(len(differences), against))
-
-
-def independent_p_outside(baseline: Sequence[float], candidate: Sequence[float], margin: float) -> float | None:
-    """As `paired_p_outside`, for `independent_ratio`; None if a side has fewer than 6 values."""
-    minus_baseline, plus_candidate = _sides(baseline, candidate)
-    if min(len(minus_baseline), len(plus_candidate)) < MINIMUM_REPEATS:
-        return None
-    against = _count_against(minus_baseline, plus_candidate, margin, 1.0, triangle=False)
-    tail = _independent_tail(minus_baseline, plus_candidate, _shift(minus_baseline, plus_candidate))
-    return min(1.0, 2.0 * tail(against))
 
 
 def interval_of(estimate: float, ends: Sequence[float]) -> RatioInterval:
@@ -155,3 +154,87 @@ def _exp(difference: float) -> float:
 def _check_error(alpha: float) -> None:
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"an error probability must be between 0 and 1, not {alpha}")
+
+
+def half_steps(baseline: float, candidate: float) -> float:
+    """By how much rounding may have changed the logarithm of the ratio. The resolution of each side is the step as a
+    share of the value (0.01 for 1.00 with two decimals); 0: not rounded, or unknown."""
+    return math.log1p(baseline / 2.0) + math.log1p(candidate / 2.0)
+
+
+def widened(interval: RatioInterval, by: float) -> RatioInterval:
+    """The interval with both ends moved outwards by these half steps."""
+    if by <= 0.0 or interval.low is None or interval.high is None:
+        return interval
+    return replace(interval, low=interval.low * math.exp(-by), high=interval.high * math.exp(by))
+
+
+def widened_ends(ends: tuple[float, float] | None, resolution: float) -> tuple[float, float] | None:
+    """The interval of a value that was rounded to this share of itself: each end moved outwards by half a step."""
+    if ends is None or resolution <= 0.0:
+        return ends
+    low, high = ends
+    return low - abs(low) * resolution / 2.0, high + abs(high) * resolution / 2.0
+
+
+def widened_margin(margin: float, by: float) -> float:
+    """The margin whose edges are outside by these half steps: a ratio beyond it is beyond the margin if not rounded."""
+    return math.expm1(math.log1p(margin) + by) if by > 0.0 else margin
+
+
+def is_too_coarse(margin: float, by: float) -> bool:
+    """Whether no number of repeats can show that two sides are the same: equal values could differ by the margin."""
+    return by > 0.0 and by >= math.log1p(margin)
+
+
+def coarsest(steps: Sequence[float], blocks: int) -> float:
+    """The half steps of the first `blocks`: those of the coarsest one; 0 without any."""
+    return max(steps[:blocks], default=0.0)
+
+
+_FEWEST_TURNS = 3
+
+
+def pair_of_block(
+    baseline: float, candidate: float, baseline_turns: Sequence[float] = (), candidate_turns: Sequence[float] = ()
+) -> tuple[float, float]:
+    """(baseline, candidate) of one block, whose quotient is the ratio of the block.
+
+    Without turns, these are the values of the two repeats. With turns, the ratio is the median of the ratios turn by
+    turn, and the candidate is the baseline times that: disturbances affect neighbouring turns of both sides, while the
+    medians of the two processes may come from different times. Values not above zero have no ratios.
+    """
+    turns = list(zip(baseline_turns, candidate_turns, strict=False))
+    if len(turns) < _FEWEST_TURNS or not all(first > 0 and second > 0 for first, second in turns):
+        return baseline, candidate
+    return baseline, baseline * math.exp(median(math.log(second / first) for first, second in turns))
+
+
+def verdict(
+    low: float | None,
+    high: float | None,
+    margin: float,
+    higher_is_better: bool,
+    narrow: tuple[float, float] | None = None,
+) -> Verdict:
+    """The verdict on candidate over baseline.
+
+    `same`: the interval is within [1/(1+margin), 1+margin], edges included. Entirely outside: `faster` or `slower`, by
+    the direction of the figure. Across an edge, or no interval: `ambiguous`.
+
+    `narrow` is given where equivalence is asked for: the interval with twice the error, so that each of its ends alone
+    has the error of the interval (two one-sided tests: Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). `equivalent`
+    if it is within the edges; there is no `same` then.
+    """
+    if low is None or high is None:
+        return Verdict.AMBIGUOUS
+    upper_edge = (1.0 + margin) * (1.0 + ROUNDING)
+    lower_edge = 1.0 / upper_edge
+    inside_low, inside_high = narrow or (low, high)
+    if lower_edge <= inside_low and inside_high <= upper_edge:
+        return Verdict.SAME if narrow is None else Verdict.EQUIVALENT
+    if low > upper_edge:
+        return Verdict.FASTER if higher_is_better else Verdict.SLOWER
+    if high < lower_edge:
+        return Verdict.SLOWER if higher_is_better else Verdict.FASTER
+    return Verdict.AMBIGUOUS

@@ -14,7 +14,7 @@ from statistics import median
 
 from seatrial.model.frozen import Frozen
 from seatrial.stats.outliers import FALSE_ALARM_RATE, OutlyingValue, p_in_heavy_tails, rank_sum_p
-from seatrial.stats.student import student_tail
+from seatrial.stats.ranks import student_tail
 
 MOST_SUSPECTS = 6
 CONTROLS = 8

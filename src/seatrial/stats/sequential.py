@@ -22,19 +22,17 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.model.comparison import Statistic, Verdict
 from seatrial.model.frozen import Frozen
+from seatrial.model.study.comparison import Statistic, Verdict
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.ratio import RatioInterval
-from seatrial.stats.resolution import coarsest
-from seatrial.stats.verdict import verdict
+from seatrial.stats.ratio import RatioInterval, coarsest, verdict
 
 Pairs = Sequence[tuple[float, float]]
 """Blocks, each (baseline, candidate), in order of time."""
 
 Steps = Sequence[float]
-"""The half steps of each block; see `seatrial.stats.resolution`. Empty: the values are not rounded."""
+"""The half steps of each block; see `seatrial.stats.ratio`. Empty: the values are not rounded."""
 
 ALPHA = 0.05
 """The probability that any interval that may decide a comparison of the family misses the true ratio."""
@@ -111,19 +109,6 @@ def least_blocks(family: int, ends: int = 1) -> int:
     return blocks
 
 
-def replay(
-    pairs: Pairs, margin: float, higher_is_better: bool, family: int, ends: int = 1, *, is_finished: bool = True
-) -> Replay:
-    """The result of these blocks, each (baseline, candidate), in order of time.
-
-    It is that of the first conclusive look, else that of the end over all blocks. `family` is the number of comparisons
-    in the family. `ends` is 1 at the first end, 2 if the budget or the maximum number of repeats ended this comparison
-    before and more was allowed, and so on. Without `is_finished`, there was no end yet: the result is that of the looks
-    alone. Raises ValueError without blocks, or for values that are not positive and finite.
-    """
-    return replay_curve([pairs], margin, higher_is_better, family, ends, is_finished=is_finished)[0]
-
-
 def replay_curve(
     points: Sequence[Pairs],
     margin: float,
@@ -135,8 +120,13 @@ def replay_curve(
     steps: Sequence[Steps] = (),
     equivalence: bool = False,
 ) -> list[Replay]:
-    """The results at all points of a curve, whose blocks are the same. As `replay`; `family` counts all points, and
-    `steps` has the half steps of the blocks of each. `equivalence`: the margin is one of equivalence.
+    """The results at all points of a curve, each with the same blocks, (baseline, candidate) in order of time.
+
+    Each is that of the first conclusive look, else that of the end over all blocks. `family` counts all points of all
+    comparisons. `ends` is 1 at the first end, 2 if the budget or the maximum number of repeats ended this comparison
+    before and more was allowed, and so on. Without `is_finished`, there was no end yet: the result is that of the looks
+    alone. `steps` has the half steps of the blocks of each point. `equivalence`: the margin is one of equivalence.
+    Raises ValueError without blocks, or for values that are not positive and finite.
 
     The simultaneous interval of a point is the intersection of its own with the range of the whole curve, each with
     half of the error. With too few blocks for intervals of so many points, it is the range alone: six blocks suffice
@@ -185,11 +175,6 @@ def are_decided_now(
         return False
     found = replay_curve(points, margin, higher_is_better, family, steps=steps, equivalence=equivalence)
     return all(result.stopped_at_look is not None for result in found)
-
-
-def is_decided_now(pairs: Pairs, margin: float, higher_is_better: bool, family: int) -> bool:
-    """As `are_decided_now`, for a single comparison."""
-    return are_decided_now([pairs], margin, higher_is_better, family)
 
 
 def _tests(points: Sequence[Pairs], steps: Sequence[Steps]) -> list[BlockTest]:

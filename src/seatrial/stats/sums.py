@@ -6,6 +6,10 @@ side there are n^2 of them; a table with ordered rows and columns is searched in
 
 Rows `a` and columns `b` are ascending; the table contains a[i] + b[j]. Its triangle are the entries with j >= i,
 which for a = b are the sums of a set with itself, each pair once.
+
+The search of `seatrial.stats.sums` with arrays, for thousands of values on each side.
+
+It gives the same results: whether a sum is before a bound is decided by the same rounded sum.
 """
 
 from __future__ import annotations
@@ -16,16 +20,109 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 from operator import add
+from typing import TYPE_CHECKING
 
-from seatrial.stats.pivots import LISTED as _LISTED
-from seatrial.stats.pivots import SAMPLE as _SAMPLE
-from seatrial.stats.pivots import place_beyond
-from seatrial.stats.sums_many import Table
+LISTED = 30_000
+"""Up to this number of sums, sorting a list is fastest."""
+
+SAMPLE = 500
+"""The number of entries sampled for a pivot."""
+
+
+def place_beyond(share: float) -> int:
+    """The position in a sorted sample of an entry slightly beyond this share of all, on the side of more entries, so
+    that these are likely to be cut."""
+    beyond = 2.0 * math.sqrt(share * (1.0 - share) / SAMPLE)
+    place = share + beyond if share < 0.5 else share - beyond
+    return min(max(int(place * SAMPLE), 0), SAMPLE - 1)
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Numbers = npt.NDArray[np.float64]
+    Places = npt.NDArray[np.int64]
+
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+class Table:
+    """The sums of `a` (rows) and `b` (columns), both ascending; its triangle are the entries from the diagonal on."""
+
+    def __init__(self, a: Sequence[float], b: Sequence[float], *, triangle: bool) -> None:
+        import numpy as np
+
+        self._np = np
+        self._rows: Numbers = np.asarray(a, dtype=np.float64)
+        self._columns: Numbers = np.asarray(b, dtype=np.float64)
+        # Equal columns are cut together: a rounded bound may be on the wrong side of all of them.
+        self._distinct, starts = np.unique(self._columns, return_index=True)
+        self._starts: Places = np.append(starts, len(self._columns))
+        self._first: Places = np.arange(len(a)) if triangle else np.zeros(len(a), dtype=np.int64)
+        self._before = int(self._first.sum())
+
+    def count(self, bound: float) -> tuple[int, int]:
+        """The numbers of sums below `bound`, and of at most `bound`."""
+        below, up_to = self._cut(bound)
+        return int(below.sum()) - self._before, int(up_to.sum()) - self._before
+
+    def doubled(self, bound: float) -> list[int]:
+        """For each row, twice the number of its sums below `bound`, plus the number equal to it."""
+        below, up_to = self._cut(bound)
+        found: list[int] = (below + up_to).tolist()
+        return found
+
+    def select(self, rank: int) -> float:
+        """The sum of this rank; rank 0 is the smallest."""
+        np = self._np
+        left, right = self._first, np.full(len(self._rows), len(self._columns), dtype=np.int64)
+        passed = 0  # entries known to be smaller than all open ones
+        while True:
+            sizes = right - left
+            ends = np.cumsum(sizes)
+            if ends[-1] <= LISTED:
+                row = np.repeat(np.arange(len(sizes)), sizes)
+                column = np.arange(ends[-1]) - (ends - sizes)[row] + left[row]
+                return float(np.sort(self._rows[row] + self._columns[column])[rank - passed])
+            pivot = self._pivot(left, sizes, ends, rank - passed)
+            below, up_to = self._cut(pivot)
+            if rank < int(below.sum()) - self._before:
+                right = below
+            elif rank >= (passed_now := int(up_to.sum()) - self._before):
+                left, passed = up_to, passed_now
+            else:
+                return pivot
+
+    def _pivot(self, left: Places, sizes: Places, ends: Places, rank: int) -> float:
+        """An open entry slightly beyond the rank."""
+        np = self._np
+        k = np.arange(SAMPLE)
+        total = int(ends[-1])
+        wanted = np.array([(2 * place + 1) * total // (2 * SAMPLE) for place in range(SAMPLE)], dtype=np.int64)
+        row = np.searchsorted(ends, wanted, side="right")
+        column = left[row] + (k * _GOLDEN % 1.0 * sizes[row]).astype(np.int64)
+        sample = np.sort(self._rows[row] + self._columns[column])
+        return float(sample[place_beyond((rank + 0.5) / total)])
+
+    def _cut(self, bound: float) -> tuple[Places, Places]:
+        """For each row, the columns where its sums reach and exceed `bound`."""
+        np = self._np
+        rows, columns, last = self._rows, self._distinct, len(self._distinct) - 1
+        at = np.searchsorted(columns, bound - rows)
+        found = []
+        for is_before in (np.less, np.less_equal):
+            # The rounded difference may be off; only the sum decides on which side of the bound a column is.
+            while (late := (at > 0) & ~is_before(rows + columns[np.maximum(at - 1, 0)], bound)).any():
+                at = at - late
+            while (early := (at <= last) & is_before(rows + columns[np.minimum(at, last)], bound)).any():
+                at = at + early
+            found.append(np.maximum(self._starts[at], self._first))
+        return found[0], found[1]
+
 
 _MANY = 5_000
 """Above this number of rows and columns, arrays are faster."""
-
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def table_size(n: int, m: int, *, triangle: bool) -> int:
@@ -55,7 +152,7 @@ def ordered_sums(a: Sequence[float], b: Sequence[float], ranks: Sequence[int], *
     if len(a) + len(b) > _MANY:
         table = Table(a, b, triangle=triangle)
         return [table.select(rank) for rank in ranks]
-    if table_size(len(a), len(b), triangle=triangle) > _LISTED:
+    if table_size(len(a), len(b), triangle=triangle) > LISTED:
         return [_select(a, b, rank, triangle) for rank in ranks]
     if triangle:
         ordered = sorted([x + y for i, x in enumerate(a) for y in b[i:]])
@@ -72,7 +169,7 @@ def _select(a: Sequence[float], b: Sequence[float], rank: int, triangle: bool) -
     passed = 0  # entries known to be smaller than all open ones
     while True:
         sizes = [end - start for start, end in zip(left, right, strict=True)]
-        if sum(sizes) <= _LISTED:
+        if sum(sizes) <= LISTED:
             rows = zip(a, left, right, strict=True)
             return sorted([x + y for x, start, end in rows for y in b[start:end]])[rank - passed]
         pivot = _pivot(a, b, left, sizes, rank - passed)
@@ -89,8 +186,8 @@ def _pivot(a: Sequence[float], b: Sequence[float], left: Sequence[int], sizes: S
     """An open entry slightly beyond the rank, on the side of more entries, so that these are likely to be cut."""
     ends = list(accumulate(sizes))
     sample = []
-    for k in range(_SAMPLE):
-        row = bisect_right(ends, (2 * k + 1) * ends[-1] // (2 * _SAMPLE))
+    for k in range(SAMPLE):
+        row = bisect_right(ends, (2 * k + 1) * ends[-1] // (2 * SAMPLE))
         sample.append(a[row] + b[left[row] + int(k * _GOLDEN % 1.0 * sizes[row])])
     sample.sort()
     return sample[place_beyond((rank + 0.5) / ends[-1])]

@@ -7,18 +7,17 @@ from typing import Any
 
 from seatrial.benchmarks.declared import know_declarations
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.environment_shape import EnvironmentJson
-from seatrial.model.experiment import Experiment
+from seatrial.model.environment.choice import EnvironmentJson
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import check_shape
-from seatrial.model.machine_document import KeptMachineJson
-from seatrial.model.record import RepeatRecord
+from seatrial.model.machine.document import KeptMachineJson
+from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.spelling import count
-from seatrial.model.study_document import KeptStudy, study_from_document
-from seatrial.model.trial import PerRepeat, RecordPlace
+from seatrial.model.study.document import KeptStudy, study_from_document
+from seatrial.model.study.result import PerRepeat, RecordPlace
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
-from seatrial.store.kept_documents import KeptDocuments
 from seatrial.store.record_lines import LineDecoder
+from seatrial.store.shared import KeptDocuments
 from seatrial.store.stored_samples import PartReader, RecordFile
 
 _LINE_BITS = 40

@@ -6,11 +6,13 @@ import json
 import secrets
 import time
 from collections.abc import Sequence
-from typing import Literal, NotRequired, TypedDict
+from typing import ClassVar, Literal
 
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_check import check_shape
+from seatrial.model.json_object import plain
+from seatrial.model.json_record import record_of
+from seatrial.model.json_shape import Sparse
 from seatrial.model.strict_json import parse_json
 from seatrial.store.files import make_folder, names, read_file, reason, write_once
 from seatrial.store.folder import ResultsFolder
@@ -20,15 +22,15 @@ _MOST_B = 1 << 20
 _MOST_CHANGES = 100_000
 
 
-class ChangeJson(TypedDict):
+class _Change(Frozen):
     """One change: what is given is set, added or removed."""
 
-    v: Literal[1]
+    v: ClassVar[Literal[1]] = 1
     at: float
-    name: NotRequired[str]
-    add: NotRequired[list[str]]
-    remove: NotRequired[list[str]]
-    note: NotRequired[str]
+    name: Sparse[str | None] = None
+    add: Sparse[tuple[str, ...]] = ()
+    remove: Sparse[tuple[str, ...]] = ()
+    note: Sparse[str | None] = None
 
 
 class Labels(Frozen):
@@ -49,17 +51,16 @@ def read_labels(folder: ResultsFolder) -> Labels:
         return Labels(damaged=(error.message,))
     for file in listed:  # their names begin with the time
         try:
-            change = parse_json(read_file(folder.path, FOLDER, file, most=_MOST_B))
-            check_shape(ChangeJson, change)
+            change = record_of(_Change, parse_json(read_file(folder.path, FOLDER, file, most=_MOST_B)))
         except (StoreError, ValueError) as error:
             damaged.append(f"{FOLDER}/{file}: {error}")
             continue
-        name = change.get("name", name)
-        tags |= dict.fromkeys(change.get("add", ()))
-        for tag in change.get("remove", ()):
+        name = name if change.name is None else change.name
+        tags |= dict.fromkeys(change.add)
+        for tag in change.remove:
             tags.pop(tag, None)
-        if "note" in change:
-            notes.append((change["at"], change["note"]))
+        if change.note is not None:
+            notes.append((change.at, change.note))
     return Labels(name, tuple(tags), tuple(notes), tuple(damaged))
 
 
@@ -72,18 +73,10 @@ def change_labels(
     note: str | None = None,
 ) -> None:
     """Record a change. Raises StoreError."""
-    change: ChangeJson = {"v": 1, "at": time.time()}
-    if name is not None:
-        change["name"] = name
-    if add:
-        change["add"] = list(add)
-    if remove:
-        change["remove"] = list(remove)
-    if note is not None:
-        change["note"] = note
+    change = _Change(time.time(), name, tuple(add), tuple(remove), note)
     file = f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
     try:
         make_folder(folder.path, FOLDER)
-        write_once(folder.path, FOLDER, file, data=json.dumps(change).encode() + b"\n")
+        write_once(folder.path, FOLDER, file, data=json.dumps(plain(change)).encode() + b"\n")
     except OSError as error:
         raise StoreError(f"{folder.path / FOLDER} cannot be written: {reason(error)}") from error

@@ -22,10 +22,9 @@ from msgspec.structs import replace
 
 from seatrial.errors import ProtocolError, StoreError, UsageError
 from seatrial.model.frozen import Frozen
-from seatrial.model.record import decode, encode
+from seatrial.model.results.record import decode, encode
 from seatrial.store.claim import process_start
-from seatrial.store.file_system import is_remote
-from seatrial.store.files import make_folder, opened_file, opened_folder, reason, write_once
+from seatrial.store.files import is_remote, make_folder, opened_file, opened_folder, reason, write_once
 from seatrial.store.folder import FactFolder, ResultsFolder
 from seatrial.store.labels import FOLDER as LABELS
 from seatrial.store.writers import alone

@@ -2,7 +2,7 @@
 
 A folder may have hundreds of thousands of records, of which a run needs few in full. The line of a head has a right
 checksum and the fields below; the rest of it is checked when the record is read in full. Lines of another form than
-`encode` writes are decoded by `seatrial.model.record.decode`.
+`encode` writes are decoded by `seatrial.model.results.record.decode`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.outcome import Outcome, Stage, State
-from seatrial.model.record import RepeatRecord, crc_tail, decode
+from seatrial.model.results.outcome import Outcome, Stage, State
+from seatrial.model.results.record import RepeatRecord, crc_tail, decode
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.shared_outcomes import SharedOutcomes
+from seatrial.store.shared import SharedOutcomes
 from seatrial.store.stored_samples import PartReader, RecordFile
 
 _TAIL = len(crc_tail(b""))

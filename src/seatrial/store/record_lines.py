@@ -4,7 +4,7 @@ The record of a repeat is mostly what all repeats of its experiment have in comm
 Each such value is decoded and checked once and all records refer to the same object, so that many repeats take little
 memory. Samples are checked but not kept: `StoredSamples` reads them again.
 
-`seatrial.model.record.decode` defines what a valid record is. It decodes every line that is not of the usual form: as
+`model.results.record.decode` defines what a valid record is. It decodes every line that is not of the usual form: as
 `encode` writes it, without spaces. msgspec keeps the last one of equal keys, where `decode` refuses the line; so each
 object's keys are counted in the text, too.
 """
@@ -20,13 +20,12 @@ import msgspec
 from seatrial.errors import ProtocolError
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import checks_of
-from seatrial.model.outcome import Stage, State
-from seatrial.model.record import RepeatRecord, crc_tail, decode
-from seatrial.model.record_shape import SeenJson
+from seatrial.model.results.outcome import Stage, State
+from seatrial.model.results.record import RepeatRecord, crc_tail, decode
+from seatrial.model.results.record_shape import SeenJson
 from seatrial.model.strict_json import LARGEST, parse_json
-from seatrial.store.sample_groups import KEY, SampleGroup, checked_groups, has_spaces
-from seatrial.store.shared_outcomes import SharedOutcomes
-from seatrial.store.stored_samples import RecordFile, StoredSamples
+from seatrial.store.shared import SharedOutcomes
+from seatrial.store.stored_samples import KEY, RecordFile, SampleGroup, StoredSamples, checked_groups, has_spaces
 
 _MOST_SHARED = 20_000
 """Values kept for sharing. Values that differ in every repeat would otherwise fill the table."""
@@ -40,7 +39,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A record as `seatrial.model.record.encode` writes it."""
+    """A record as `seatrial.model.results.record.encode` writes it."""
 
     v: Literal[1]
     experiment: Annotated[str, msgspec.Meta(min_length=1)]

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.record import RepeatRecord, decode
+from seatrial.model.results.record import RepeatRecord, decode
 from seatrial.store.folder import ResultsFolder
 
 _LONGEST_REPEAT_S = 2 * 86400.0

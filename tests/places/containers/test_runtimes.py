@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from seatrial.launch.mpi import rank_command
-from seatrial.model import container as names
-from seatrial.model.container_device import devices_of
-from seatrial.model.layout import Layout
-from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.benchmark.program import Layout
+from seatrial.model.environment import container as names
+from seatrial.model.environment.container import devices_of
+from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.places.containers import podman, pyxis, runtime
-from seatrial.places.containers.error import ContainerError
 from seatrial.places.containers.faults import fault_in, not_started, ranks_fault
-from seatrial.places.containers.image import Image, ImageKind, image_of
+from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
 from seatrial.places.containers.runtime import Inside, Mount
 from seatrial.places.containers.runtimes import RUNTIMES, runtime_for
 from seatrial.places.containers.tiny_root import write_root

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.places.containers import trials as container_trials
+from seatrial.places.containers import trial as container_trials
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import PROGRAM, STATUS, write_root
 from seatrial.places.containers.trial import tried

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.interface.guests import guest_names, with_guests
-from seatrial.model.guest import Guest
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import State
+from seatrial.model.machine.guest import Guest
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import State
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import Inside
 from seatrial.places.guest.channel import PORT, Channel
 from seatrial.places.guest.counters import guest_counters, write_counters
 from seatrial.places.guest.inside import Request
+from seatrial.places.guest.of_run import guest_names, with_guests
 from seatrial.places.guest.runtime import GuestRuntime
 from seatrial.plan.points import plan_points
 from seatrial.plan.site_file import read_site
@@ -106,7 +106,7 @@ def test_names_that_mean_nothing_are_refused() -> None:
     [
         ("{}", "needs ssh or topology"),
         ("{ssh: a, topology: /b}", "not both"),
-        ("{ssh: -oProxyCommand=x}", "not a host"),
+        ("{ssh: -oProxyCommand=x}", "takes the host"),
         ("{topology: b}", "begins with /"),
         ("{host: b}", "host"),
     ],

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from places.guest.made_up_kernel import VERSION, make_kernel_package
 
-from seatrial.model.guest import RUNNING
-from seatrial.model.site import SiteGuest
+from seatrial.model.environment.site import SiteGuest
+from seatrial.model.machine.guest import RUNNING
 from seatrial.places.guest import offered
 from seatrial.places.guest.kernel import KERNEL
 from seatrial.places.guest.offered import ANY_TOPOLOGY, offered_guests

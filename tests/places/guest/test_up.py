@@ -11,7 +11,7 @@ import pytest
 from published_schemas import check
 
 from seatrial.errors import UsageError
-from seatrial.model.guest_topology import DeviceKind, GuestDevice, GuestNode, GuestTopology
+from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
 from seatrial.places.guest import up
 from seatrial.places.guest.home import ALIVE, GuestHome, guest_home_path
 from seatrial.places.guest.qemu import GuestError
@@ -19,7 +19,7 @@ from seatrial.places.guest.state import STATE, GuestState, read_guest_state, sta
 from seatrial.places.guest.status import GuestStatus, read_guest_status
 from seatrial.places.guest.words import CONSOLE
 from seatrial.report.documents.guest import guest_document
-from seatrial.report.text.guest import guest_text
+from seatrial.report.text.places import guest_text
 from seatrial.report.text.terminal import PLAIN
 
 _STATE = GuestState(

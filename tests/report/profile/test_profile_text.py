@@ -12,10 +12,10 @@ from seatrial.profiler.call_site import CallSite, Frame
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile import Bound
 from seatrial.report.profile.diagnosis_words import sentence, short_words
-from seatrial.report.profile.place_words import site_words
+from seatrial.report.profile.place_words import share_words, site_words
 from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.profile.text import profile_text
-from seatrial.report.profile.words import headline, imbalance, next_experiment, share_words, spread_words, trust_lines
+from seatrial.report.profile.words import headline, imbalance, next_experiment, spread_words, trust_lines
 
 
 def test_the_headline() -> None:

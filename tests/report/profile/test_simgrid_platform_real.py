@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.report.profile.simgrid_platform import host_file, platform_xml
+from seatrial.report.profile.simgrid import host_file, platform_xml
 from seatrial.report.profile.trace_export import HOST_FILE, PLATFORM_FILE, replay_command
 
 pytestmark = pytest.mark.real

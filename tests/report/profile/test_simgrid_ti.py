@@ -12,13 +12,13 @@ from profiler.made_up_traces import Made, collective, communicator, counts, done
 
 from seatrial.analysis.network_tables import NetworkTables
 from seatrial.errors import UsageError
-from seatrial.model.json_shape import filled
+from seatrial.model.json_object import filled
 from seatrial.profiler.merge.merge import empty_profile
 from seatrial.profiler.profile import Profile, RankCpu, RankState, RankTotals
 from seatrial.profiler.trace.actions import Receive, Send, WorldCollective
 from seatrial.profiler.trace.trace_file import COMMUNICATOR, MESSAGES, Flag, Kind
 from seatrial.report.profile.document import TraceJson
-from seatrial.report.profile.simgrid_ti import TiExport, export_ti, lines_of
+from seatrial.report.profile.simgrid import TiExport, export_ti, lines_of
 from seatrial.report.profile.trace_export import write_trace
 from seatrial.report.profile.trace_load import trace_load
 

@@ -9,15 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.answer.reaches import open_points, rated_points, reaches_of
-from seatrial.analysis.answer.spans import spans_of
 from seatrial.analysis.answer.stretches import Curve, curves_of, stretches_of
-from seatrial.analysis.needed_budget import ROOM
-from seatrial.analysis.needed_repeats import needed_repeats, repeats_made, repeats_to_exclude
-from seatrial.model.answer import Answer, Span
-from seatrial.model.best_of import BestOfResult
-from seatrial.model.comparison import Verdict
-from seatrial.model.scaling import ScalingResult
-from seatrial.model.study_result import Compared, StudyResult
+from seatrial.analysis.needed_repeats import ROOM, needed_repeats, repeats_made, repeats_to_exclude
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.study.answer import Answer, Span
+from seatrial.model.study.comparison import Verdict
+from seatrial.model.study.result import BestOfResult, Compared, ScalingResult, StudyResult
+from seatrial.model.study.study import distinguishing
+
+_Point = tuple[Mapping[str, Value], FigureResult]
 
 More = list[Mapping[str, int] | None]
 """For each undecided part of an answer, the repeats that may decide it, by experiment; None: unknown, or none help."""
@@ -138,3 +139,34 @@ def _time_s(more: Iterable[Mapping[str, int]], repeat_s: Mapping[str, float]) ->
         return None
     total = sum(number * repeat_s[key] for key, number in most.items() if number)
     return total if math.isfinite(total) else None
+
+
+def spans_of(results: Iterable[ExperimentResult]) -> tuple[Span, ...]:
+    """One for each figure of each benchmark, in order of appearance."""
+    found: dict[tuple[str, str], list[_Point]] = {}
+    for result in results:
+        for figure in (one for one in result.figures if not one.is_secondary):
+            settings = {**result.experiment.parameters, **figure.point}
+            found.setdefault((result.experiment.benchmark, figure.name), []).append((settings, figure))
+    return tuple(_span(benchmark, name, points) for (benchmark, name), points in found.items())
+
+
+def _span(benchmark: str, name: str, points: Sequence[_Point]) -> Span:
+    low, high = (extreme(points, key=lambda point: point[1].median) for extreme in (min, max))
+    first = points[0][1]
+    names = distinguishing([settings for settings, _ in points])
+    return Span(
+        benchmark,
+        name,
+        first.unit,
+        first.better,
+        len(points),
+        low[1].median,
+        _only(low[0], names),
+        high[1].median,
+        _only(high[0], names),
+    )
+
+
+def _only(settings: Mapping[str, Value], names: Sequence[str]) -> dict[str, Value]:
+    return {name: settings[name] for name in names if name in settings}

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.needed_repeats import repeats_to_exclude
-from seatrial.model.answer import Efficiency, Interval, Reach
 from seatrial.model.frozen import Frozen
-from seatrial.model.scaling import EFFICIENT, ScalingPoint, ScalingResult
+from seatrial.model.study.answer import Efficiency, Interval, Reach
+from seatrial.model.study.result import EFFICIENT, ScalingPoint, ScalingResult
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from seatrial.analysis.needed_repeats import needed_repeats, why_undecided
 from seatrial.analysis.restated import restated_figures, sides_of
-from seatrial.model.answer import Interval, Stretch, Undecided
-from seatrial.model.comparison import Comparison, Verdict, decisive
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
-from seatrial.model.study_result import Compared
-from seatrial.model.varying import distinct, distinguishing, is_number
+from seatrial.model.study.answer import Interval, Stretch, Undecided
+from seatrial.model.study.comparison import Comparison, Verdict, decisive
+from seatrial.model.study.result import Compared
+from seatrial.model.study.study import distinct, distinguishing, is_number
 
 
 class Curve(Frozen):

@@ -9,13 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from seatrial.analysis.containers.facts import container_facts
 from seatrial.analysis.containers.message_paths import MessagePaths, bare, paths_of
+from seatrial.analysis.fairness.side import SideFacts
 from seatrial.benchmarks import declared_figure
-from seatrial.model.breakdown import Breakdown, Change
-from seatrial.model.comparison import Comparison, Verdict
-from seatrial.model.container_contrast import ContainerCost, Cost, SideName
-from seatrial.model.record import RepeatRecord
-from seatrial.model.role import Role
+from seatrial.model.benchmark.role import Role
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.study.comparison import (
+    Breakdown,
+    Change,
+    Comparison,
+    ContainerContrast,
+    ContainerCost,
+    Cost,
+    SideName,
+    Verdict,
+)
 
 _EAGER_B = 4096
 """Messages below are copied through shared memory by every library: the smallest limit is that of Open MPI 4's vader
@@ -115,3 +124,17 @@ def _share(figures: Sequence[Comparison], breakdowns: Sequence[Breakdown]) -> fl
         if one.benchmark in names and one.diagnoses
     ]
     return min(shares) if shares else None
+
+
+def container_contrast(
+    baseline: SideFacts,
+    candidate: SideFacts,
+    comparisons: Sequence[Comparison],
+    breakdowns: Sequence[Breakdown],
+) -> ContainerContrast | None:
+    """The contrast of two sides; None if both run outside of containers, or in equal ones."""
+    facts = container_facts(baseline, candidate)
+    if not any(fact.is_unlike for fact in facts):
+        return None
+    costs = container_costs(comparisons, breakdowns, (baseline.records, candidate.records))
+    return ContainerContrast(facts, costs)

@@ -8,10 +8,10 @@ from typing import Any
 
 from seatrial.analysis.containers.message_paths import bare, modules_of
 from seatrial.analysis.fairness.side import SideFacts
-from seatrial.model.container import INSIDE, JOINED, OUTSIDE
-from seatrial.model.container_contrast import ContainerFact
-from seatrial.model.record import RepeatRecord
+from seatrial.model.environment.container import INSIDE, JOINED, OUTSIDE
+from seatrial.model.results.record import RepeatRecord
 from seatrial.model.spelling import count
+from seatrial.model.study.comparison import ContainerFact
 
 _DIGITS = 12
 _MOST_NAMES = 12
@@ -104,10 +104,6 @@ def _user_namespaces(container: Mapping[str, Any]) -> str:
     return f"{count(int(number), 'user namespace')} for all ranks" + ("" if has_own else ", that of the host")
 
 
-def _place(container: Mapping[str, Any]) -> str:
-    return _PLACES.get(str(container.get("mpi", "")), "")
-
-
 def _variables(container: Mapping[str, Any]) -> str:
     if not container:
         return "as on the host"
@@ -131,7 +127,7 @@ _OF_CONTAINERS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "image": _image,
     "root file system": _root,
     "namespaces of its own": _namespaces,
-    "ranks": _place,
+    "ranks": lambda container: _PLACES.get(str(container.get("mpi", "")), ""),
     "user namespaces": _user_namespaces,
     "environment variables": _variables,
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.record import RepeatRecord
+from seatrial.model.results.record import RepeatRecord
 
 _OPEN_MPI = re.compile(r"mca_(?P<kind>pml|btl|mtl)_(?P<name>\w+)\.so")
 _UCX = re.compile(r"libuct_(?P<name>\w+)\.so")

@@ -9,9 +9,9 @@ from typing import Any
 from seatrial.analysis.fairness.noticed import Kind, Noticed, contrast
 from seatrial.analysis.fairness.side import SideFacts
 from seatrial.benchmarks import registry
-from seatrial.model.experiment import Experiment
-from seatrial.model.outcome import State
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.results.outcome import State
+from seatrial.model.results.record import Experiment
 from seatrial.model.spelling import plain, written
 
 BUILD = "build"

@@ -14,8 +14,10 @@ from seatrial.analysis.fairness.noticed import Kind, Noticed
 from seatrial.analysis.fairness.side import Group, SideFacts, derived_parameters
 from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
-from seatrial.model.benchmark import Benchmark, Skip
-from seatrial.model.container import (
+from seatrial.model.benchmark.benchmark import Benchmark, Skip
+from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.benchmark.program import NODES, RANKS
+from seatrial.model.environment.container import (
     CONTAINER,
     CONTAINER_BUILD,
     CONTAINER_DEVICES,
@@ -23,14 +25,12 @@ from seatrial.model.container import (
     CONTAINER_MPI,
     CONTAINER_RUNTIME,
 )
-from seatrial.model.experiment import Experiment
-from seatrial.model.guest import VM
-from seatrial.model.layout import NODES, RANKS
-from seatrial.model.machine import Machine
-from seatrial.model.machine_from_document import machine_from_document
-from seatrial.model.mpi_settings import BINDING, SETTINGS
-from seatrial.model.parameter import Params, Value
-from seatrial.model.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_environment
+from seatrial.model.environment.mpi import BINDING, SETTINGS
+from seatrial.model.machine.document import machine_from_document
+from seatrial.model.machine.guest import VM
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.record import Experiment
+from seatrial.model.study.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_environment
 
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
 _GUEST = ENVIRONMENT_PREFIX + VM

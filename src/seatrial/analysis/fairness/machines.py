@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from seatrial.analysis.fairness.noticed import Kind, Noticed, contrast
 from seatrial.analysis.fairness.side import SideFacts
 from seatrial.errors import UsageError
-from seatrial.model.fact import Fact, FactKind
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.machine_from_document import machine_from_document
+from seatrial.model.machine.document import machine_from_document
+from seatrial.model.machine.fact import Fact, FactKind
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import cpu_list, plain, show, show_fact, show_transfers
 
 Statements = dict[str, tuple[str, str]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from statistics import median
 from typing import Any
@@ -23,9 +23,10 @@ from seatrial.analysis.fairness.noticed import (
     tally,
 )
 from seatrial.analysis.fairness.side import SideFacts
-from seatrial.model.outcome import Outcome
-from seatrial.model.record import RepeatRecord
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import RepeatRecord
 from seatrial.model.spelling import cpu_list, plain
+from seatrial.model.study.study import is_number
 
 Records = Sequence[RepeatRecord]
 Sides = tuple[Records, Records]
@@ -249,16 +250,12 @@ def _notes(sides: Sides) -> Iterator[Noticed]:
             finished = [[record for record in records if record.outcome.is_ok] for records in sides]
             if all(finished):
                 yield contrast(Kind.NOTE, name, *(counted(tally(side, plain)) if side else None for side in values))
-        elif all(_is_number(value) for side in values for value in side):
+        elif all(is_number(value) for side in values for value in side):
             yield from _numbers(name, values)
         else:
             by_side = [tally(side, plain) for side in values]
             if clearly_unlike(*by_side):
                 yield contrast(Kind.NOTE, name, *map(counted, by_side))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
@@ -333,11 +330,3 @@ def _parts(command: Sequence[str]) -> tuple[str, ...]:
         else:
             parts[-1].append(word)
     return tuple(" ".join(part) for part in parts if part[0] not in _NOT_OF_THE_PROGRAM)
-
-
-def _one_value(sides: Sides, kind: Kind, key: str, show: Callable[[Any], str]) -> Iterator[Noticed]:
-    by_side = [
-        tally((record.seen[key] for record in records if record.seen.get(key) is not None), show) for records in sides
-    ]
-    if all(by_side) and set(by_side[0]) != set(by_side[1]):
-        yield contrast(kind, "", *map(counted, by_side))

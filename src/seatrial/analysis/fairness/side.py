@@ -6,10 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from seatrial.benchmarks import registry
-from seatrial.model.experiment import Experiment
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
-from seatrial.model.record import RepeatRecord
+from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.store.contents import Contents
 
 

@@ -12,14 +12,13 @@ from seatrial.analysis.index.state import Additions, FolderState
 from seatrial.analysis.index.views import TABLES, view_statements
 from seatrial.analysis.results import superseded
 from seatrial.errors import StoreError
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.limit import Basis
-from seatrial.model.outcome import Outcome
+from seatrial.model.machine.limit import Basis
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
 from seatrial.store.contents import kept_environments, kept_experiment, kept_machine_keys
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.reading_processes import read_in_order
-from seatrial.store.spans import Span, parts_of
+from seatrial.store.reading import Span, parts_of, read_in_order
 
 if TYPE_CHECKING:
     import duckdb

@@ -16,22 +16,20 @@ from msgspec import Struct, field
 
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.benchmark import Benchmark
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import share_of
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.json_check import check_shape
-from seatrial.model.machine import Machine
-from seatrial.model.machine_document import KeptMachineJson
-from seatrial.model.machine_from_document import machine_from_document
-from seatrial.model.outcome import Outcome
-from seatrial.model.protocol import UNREADABLE
-from seatrial.model.reading import Reading, impossible_reason, readings
-from seatrial.model.record import RepeatRecord
-from seatrial.model.sample import Sample
+from seatrial.model.machine.document import KeptMachineJson, machine_from_document
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import share_of
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.reading import Reading, impossible_reason, readings
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Sample
 from seatrial.store.files import opened_file, reason
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.reading import Span
 from seatrial.store.record_lines import LineDecoder
-from seatrial.store.spans import Span
 from seatrial.store.stored_samples import PartReader, RecordFile
 
 _PARSED_MACHINES = 64

@@ -15,12 +15,12 @@ from seatrial.analysis.index.chunk import ChunkReader, json_text
 from seatrial.analysis.results import as_comparable
 from seatrial.analysis.stated import stated_figures
 from seatrial.benchmarks import registry
-from seatrial.model.experiment import Experiment
-from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValue, RepeatValues
 from seatrial.model.frozen import Frozen
-from seatrial.model.limit import Limit
-from seatrial.model.outcome import Outcome, Stage, State
-from seatrial.model.reading import impossible_reason
+from seatrial.model.machine.limit import Limit
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue, RepeatValues
+from seatrial.model.results.outcome import Outcome, Stage, State
+from seatrial.model.results.reading import impossible_reason
+from seatrial.model.results.record import Experiment
 
 if TYPE_CHECKING:
     import duckdb

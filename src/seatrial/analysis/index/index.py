@@ -19,7 +19,7 @@ from seatrial.analysis.index.state import Additions, additions, folder_state
 from seatrial.environments.cache import CacheError, check_folder, make_folder, own_cache
 from seatrial.errors import BuildError, StoreError
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.spans import Span
+from seatrial.store.reading import Span
 from seatrial.version import __version__
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from seatrial.model.exported import ExportedRow
+from seatrial.model.results.figure_result import ExportedRow
 
 if TYPE_CHECKING:
     import duckdb

@@ -19,7 +19,7 @@ from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
 from seatrial.store.files import opened_folder, reason
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.spans import Span
+from seatrial.store.reading import Span
 
 if TYPE_CHECKING:
     import duckdb

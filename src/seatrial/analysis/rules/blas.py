@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from seatrial.analysis.roles import Source, figures_with
-from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.words import Names
+from seatrial.analysis.rules.finding import Subject, rule, warning
+from seatrial.analysis.rules.words import Names, again
 from seatrial.environments.blas import HOW_TO_GET_ONE
 from seatrial.environments.blas_kernels import Vectors, vectors_of_cpu, vectors_of_kernels
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.role import Role
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import show, show_percent
 
 _NOT_TUNED = {
@@ -24,6 +24,7 @@ _NOT_TUNED = {
 _CHOICES = ("blas", "kernels")
 
 
+@rule(Subject.LIBRARIES)
 def blas_kernels_older(case: Case) -> Iterator[Finding]:
     """Fires if a matrix product ran with kernels for narrower vectors than the CPU has, or with a library that is not
     tuned; once for each experiment, its best figure. Only the best of several libraries is judged."""
@@ -41,10 +42,8 @@ def blas_kernels_older(case: Case) -> Iterator[Finding]:
         limit, share = figure.limit, figure.fraction_of_limit
         sure = "" if limit is None or limit.confirmed else "unconfirmed "
         reached = "" if share is None else f", {show_percent(share)} of its {sure}limit"
-        yield Finding(
-            rule="blas-kernels-older",
-            severity=Severity.WARNING,
-            devices=(),
+        yield warning(
+            "blas-kernels-older",
             observation=f"{names.figure(result, figure)} ran with {which}{has}: {show(figure.median, figure.unit)}"
             f"{reached}.",
             diagnosis=means

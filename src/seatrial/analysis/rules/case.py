@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import field
 
-from seatrial.model.fact import Fact, Facts
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.finding import Finding
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.fact import Fact, Facts
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.figure_result import ExperimentResult
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 """(experiment id, repeat) -> what probes recorded during that repeat."""
@@ -23,9 +22,6 @@ class Case(Frozen):
     machine: Machine
     results: tuple[ExperimentResult, ...] = ()
     seen: Seen = field(default_factory=dict)
-
-
-Rule = Callable[[Case], Iterable[Finding]]
 
 
 def cite(name: str, fact: Fact) -> str:

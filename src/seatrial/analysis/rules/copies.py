@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.analysis.device_copies import WORDS, HostCopy, host_copies
-from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.devices import spans
+from seatrial.analysis.rules.finding import Subject, rule, warning
 from seatrial.analysis.rules.uplinks import Uplink, shared_uplinks
-from seatrial.analysis.rules.words import listed
-from seatrial.model.figure_result import FigureResult
-from seatrial.model.finding import Finding, Severity
+from seatrial.analysis.rules.words import again, listed
+from seatrial.model.benchmark.role import Direction
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_links import way_up
-from seatrial.model.machine import Machine
-from seatrial.model.role import Direction
+from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.links import way_up
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import FigureResult
 from seatrial.model.spelling import count, settings, show, show_percent, show_range
 
 _LEAST_LOSS = 0.15
@@ -89,6 +89,7 @@ class _Slowed(Frozen):
         )
 
 
+@rule(Subject.COPIES)
 def copies_slow_each_other(case: Case) -> Iterator[Finding]:
     """Fires if GPUs that copy at once reach much less than one at a time, and names what they share.
 
@@ -156,10 +157,9 @@ def _of_uplinks(slowed: Sequence[_Slowed], compared: Sequence[_Comparison]) -> F
         f"{spans(one.ids)} ({show_percent(1 - one.loss)}, over {one.uplink.link.a} - {one.uplink.link.b})"
         for one in others
     )
-    return Finding(
-        rule="copies-share-uplink",
-        severity=Severity.WARNING,
-        devices=tuple(dict.fromkeys(name for one in slowed for name in one.ids)),
+    return warning(
+        "copies-share-uplink",
+        devices=(name for one in slowed for name in one.ids),
         observation=_observed(first.worst, first.own) + (f" Likewise {likewise}." if others else ""),
         diagnosis=first.diagnosis,
         remedy="Give ranks that copy much to or from the host GPUs on different uplinks, and keep data on the GPUs; if "
@@ -185,10 +185,9 @@ def _unexplained(machine: Machine, worst: _Comparison, ids: Sequence[str]) -> Fi
         )
         remedy = "Provide the PCIe tree: `sudo lspci -vv > lspci.txt` and `seatrial check --from "
         remedy += "lspci-vv=lspci.txt --results DIR`; then measure again: "
-    return Finding(
-        rule="copies-slow-each-other",
-        severity=Severity.WARNING,
-        devices=tuple(device.id for device in own),
+    return warning(
+        "copies-slow-each-other",
+        devices=(device.id for device in own),
         observation=_observed(worst, own),
         diagnosis=diagnosis,
         remedy=f"{remedy}`{again(machine, worst.copy.result)}`",

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from seatrial.analysis.direct_links import Pair
-from seatrial.model.limit import pcie_bandwidth
-from seatrial.model.machine import Affinity, Device, DeviceKind, Machine, Path
-from seatrial.model.spelling import surrounding
+from seatrial.model.machine.limit import pcie_bandwidth
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine, Path
+from seatrial.model.spelling import count, surrounding
 
 CLASSES_BY_DISTANCE = ("X", "C2C", "NV", "XGMI", "PIX", "PXB", "PHB", "NODE", "SYS")
 """From near to far (legend of `nvidia-smi topo -m`). PCI only means "over PCIe", so it has no rank."""
@@ -69,6 +69,11 @@ def _is_fabric(device: Device) -> bool:
     if any(_FABRIC_NAME.match(name) for name in (device.id.removeprefix("nic-"), device.name, *device.aliases)):
         return True
     return "link_layer" in facts or (facts.number("rate") or 0.0) >= _FABRIC_RATE_BPS
+
+
+def of_pairs(number: int, pairs: int) -> str:
+    """Such as: "3 of 28 GPU pairs"."""
+    return "The only GPU pair" if number == pairs == 1 else f"{number} of {count(pairs, 'GPU pair')}"
 
 
 def paths_by_pair(machine: Machine) -> Mapping[Pair, Path]:

@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 from statistics import median
 
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.limit import IMPOSSIBLE_ABOVE
-from seatrial.model.outcome import State
-from seatrial.model.parameter import Value
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.outcome import State
 
 LOW_SHARE = 0.75
 FAR_BELOW = 0.2

@@ -1,4 +1,5 @@
-"""Rules about direct links between GPUs (NVLink, XGMI): missing ones, and boards whose pairs differ by design."""
+"""Rules about what connects GPUs: peer access, direct links (NVLink, XGMI) that are missing, boards whose pairs differ
+by design."""
 
 from __future__ import annotations
 
@@ -10,12 +11,25 @@ from itertools import combinations
 from seatrial.analysis.direct_links import DirectLinks, Pair, direct_links
 from seatrial.analysis.link_faults import LinkFault, Missing, link_faults
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.devices import gpus, spans
+from seatrial.analysis.rules.devices import gpus, of_pairs, spans
+from seatrial.analysis.rules.finding import Subject, finding, note, rule, warning
 from seatrial.analysis.rules.words import listed
 from seatrial.analysis.siblings import grouped, model_of
-from seatrial.model.finding import Finding, Severity
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import count
 
+_NO_ACCESS = {
+    "CNS": (
+        "the chipset does not support it",
+        "GPUs below one PCIe switch may have it; in a virtual machine, its host decides",
+    ),
+    "GNS": ("these GPUs do not support it", "no setting changes this: it depends on the product"),
+    "TNS": ("the topology does not support it", "place GPUs that exchange data below one switch or on one socket"),
+    "NS": ("it is not supported here", "check the driver version and the data sheet of the product"),
+    "DR": ("it is disabled by a driver registry key", "remove the key from the options of the nvidia module"),
+}
+"""Status -> (meaning, remedy). Legend of `nvidia-smi topo -p2p`; OK and U (unknown) are not problems."""
 _NUMBERED = re.compile(r"(?:GPU|gpu-?)([0-9]{1,4})\Z")
 _MOST_EVIDENCE = 16
 _TOTALS = (("nvlink_links", "NVLink"), ("xgmi_links", "XGMI link"))
@@ -24,6 +38,42 @@ _LEAST = 3
 """Of two GPUs, neither is the usual one."""
 
 
+@rule(Subject.GPU_LINKS)
+def no_peer_access(case: Case) -> Iterator[Finding]:
+    """Fires if the driver reports that GPUs cannot read or write each other's memory; all pairs are one finding."""
+    pairs = case.machine.p2p
+    refused = [
+        (pair, status)
+        for pair in pairs
+        if (status := next((s for s in (pair.read, pair.write) if s in _NO_ACCESS), None)) is not None
+    ]
+    if not refused:
+        return
+    statuses = Counter(status for _, status in refused if status is not None)
+    means = "; ".join(f"{status}: {_NO_ACCESS[status][0]}" for status in statuses)
+    todo = "; ".join(f"{status}: {_NO_ACCESS[status][1]}" for status in statuses)
+    counts = listed(f"{status}: {number}" for status, number in statuses.items())
+    one_way = [pair for pair, _ in refused if "OK" in (pair.read, pair.write)]
+    yield warning(
+        "gpus-without-peer-access",
+        devices=(end for pair, _ in refused for end in (pair.a, pair.b)),
+        observation=f"{of_pairs(len(refused), len(pairs))} {'has' if len(refused) == 1 else 'have'} no peer access "
+        f"({counts})." + (f" {count(len(one_way), 'pair')} can only read or only write." if one_way else ""),
+        diagnosis=f"{means}. Copies between these GPUs go through host memory: two crossings of PCIe instead of one, "
+        "and CPU memory bandwidth as well. Collectives fall back to shared memory.",
+        remedy=f"{todo}. See all pairs with {_commands(case.machine)}",
+        evidence=listed(f"{p.a} - {p.b}: read {p.read or 'unknown'}, write {p.write or 'unknown'}" for p, _ in refused),
+    )
+
+
+def _commands(machine: Machine) -> str:
+    """The commands that list peer access."""
+    if all(gpu.facts.text("vendor_id") == "1002" for gpu in gpus(machine)):
+        return "`amd-smi topology --access`"
+    return "`nvidia-smi topo -p2p r` and `nvidia-smi topo -p2p w`"
+
+
+@rule(Subject.GPU_LINKS)
 def links_missing(case: Case) -> Iterator[Finding]:
     """Fires if GPUs, or pairs of them, have fewer direct links than the rest of their board; all are one finding.
 
@@ -35,10 +85,10 @@ def links_missing(case: Case) -> Iterator[Finding]:
         return
     certain = any(fault.is_certain for fault in faults)
     causes = [_cause(links, fault) for fault in faults]
-    yield Finding(
-        rule="gpu-link-missing",
+    yield finding(
+        "gpu-link-missing",
         severity=Severity.ERROR if certain else Severity.WARNING,
-        devices=tuple(gpu for gpu in links.gpus if any(gpu in fault.gpus for fault in faults)),
+        devices=(gpu for gpu in links.gpus if any(gpu in fault.gpus for fault in faults)),
         observation=" ".join(observed(links, fault) for fault in faults),
         diagnosis=" ".join(dict.fromkeys(causes)),
         remedy=_remedy(links, faults),
@@ -46,6 +96,7 @@ def links_missing(case: Case) -> Iterator[Finding]:
     )
 
 
+@rule(Subject.GPU_LINKS)
 def links_fewer(case: Case) -> Iterator[Finding]:
     """Fires if a GPU states fewer direct links than all others of its model, where the source does not show their ends
     (the switches of a virtual machine): `links_missing` judges those with known ends."""
@@ -59,10 +110,9 @@ def links_fewer(case: Case) -> Iterator[Finding]:
             if not few or len(counts) < _LEAST or times + len(few) < len(counts) or len(few) > len(counts) // _LEAST:
                 continue
             numbers = sorted(set(few.values()))
-            yield Finding(
-                rule="gpu-links-fewer",
-                severity=Severity.WARNING,
-                devices=tuple(few),
+            yield warning(
+                "gpu-links-fewer",
+                devices=few,
                 observation=f"{spans(few)} {'has' if len(few) == 1 else 'have'} "
                 f"{count(numbers[-1], noun) if len(numbers) == 1 else f'{numbers[0]} to {count(numbers[-1], noun)}'}; "
                 f"the other {times} GPUs of this model have {usual} each.",
@@ -75,6 +125,7 @@ def links_fewer(case: Case) -> Iterator[Finding]:
             )
 
 
+@rule(Subject.GPU_LINKS)
 def links_uneven(case: Case) -> Iterator[Finding]:
     """Fires if pairs of GPUs have different numbers of links by design (DGX-1: a hybrid cube mesh)."""
     links = direct_links(case.machine)
@@ -89,9 +140,8 @@ def links_uneven(case: Case) -> Iterator[Finding]:
     unlinked = [gpu for gpu in links.gpus if gpu not in links.totals]
     counted = listed(f"{number} with {_links(links, each)}" for each, number in sorted(counts.items(), reverse=True))
     best = max(links.pairs, key=lambda pair: links.pairs[pair] or 1)
-    yield Finding(
-        rule="gpu-links-uneven",
-        severity=Severity.INFO,
+    yield note(
+        "gpu-links-uneven",
         devices=links.gpus,
         observation=f"GPU pairs have different numbers of direct links: of {count(sum(counts.values()), 'pair')}, "
         f"{counted}."

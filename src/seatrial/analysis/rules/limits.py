@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.roles import is_of_devices
-from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.blas import has_older_kernels
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.expectation import (
@@ -17,13 +16,14 @@ from seatrial.analysis.rules.expectation import (
     settings_of_limit,
     under,
 )
-from seatrial.analysis.rules.words import Names, listed
-from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.finding import Finding, Severity
+from seatrial.analysis.rules.finding import Subject, note, rule, warning
+from seatrial.analysis.rules.words import Names, again, listed
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
+from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import count, show, show_percent
 from seatrial.model.units import Unit
 
@@ -39,6 +39,7 @@ class Reach(Frozen):
     ceiling: float
 
 
+@rule(Subject.LIMITS)
 def below_limit(case: Case) -> Iterator[Finding]:
     """Fires if even the best figure of a benchmark is far below a physical limit; see `expectation`.
 
@@ -54,6 +55,7 @@ def below_limit(case: Case) -> Iterator[Finding]:
         yield _below(case.machine, sorted(group, key=lambda reach: reach.of_attainable), names)
 
 
+@rule(Subject.LIMITS)
 def far_below_limit(case: Case) -> Iterator[Finding]:
     """Fires if even the best figure under an unconfirmed limit is below `FAR_BELOW` of it: no doubt about the limit is
     that large. What `blas_kernels_older` explains is left to it."""
@@ -67,10 +69,8 @@ def far_below_limit(case: Case) -> Iterator[Finding]:
     for reach in best.values():
         if reach.of_attainable >= FAR_BELOW or reach.result.id in explained:
             continue
-        yield Finding(
-            rule="far-below-limit",
-            severity=Severity.WARNING,
-            devices=(),
+        yield warning(
+            "far-below-limit",
             observation=f"{names.figure(reach.result, reach.figure)} reaches "
             f"{show(reach.figure.median, reach.figure.unit)}, {show_percent(reach.share)} of its unconfirmed limit of "
             f"{show(reach.ceiling, reach.figure.unit)}.",
@@ -90,10 +90,8 @@ def _below(machine: Machine, reaches: Sequence[Reach], names: Names) -> Finding:
     also = listed(f"{reach.figure.name} ({show_percent(reach.share)})" for reach in others)
     why = f" ({figure.attainable.why})" if figure.attainable.why else ""
     healthy = show_percent(LOW_SHARE) + (" of the attainable share" if why else "")
-    return Finding(
-        rule="below-physical-limit",
-        severity=Severity.WARNING,
-        devices=(),
+    return warning(
+        "below-physical-limit",
         observation=f"{names.figure(worst.result, figure)} reaches {show(figure.median, figure.unit)}, "
         f"{show_percent(worst.share)} of its physical limit of {show(worst.ceiling, figure.unit)}{why}."
         + (f" Also far below this limit: {also}." if others else ""),
@@ -122,6 +120,7 @@ def _possible_causes(result: ExperimentResult, unit: Unit) -> str:
     )
 
 
+@rule(Subject.LIMITS)
 def above_ceiling(case: Case) -> Iterator[Finding]:
     """Fires if figures exceed a ceiling that another benchmark measured, or a limit that rests on an unconfirmed value:
     unusual, but possible."""
@@ -136,10 +135,8 @@ def above_ceiling(case: Case) -> Iterator[Finding]:
     is_measured = above[0].limit.basis is Basis.MEASURED
     what = "a measured ceiling" if is_measured else "an unconfirmed limit"
     others = f" So are {len(above) - 1} more." if len(above) > 1 else ""
-    yield Finding(
-        rule="above-expected",
-        severity=Severity.INFO,
-        devices=(),
+    yield note(
+        "above-expected",
         observation=f"{names.figure(result, figure)} is above expected: {show(figure.median, figure.unit)} is "
         f"{show_percent(above[0].share)} of {what}.{others}",
         diagnosis="A measured ceiling is what another program reached, not the maximum of the hardware. This program "

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual, spans
+from seatrial.analysis.rules.finding import Subject, finding, note, rule
 from seatrial.analysis.rules.words import listed
-from seatrial.model.finding import Finding, Severity
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_links import faces_down
-from seatrial.model.limit import pcie_bandwidth
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.limit import pcie_bandwidth
+from seatrial.model.machine.links import faces_down
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show, show_percent
 
 _TRAINED_ENOUGH = 0.99
@@ -47,6 +48,7 @@ class _Lowered(Frozen):
         )  # fmt: skip
 
 
+@rule(Subject.LINKS)
 def link_below_capability(case: Case) -> Iterator[Finding]:
     """Fires if a link is trained below what both ends support; similar links are one finding.
 
@@ -172,10 +174,10 @@ def _below_capability(machine: Machine, group: Sequence[_Lowered]) -> Finding:
     if measured:
         observation = f"{observation[:-1]}; at most {show(max(measured), 'B/s')} was measured."
     hidden = bool(virtual) and severity is Severity.WARNING
-    return Finding(
-        rule="link-below-capability",
+    return finding(
+        "link-below-capability",
         severity=Severity.INFO if hidden else severity,
-        devices=tuple(dict.fromkeys(entry.link.b for entry in group)),
+        devices=(entry.link.b for entry in group),
         observation=observation,
         diagnosis=diagnosis + virtual,
         remedy=remedy,
@@ -226,6 +228,7 @@ def _cited(machine: Machine, link: Link) -> str:
     return f"; {'; '.join(cited)}" if cited else ""
 
 
+@rule(Subject.LINKS)
 def slot_below_card(case: Case) -> Iterator[Finding]:
     """Fires if a GPU, adapter or disk supports more than the port that it is plugged into."""
     machine = case.machine
@@ -245,10 +248,9 @@ def slot_below_card(case: Case) -> Iterator[Finding]:
         if own_rate is None or both is None or both >= _TRAINED_ENOUGH * own_rate:
             continue
         port_facts = machine.device(devices[0].parent or "")
-        yield Finding(
-            rule="slot-below-card",
-            severity=Severity.INFO,
-            devices=tuple(device.id for device in devices),
+        yield note(
+            "slot-below-card",
+            devices=devices,
             observation=f"{spans(device.id for device in devices)} can do {count(lanes, 'lane')} at {speed:g} GT/s "
             f"({show(own_rate, 'B/s')}); the port above offers {count(port_lanes, 'lane')} at {port_speed:g} GT/s, "
             f"which leaves {show(both, 'B/s')}.",

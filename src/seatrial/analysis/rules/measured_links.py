@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.finding import Subject, finding, rule, warning
 from seatrial.analysis.rules.links import READ_AGAIN, capability_of
 from seatrial.analysis.rules.words import listed
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.host_links import PCIE, paths_are_known, way_up
-from seatrial.model.limit import IMPOSSIBLE_ABOVE, PCIE_GTps, pcie_bandwidth
-from seatrial.model.machine import DeviceKind, Link, Machine
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, PCIE_GTps, pcie_bandwidth
+from seatrial.model.machine.links import PCIE, paths_are_known, way_up
+from seatrial.model.machine.machine import DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show, show_percent
 
 _MEASURED_LOW = 0.6
@@ -21,6 +22,7 @@ _TYPICAL = 0.75, 0.97
 """The range of shares of the encoded rate that copies of a healthy device reach."""
 
 
+@rule(Subject.MEASURED_LINKS)
 def link_measured(case: Case) -> Iterator[Finding]:
     """Fires if a link was measured far below its rate, or above its capability."""
     low: list[tuple[float, Link, float]] = []
@@ -60,10 +62,10 @@ def _measured_above(machine: Machine, links: Sequence[Link]) -> Finding:
     link = links[0]
     ends = [device for each in links for end in (each.a, each.b) if (device := machine.device(end)) is not None]
     may_go_elsewhere = any(end.kind is DeviceKind.GPU for end in ends) and not paths_are_known(machine, ends)
-    return Finding(
-        rule="link-measured-above-capability",
+    return finding(
+        "link-measured-above-capability",
         severity=Severity.INFO if may_go_elsewhere else Severity.ERROR,
-        devices=tuple(dict.fromkeys(link.b for link in links)),
+        devices=(link.b for link in links),
         observation=f"{show(link.measured_Bps, 'B/s')} was measured on the link {link.a} - {link.b}, which can carry "
         f"{show(link.capable_Bps, 'B/s')} per direction.",
         diagnosis="One of the two is wrong. Possible causes: both directions were counted as one, data came from a "
@@ -81,10 +83,9 @@ def _measured_low(machine: Machine, low: Sequence[tuple[float, Link, float]]) ->
         f" {count(len(low) - 1, 'other link')} {'is' if len(low) == 2 else 'are'} low as well." if len(low) > 1 else ""
     )
     diagnosis, remedy = _of_pcie(machine, link) if link.kind == PCIE else _of_direct(link)
-    return Finding(
-        rule="link-measured-low",
-        severity=Severity.WARNING,
-        devices=tuple(dict.fromkeys(_lower_end(machine, link) for _, link, _ in low)),
+    return warning(
+        "link-measured-low",
+        devices=(_lower_end(machine, link) for _, link, _ in low),
         observation=f"The link {link.a} - {link.b} carried {show(link.measured_Bps, 'B/s')}, {show_percent(share)} of "
         f"the {show(rate, 'B/s')} that {_how(link, rate)}.{others}",
         diagnosis=diagnosis,

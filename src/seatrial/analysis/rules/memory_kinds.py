@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.finding import Subject, note, rule
 from seatrial.analysis.rules.words import listed
 from seatrial.benchmarks import benchmark_of
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.role import Role
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import cpu_list, show
 
 _FAST = frozenset({"HBM", "MCDRAM"})
 """Subtypes of NUMA nodes in hwloc whose memory is faster than DRAM."""
 
 
+@rule(Subject.MEMORY_KINDS)
 def fast_memory_in_nodes(case: Case) -> Iterator[Finding]:
     """Fires if some NUMA nodes are HBM and others are not (flat mode): programs use HBM only if told to."""
     nodes = case.machine.of_kind(DeviceKind.NUMA)
@@ -25,10 +27,9 @@ def fast_memory_in_nodes(case: Case) -> Iterator[Finding]:
         return
     kind = fast[0].facts.text("memory_kind")
     numbers = _numbers(fast)
-    yield Finding(
-        rule="memory-flat-mode",
-        severity=Severity.INFO,
-        devices=tuple(node.id for node in fast),
+    yield note(
+        "memory-flat-mode",
+        devices=fast,
         observation=f"{show(_size(fast), 'B', binary=True)} of {kind} is in NUMA {_word(fast)} {numbers}, beside "
         f"{show(_size(others), 'B', binary=True)} in other nodes (flat mode).",
         diagnosis=f"Linux allocates memory on the node of the CPU unless a program asks for another, so {kind} may "
@@ -40,6 +41,7 @@ def fast_memory_in_nodes(case: Case) -> Iterator[Finding]:
     )
 
 
+@rule(Subject.MEMORY_KINDS)
 def memory_side_cache(case: Case) -> Iterator[Finding]:
     """Fires if a memory-side cache is in front of a NUMA node (cache mode of HBM)."""
     cached = [node for node in case.machine.of_kind(DeviceKind.NUMA) if node.facts.number("memory_side_cache")]
@@ -50,10 +52,9 @@ def memory_side_cache(case: Case) -> Iterator[Finding]:
     direct = " It is direct-mapped: addresses that share a line evict each other." if ways == {1} else ""
     smallest = min(sizes)
     each = f"{show(smallest, 'B', binary=True)}" if len(sizes) == 1 else f"at least {show(smallest, 'B', binary=True)}"
-    yield Finding(
-        rule="memory-side-cache",
-        severity=Severity.INFO,
-        devices=tuple(node.id for node in cached),
+    yield note(
+        "memory-side-cache",
+        devices=cached,
         observation=f"A memory-side cache of {each} is in front of the memory of {_nodes(case.machine, cached)}.",
         diagnosis="Data that fits into it is read at its rate, larger data at that of the memory behind: a bandwidth "
         f"is valid only for the size of its arrays.{direct}",

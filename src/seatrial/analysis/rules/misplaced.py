@@ -8,11 +8,12 @@ from seatrial.analysis.device_places import Moved, Spread, gone, moved, short_of
 from seatrial.analysis.direct_links import direct_links
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.devices import coherent_gpus, fast_adapters, gpus, is_virtual, spans
+from seatrial.analysis.rules.finding import Subject, finding, rule
 from seatrial.analysis.rules.words import listed
 from seatrial.analysis.siblings import cards
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.host_links import links_above
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.links import links_above
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import count
 
 _NAMES = {DeviceKind.GPU: "GPU", DeviceKind.NIC: "adapter"}
@@ -21,16 +22,7 @@ _FAST_BPS = 3.9e9
 """A network function with such a PCIe link is not a management port."""
 
 
-def device_out_of_place(case: Case) -> Iterator[Finding]:
-    """Fires if all switches or NUMA nodes have the same number of GPUs, or of adapters of a model, but for one with one
-    more and one with one less."""
-    for spread in _spreads(case.machine):
-        found = moved(spread)
-        if found is not None:
-            yield _out_of_place(case.machine, found)
-            return
-
-
+@rule(Subject.MISPLACED)
 def gpu_missing(case: Case) -> Iterator[Finding]:
     """Fires if one switch or NUMA node has one GPU less than all others, or a board of linked GPUs lacks one."""
     machine = case.machine
@@ -40,8 +32,8 @@ def gpu_missing(case: Case) -> Iterator[Finding]:
         return
     where = _place(found.spread, found.place) if found.spread is not None and found.place is not None else None
     counted = "" if found.spread is None else f" ({_counts(found.spread, ())})"
-    yield Finding(
-        rule="gpu-missing",
+    yield finding(
+        "gpu-missing",
         severity=Severity.INFO if is_virtual(machine) else Severity.WARNING,
         devices=() if found.spread is None or found.place is None else found.spread.places[found.place],
         observation=f"There are {found.present} GPUs"
@@ -71,8 +63,8 @@ def _out_of_place(machine: Machine, found: Moved) -> Finding:
         if spread.what is DeviceKind.NIC
         else "A rank that is placed by the pattern runs far from it."
     )
-    return Finding(
-        rule="device-out-of-place",
+    return finding(
+        "device-out-of-place",
         severity=Severity.INFO if is_virtual(machine) else Severity.WARNING,
         devices=found.suspects,
         observation=f"{'' if one else 'One of '}{spans(found.suspects)} {where}, and {short} has one less than the "
@@ -128,3 +120,14 @@ def _counts(spread: Spread, suspects: Sequence[str]) -> str:
 
 def _listing(spread: Spread) -> Sequence[str]:
     return [f"{_place(spread, place)}: {spans(ids) or 'none'}" for place, ids in spread.places.items()]
+
+
+@rule(Subject.MISPLACED)
+def device_out_of_place(case: Case) -> Iterator[Finding]:
+    """Fires if all switches or NUMA nodes have the same number of GPUs, or of adapters of a model, but for one with one
+    more and one with one less."""
+    for spread in _spreads(case.machine):
+        found = moved(spread)
+        if found is not None:
+            yield _out_of_place(case.machine, found)
+            return

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.words import Names, listed
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.outcome import Outcome, Stage, State
+from seatrial.analysis.rules.finding import Subject, error, rule
+from seatrial.analysis.rules.words import Names, again, listed
+from seatrial.model.machine.finding import Finding
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.outcome import Outcome, Stage, State
 from seatrial.model.spelling import count
 
 _ENDED = {State.INVALID: "is invalid", State.FAILED: "failed", State.TIMED_OUT: "timed out"}
@@ -28,6 +28,7 @@ _WHAT_TO_DO = {
 }
 
 
+@rule(Subject.OUTCOMES)
 def no_figures(case: Case) -> Iterator[Finding]:
     """Fires if experiments are invalid, failed or timed out; those with the same reason are one finding."""
     names = Names(case.results)
@@ -38,17 +39,15 @@ def no_figures(case: Case) -> Iterator[Finding]:
     for (state, reason), results in groups.items():
         first = results[0]
         others = f" The same happened to {count(len(results) - 1, 'other experiment')}." if len(results) > 1 else ""
-        yield Finding(
-            rule=f"experiment-{state.value.replace('_', '-')}",
-            severity=Severity.ERROR,
-            devices=(),
+        yield error(
+            f"experiment-{state.value.replace('_', '-')}",
             observation=f"{names.experiment(first)} {_ENDED[state]}: {reason or 'no reason was recorded'}.{others}",
             diagnosis=_MEANS[state],
             remedy=f"{_remedy(first.outcome)} `{again(case.machine, first)}`",
             evidence="\n".join(
                 filter(None, [listed(names.experiment(result) for result in results), first.outcome.evidence.strip()])
             ),
-            loss=1.0,  # all of the figure is lost
+            loss=1.0,
         )
 
 

@@ -1,15 +1,18 @@
-"""Rules about settings of PCI functions: payload and read request sizes, relaxed ordering, IOMMU translation."""
+"""Rules about settings of PCI functions: access control (ACS), IOMMU translation, sizes of payloads and read requests,
+relaxed ordering."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 
-from seatrial.analysis.rules.case import Case, cite_best, is_false
+from seatrial.analysis.rules.case import Case, cite_best, is_false, is_true
 from seatrial.analysis.rules.devices import fast_adapters, gpus, is_virtual, spans
+from seatrial.analysis.rules.finding import Subject, finding, note, rule, warning
 from seatrial.analysis.rules.words import listed
-from seatrial.model.finding import Aim, Finding, Severity
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.spelling import show_percent
+from seatrial.model.machine.finding import Aim, Finding, Severity
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.spelling import count, show_percent
 
 _CARDS = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME)
 _HEADER_B = 24
@@ -23,6 +26,114 @@ _ORDERED_BY_DESIGN = ("Haswell", "Broadwell")
 (drivers/pci/quirks.c, quirk_relaxedordering_disable)."""
 
 
+@rule(Subject.PCIE_SETTINGS)
+def acs_redirects(case: Case) -> Iterator[Finding]:
+    """Fires if access control services (ACS) of a switch redirect traffic between GPUs, or a GPU and an adapter below
+    it, up to the processor.
+
+    Only ports between two such devices and the bridge above both count: traffic that meets in the root complex goes
+    there anyway.
+    """
+    machine = case.machine
+    if is_virtual(machine):
+        return
+    cards = gpus(machine)
+    turning = _ports_below_switches(machine, [*cards, *fast_adapters(machine)], {gpu.id for gpu in cards})
+    bridges = {bridge.id: bridge for bridge in turning if is_true(bridge.facts, "acs_redirects")}
+    if not bridges:
+        return
+    reached = [gpu for gpu in cards if any(above.id in bridges for above in machine.ancestors(gpu))]
+    addresses = [bridge.pci or bridge.id.removeprefix("pci-") for bridge in bridges.values()]
+    yield warning(
+        "acs-redirects",
+        devices=bridges,
+        observation=f"ACS redirects requests on {count(len(bridges), 'bridge')} "
+        + (f"above {spans(gpu.id for gpu in reached)}." if reached else "beside the GPUs."),
+        diagnosis="Copies between GPUs, and between a GPU and an adapter, then go up to the root complex instead of "
+        "turning around in the switch. That is much slower, and hangs with some IOMMU settings. ACS is needed "
+        "to pass single GPUs to virtual machines, but not on bare metal.",
+        remedy=f"Turn ACS off on each of these bridges: `sudo setpci -s {addresses[0]} ECAP_ACS+6.w=0000` (until the "
+        "next boot; permanently: turn off ACS or the IOMMU in the firmware)",
+        evidence=listed(f"{bridge.id}: {cite_best(bridge.facts, 'acs_redirects')}" for bridge in bridges.values()),
+        aims=tuple(Aim("acs_redirects", False, bridge) for bridge in bridges),
+    )
+
+
+def _ports_below_switches(machine: Machine, devices: Sequence[Device], wanted: Set[str]) -> list[Device]:
+    """The bridges on the paths between two devices, one of them `wanted`, below the bridge where the paths meet. Host
+    bridges do not count as meeting points."""
+    ways: dict[str, list[Device]] = {}
+    below: dict[str, dict[str, set[str]]] = {}
+    for device in devices:
+        bridges = (bridge for bridge in machine.ancestors(device) if bridge.kind is DeviceKind.BRIDGE)
+        way = ways[device.id] = [bridge for bridge in bridges if not _is_host_bridge(bridge)]
+        for lower, upper in pairwise([device, *way]):
+            below.setdefault(upper.id, {}).setdefault(lower.id, set()).add(device.id)
+    meeting = {
+        bridge
+        for bridge, branches in below.items()
+        if len(branches) > 1 and any(not wanted.isdisjoint(ends) for ends in branches.values())
+    }
+    found: dict[str, Device] = {}
+    for way in ways.values():
+        last = max((place for place, bridge in enumerate(way) if bridge.id in meeting), default=0)
+        found |= {bridge.id: bridge for bridge in way[:last]}
+    return list(found.values())
+
+
+@rule(Subject.PCIE_SETTINGS)
+def iommu_translates(case: Case) -> Iterator[Finding]:
+    """Fires if the IOMMU translates the accesses of GPUs or adapters: a warning with several GPUs, whose copies to each
+    other it affects."""
+    machine = case.machine
+    devices = [*gpus(machine), *fast_adapters(machine)]
+    translated = [d for d in devices if (d.facts.text("iommu_domain") or "").upper().startswith("DMA")]
+    if not translated or is_virtual(machine):
+        return
+    several = sum(device.kind is DeviceKind.GPU for device in translated) > 1
+    words = _kernel_words(machine)
+    passed = next((word for word in words if word in ("iommu=pt", "iommu.passthrough=1")), None)
+    peers = (
+        "Copies between GPUs over PCIe also take this way through the processor, and some drivers do not support them "
+        "at all with translation on bare metal. "
+        if several
+        else ""
+    )
+    yield finding(
+        "iommu-translates",
+        severity=Severity.WARNING if several else Severity.INFO,
+        devices=translated,
+        observation=f"The IOMMU translates the addresses of {spans(device.id for device in translated)}.",
+        diagnosis=f"{peers}Each access needs a translation, and misses of the IOMMU's cache cost latency and rate with "
+        "many or large buffers. It protects memory from faulty devices; virtual machines with devices of their own "
+        "need it.",
+        remedy=f"The kernel runs with `{passed}`, but not for these devices: see the reason with `sudo dmesg | grep -i "
+        "iommu`"
+        if passed
+        else "If no virtual machine uses these devices, boot with `iommu=pt`, and measure before and after",
+        evidence=listed(f"{d.id}: {cite_best(d.facts, 'iommu_domain')}" for d in translated)
+        + (f"; {cite_best(machine.facts, 'kernel_parameters')}" if words else ""),
+        aims=() if passed else tuple(Aim("iommu_domain", "identity", device.id) for device in translated),
+    )
+
+
+def _cards(machine: Machine) -> Sequence[Device]:
+    return [device for device in machine.devices if device.kind in _CARDS]
+
+
+def _is_host_bridge(bridge: Device) -> bool:
+    return bridge.pci is None or bridge.pci.count(":") == 1
+
+
+def _kernel_words(machine: Machine) -> Sequence[str]:
+    return (machine.facts.text("kernel_parameters") or "").split()
+
+
+def _address(device: Device) -> str:
+    return device.pci or "ADDRESS"
+
+
+@rule(Subject.PCIE_SETTINGS)
 def payload_low(case: Case) -> Iterator[Finding]:
     """Fires if a card's payload size is below what it and all bridges above it support."""
     machine = case.machine
@@ -35,10 +146,9 @@ def payload_low(case: Case) -> Iterator[Finding]:
             low.setdefault((now, possible), []).append(device)
     for (now, possible), devices in low.items():
         share = (now / (now + _HEADER_B)) / (possible / (possible + _HEADER_B))
-        yield Finding(
-            rule="pcie-payload-low",
-            severity=Severity.INFO,
-            devices=tuple(device.id for device in devices),
+        yield note(
+            "pcie-payload-low",
+            devices=devices,
             observation=f"The maximum payload of {spans(d.id for d in devices)} is set to {now} B; "
             f"{'it' if len(devices) == 1 else 'they'} and all bridges above support {possible} B.",
             diagnosis=f"Each packet has about {_HEADER_B} B of header, so large transfers reach at most "
@@ -69,6 +179,7 @@ def _possible_payload(machine: Machine, device: Device) -> int | None:
     return min(known) if above and len(known) == len(sizes) else None
 
 
+@rule(Subject.PCIE_SETTINGS)
 def payload_above_port(case: Case) -> Iterator[Finding]:
     """Fires if a card may send larger packets than the port above accepts."""
     machine = case.machine
@@ -81,10 +192,9 @@ def payload_above_port(case: Case) -> Iterator[Finding]:
     if not wrong or is_virtual(machine):
         return
     first, port = wrong[0]
-    yield Finding(
-        rule="pcie-payload-mismatch",
-        severity=Severity.WARNING,
-        devices=tuple(device.id for device, _ in wrong),
+    yield warning(
+        "pcie-payload-mismatch",
+        devices=(device.id for device, _ in wrong),
         observation=f"The maximum payload of {spans(d.id for d, _ in wrong)} is larger than that of the port above: "
         f"{first.facts.integer('pcie_payload')} B at {first.id}, {port.facts.integer('pcie_payload')} B at {port.id}.",
         diagnosis="A port rejects packets above its own size as malformed, which is a fatal error of the link. The "
@@ -98,6 +208,7 @@ def payload_above_port(case: Case) -> Iterator[Finding]:
     )
 
 
+@rule(Subject.PCIE_SETTINGS)
 def read_request_small(case: Case) -> Iterator[Finding]:
     """Fires if an adapter reads memory in requests below 512 B."""
     machine = case.machine
@@ -110,10 +221,9 @@ def read_request_small(case: Case) -> Iterator[Finding]:
         performance = any("pcie_bus_perf" in word for word in _kernel_words(machine))
         why = " The kernel runs with `pci=pcie_bus_perf`, which limits requests to the payload size."
         why = why if performance else ""
-        yield Finding(
-            rule="pcie-read-request-small",
-            severity=Severity.WARNING,
-            devices=tuple(adapter.id for adapter in adapters),
+        yield warning(
+            "pcie-read-request-small",
+            devices=adapters,
             observation=f"{spans(a.id for a in adapters)} {'reads' if len(adapters) == 1 else 'read'} memory in "
             f"requests of at most {size} B.",
             diagnosis="To send, an adapter reads host or GPU memory over PCIe. Small requests must be more numerous, "
@@ -127,6 +237,7 @@ def read_request_small(case: Case) -> Iterator[Finding]:
         )
 
 
+@rule(Subject.PCIE_SETTINGS)
 def relaxed_ordering_off(case: Case) -> Iterator[Finding]:
     """Fires if an adapter may not use relaxed ordering, unless the processor is one for which Linux turns it off."""
     machine = case.machine
@@ -134,10 +245,9 @@ def relaxed_ordering_off(case: Case) -> Iterator[Finding]:
     names = [p.facts.text("microarchitecture") or "" for p in machine.of_kind(DeviceKind.PACKAGE)]
     if not off or is_virtual(machine) or any(name.startswith(_ORDERED_BY_DESIGN) for name in names):
         return
-    yield Finding(
-        rule="pcie-relaxed-ordering-off",
-        severity=Severity.INFO,
-        devices=tuple(adapter.id for adapter in off),
+    yield note(
+        "pcie-relaxed-ordering-off",
+        devices=off,
         observation=f"Relaxed ordering is off on {spans(adapter.id for adapter in off)}.",
         diagnosis="Writes of the adapter then wait for all earlier ones, which can limit the receive rate of fast "
         "ports, above all to GPUs or another NUMA node. The firmware turns it off, or the kernel below root ports that "
@@ -148,54 +258,3 @@ def relaxed_ordering_off(case: Case) -> Iterator[Finding]:
         evidence=listed(f"{a.id}: {cite_best(a.facts, 'pcie_relaxed_ordering')}" for a in off),
         aims=tuple(Aim("pcie_relaxed_ordering", True, adapter.id) for adapter in off),
     )
-
-
-def iommu_translates(case: Case) -> Iterator[Finding]:
-    """Fires if the IOMMU translates the accesses of GPUs or adapters: a warning with several GPUs, whose copies to each
-    other it affects."""
-    machine = case.machine
-    devices = [*gpus(machine), *fast_adapters(machine)]
-    translated = [d for d in devices if (d.facts.text("iommu_domain") or "").upper().startswith("DMA")]
-    if not translated or is_virtual(machine):
-        return
-    several = sum(device.kind is DeviceKind.GPU for device in translated) > 1
-    words = _kernel_words(machine)
-    passed = next((word for word in words if word in ("iommu=pt", "iommu.passthrough=1")), None)
-    peers = (
-        "Copies between GPUs over PCIe also take this way through the processor, and some drivers do not support them "
-        "at all with translation on bare metal. "
-        if several
-        else ""
-    )
-    yield Finding(
-        rule="iommu-translates",
-        severity=Severity.WARNING if several else Severity.INFO,
-        devices=tuple(device.id for device in translated),
-        observation=f"The IOMMU translates the addresses of {spans(device.id for device in translated)}.",
-        diagnosis=f"{peers}Each access needs a translation, and misses of the IOMMU's cache cost latency and rate with "
-        "many or large buffers. It protects memory from faulty devices; virtual machines with devices of their own "
-        "need it.",
-        remedy=f"The kernel runs with `{passed}`, but not for these devices: see the reason with `sudo dmesg | grep -i "
-        "iommu`"
-        if passed
-        else "If no virtual machine uses these devices, boot with `iommu=pt`, and measure before and after",
-        evidence=listed(f"{d.id}: {cite_best(d.facts, 'iommu_domain')}" for d in translated)
-        + (f"; {cite_best(machine.facts, 'kernel_parameters')}" if words else ""),
-        aims=() if passed else tuple(Aim("iommu_domain", "identity", device.id) for device in translated),
-    )
-
-
-def _cards(machine: Machine) -> Sequence[Device]:
-    return [device for device in machine.devices if device.kind in _CARDS]
-
-
-def _is_host_bridge(bridge: Device) -> bool:
-    return bridge.pci is None or bridge.pci.count(":") == 1
-
-
-def _kernel_words(machine: Machine) -> Sequence[str]:
-    return (machine.facts.text("kernel_parameters") or "").split()
-
-
-def _address(device: Device) -> str:
-    return device.pci or "ADDRESS"

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.rules.case import Case, cite
 from seatrial.analysis.rules.devices import fabric_adapters, is_virtual, spans
+from seatrial.analysis.rules.finding import Subject, rule, warning
 from seatrial.analysis.rules.words import listed
-from seatrial.model.fact import Fact
-from seatrial.model.finding import Finding, Severity
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_links import narrowest, way_up
-from seatrial.model.machine import Device, Machine
+from seatrial.model.machine.fact import Fact
+from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.links import narrowest, way_up
+from seatrial.model.machine.machine import Device, Machine
 from seatrial.model.spelling import show, show_percent
 
 _RATE = re.compile(r"(port\d+_)?rate\Z")
@@ -40,6 +41,7 @@ class _Port(Frozen):
         return self.adapter.facts.text(f"port{self.number}_{fact}" if self.number else fact)
 
 
+@rule(Subject.PORTS)
 def port_narrow(case: Case) -> Iterator[Finding]:
     """Fires if an active InfiniBand port runs on fewer lanes than its kind of link has."""
     narrow: dict[tuple[int, float], list[_Port]] = {}
@@ -51,10 +53,9 @@ def port_narrow(case: Case) -> Iterator[Finding]:
         if 0 < int(width) < _FULL_WIDTH and not is_split:
             narrow.setdefault((int(width), port.rate), []).append(port)
     for (lanes, rate), ports in narrow.items():
-        yield Finding(
-            rule="fabric-port-narrow",
-            severity=Severity.WARNING,
-            devices=tuple(dict.fromkeys(port.adapter.id for port in ports)),
+        yield warning(
+            "fabric-port-narrow",
+            devices=(port.adapter.id for port in ports),
             observation=f"The link of {spans(port.name for port in ports)} is {lanes}X wide: {show(rate, 'B/s')} "
             f"instead of {show(rate * _FULL_WIDTH / lanes, 'B/s')} with {_FULL_WIDTH}X.",
             diagnosis="InfiniBand links have four lanes; with a bad cable or contact, they train with fewer. The rate "
@@ -66,6 +67,7 @@ def port_narrow(case: Case) -> Iterator[Finding]:
         )
 
 
+@rule(Subject.PORTS)
 def port_below_siblings(case: Case) -> Iterator[Finding]:
     """Fires if an active port is slower than that of another adapter of exactly the same model."""
     like: dict[tuple[str, str], list[_Port]] = {}
@@ -80,10 +82,9 @@ def port_below_siblings(case: Case) -> Iterator[Finding]:
             continue
         worst = min(slow, key=lambda port: port.rate)
         fast = [port.name for port in ports if port not in slow]
-        yield Finding(
-            rule="fabric-port-slower",
-            severity=Severity.WARNING,
-            devices=tuple(dict.fromkeys(port.adapter.id for port in slow)),
+        yield warning(
+            "fabric-port-slower",
+            devices=(port.adapter.id for port in slow),
             observation=f"{spans(port.name for port in slow)} {'runs' if len(slow) == 1 else 'run'} at "
             f"{show(worst.rate, 'B/s')}; adapters of the same model ({model}) at {show(best, 'B/s')}: {spans(fast)}.",
             diagnosis="Possible causes: a cable or switch port of an older generation, a split port, a setting, or a "
@@ -94,6 +95,7 @@ def port_below_siblings(case: Case) -> Iterator[Finding]:
         )
 
 
+@rule(Subject.PORTS)
 def pcie_below_port(case: Case) -> Iterator[Finding]:
     """Fires if the PCIe link of an adapter carries less than one of its active ports."""
     machine = case.machine
@@ -108,10 +110,9 @@ def pcie_below_port(case: Case) -> Iterator[Finding]:
         facts = ports[0].adapter.facts
         lanes, speed = facts.integer("pcie_lanes"), facts.number("pcie_GTps")
         width = f" ({lanes} lanes at {speed:g} GT/s)" if lanes and speed else ""
-        yield Finding(
-            rule="pcie-below-port",
-            severity=Severity.WARNING,
-            devices=tuple(dict.fromkeys(port.adapter.id for port in ports)),
+        yield warning(
+            "pcie-below-port",
+            devices=(port.adapter.id for port in ports),
             observation=f"The port of {spans(port.name for port in ports)} runs at {show(rate, 'B/s')}, but PCIe "
             f"carries {show(carried, 'B/s')} per direction to it{width}.",
             diagnosis=f"Messages reach at most {show_percent(carried / rate)} of the port's rate, less the headers of "

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.devices import is_virtual, spans
+from seatrial.analysis.rules.finding import Subject, finding, rule
 from seatrial.analysis.rules.links import READ_AGAIN
 from seatrial.analysis.rules.words import listed
 from seatrial.analysis.siblings import Unlike, unlike_cards, unlike_uplinks
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.limit import pcie_bandwidth
-from seatrial.model.machine import DeviceKind, Machine
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.limit import pcie_bandwidth
+from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import count, show
 
 _LANES_OF_A_GPU = 16
@@ -21,6 +22,7 @@ _NEAR = 0.005
 _NAMES = {DeviceKind.GPU: "GPU", DeviceKind.NIC: "adapter", DeviceKind.NVME: "NVMe disk"}
 
 
+@rule(Subject.SIBLINGS)
 def link_unlike_siblings(case: Case) -> Iterator[Finding]:
     """Fires if the PCIe link of a GPU, adapter or disk is slower than those of the others of its model.
 
@@ -35,8 +37,8 @@ def link_unlike_siblings(case: Case) -> Iterator[Finding]:
         idle = device is not None and device.kind is DeviceKind.GPU and _may_be_idle(unlike)
         is_note = unlike.is_pair or idle or is_virtual(machine)
         ratio = min(unlike.rates.values()) / unlike.usual
-        yield Finding(
-            rule="link-unlike-siblings",
+        yield finding(
+            "link-unlike-siblings",
             severity=Severity.INFO if is_note else Severity.WARNING,
             devices=tuple(unlike.rates),
             observation=f"{_rates(unlike)}; {_others(unlike, kind)}.",
@@ -51,6 +53,7 @@ def link_unlike_siblings(case: Case) -> Iterator[Finding]:
         )
 
 
+@rule(Subject.SIBLINGS)
 def uplink_unlike_siblings(case: Case) -> Iterator[Finding]:
     """Fires if the uplink of a bridge or switch is slower than those of like ones; only a note for two of them."""
     machine = case.machine
@@ -62,8 +65,8 @@ def uplink_unlike_siblings(case: Case) -> Iterator[Finding]:
         idle = _may_be_idle(unlike) and all(_has_only_gpus(machine, bridge) for bridge in unlike.rates)
         is_note = unlike.is_pair or idle or is_virtual(machine)
         affected = list(dict.fromkeys(device for ids in below.values() for device in ids))
-        yield Finding(
-            rule="uplink-unlike-siblings",
+        yield finding(
+            "uplink-unlike-siblings",
             severity=Severity.INFO if is_note else Severity.WARNING,
             devices=tuple(unlike.rates),
             observation=f"{_rates(unlike, 'uplink')} (above {spans(affected)}); {_others(unlike, 'like bridge')}.",

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual
+from seatrial.analysis.rules.finding import Subject, note, rule, warning
 from seatrial.analysis.rules.words import listed
-from seatrial.model.finding import Finding, Severity
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
 
 _ON_DIE = ("Haswell", "Broadwell")
@@ -16,32 +17,7 @@ _ON_DIE = ("Haswell", "Broadwell")
 _NPS = (2, 4)
 
 
-def sockets_divided(case: Case) -> Iterator[Finding]:
-    """Fires if every socket is divided into the same number of NUMA nodes, more than one."""
-    machine = case.machine
-    nodes = _nodes_of_sockets(machine)
-    numbers = {len(found) for found in nodes.values()}
-    if is_virtual(machine) or len(numbers) != 1 or numbers == {1}:
-        return
-    number = numbers.pop()
-    name = _name(machine, number)
-    sockets = f"Each of {len(nodes)} sockets" if len(nodes) > 1 else "The socket"
-    yield Finding(
-        rule="sockets-divided",
-        severity=Severity.INFO,
-        devices=tuple(nodes),
-        observation=f"{sockets} is divided into {number} NUMA nodes" + (f" ({name})." if name else "."),
-        diagnosis=("A setting of the firmware" if name else "A property of the processor or a setting of the firmware")
-        + ", good for programs that place ranks and memory by node. A process whose "
-        f"memory is on one node has only 1/{number} of the memory channels of its socket, and a device is near one "
-        "node only.",
-        remedy="Place one or more ranks on each node: `mpirun --map-by numa --bind-to numa`. For programs that span a "
-        "socket without placing memory: `numactl --interleave=NODES`"
-        + (f", or {_undivided(name)} in the firmware" if name else ""),
-        evidence=listed(f"{package}: nodes {cpu_list(sorted(found))}" for package, found in nodes.items()),
-    )
-
-
+@rule(Subject.SOCKETS)
 def sockets_joined(case: Case) -> Iterator[Finding]:
     """Fires if several sockets with memory controllers of their own appear as one NUMA node."""
     machine = case.machine
@@ -60,10 +36,9 @@ def sockets_joined(case: Case) -> Iterator[Finding]:
         else "The firmware interleaves memory over the sockets (NPS0, node interleaving) or does not describe its nodes"
     )
     evidence = [listed(f"{package}: node {cpu_list(sorted(found))}" for package, found in nodes.items())]
-    yield Finding(
-        rule="sockets-one-numa-node",
-        severity=Severity.WARNING,
-        devices=tuple(nodes),
+    yield warning(
+        "sockets-one-numa-node",
+        devices=nodes,
         observation=f"{count(len(nodes), 'socket')} are one NUMA node.",
         diagnosis=f"{why}, so memory cannot be placed near a rank: about {len(nodes) - 1} of {len(nodes)} accesses go "
         "to another socket.",
@@ -115,3 +90,29 @@ def _undivided(name: str) -> str:
     if name.startswith("SNC") or name == "Cluster on Die":
         return f"{name} turned off"
     return "one node per socket"
+
+
+@rule(Subject.SOCKETS)
+def sockets_divided(case: Case) -> Iterator[Finding]:
+    """Fires if every socket is divided into the same number of NUMA nodes, more than one."""
+    machine = case.machine
+    nodes = _nodes_of_sockets(machine)
+    numbers = {len(found) for found in nodes.values()}
+    if is_virtual(machine) or len(numbers) != 1 or numbers == {1}:
+        return
+    number = numbers.pop()
+    name = _name(machine, number)
+    sockets = f"Each of {len(nodes)} sockets" if len(nodes) > 1 else "The socket"
+    yield note(
+        "sockets-divided",
+        devices=nodes,
+        observation=f"{sockets} is divided into {number} NUMA nodes" + (f" ({name})." if name else "."),
+        diagnosis=("A setting of the firmware" if name else "A property of the processor or a setting of the firmware")
+        + ", good for programs that place ranks and memory by node. A process whose "
+        f"memory is on one node has only 1/{number} of the memory channels of its socket, and a device is near one "
+        "node only.",
+        remedy="Place one or more ranks on each node: `mpirun --map-by numa --bind-to numa`. For programs that span a "
+        "socket without placing memory: `numactl --interleave=NODES`"
+        + (f", or {_undivided(name)} in the firmware" if name else ""),
+        evidence=listed(f"{package}: nodes {cpu_list(sorted(found))}" for package, found in nodes.items()),
+    )

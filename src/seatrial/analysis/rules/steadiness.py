@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case, finite_numbers
 from seatrial.analysis.rules.expectation import UNSTEADY_WIDTH, is_wide, levels, relative_width
+from seatrial.analysis.rules.finding import Subject, rule, warning
 from seatrial.analysis.rules.waiting import disturbed
-from seatrial.analysis.rules.words import Names, listed
-from seatrial.diagnosis.disturbance.cause import HABITS, Cause
+from seatrial.analysis.rules.words import Names, again, listed
+from seatrial.diagnosis.cpu_words import steal_words
+from seatrial.diagnosis.disturbance.cause import HABITS, Cause, sentences
 from seatrial.diagnosis.disturbance.diagnose import has_idle_cpus
 from seatrial.diagnosis.disturbance.signals import signals
-from seatrial.diagnosis.disturbance.words import sentences
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.finding import Finding, NamedCause, Severity
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.finding import Finding, NamedCause
+from seatrial.model.machine.machine import DeviceKind
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import count, show, show_percent, surrounding
 from seatrial.profiler import cause as profile
 
@@ -37,6 +37,7 @@ _HALF = (1.85, 2.15)
 Named = tuple[ExperimentResult, FigureResult]
 
 
+@rule(Subject.STEADINESS)
 def wide_spread(case: Case) -> Iterator[Finding]:
     """Fires if intervals are wider than `UNSTEADY_WIDTH`, unless `two_levels` fires; all figures are one finding."""
     names = Names(case.results)
@@ -49,10 +50,8 @@ def wide_spread(case: Case) -> Iterator[Finding]:
     result, figure = wide[0]
     cause, seen, causes = _disturbance(case, wide)
     total = len(_figures(case))
-    yield Finding(
-        rule="repeats-spread",
-        severity=Severity.WARNING,
-        devices=(),
+    yield warning(
+        "repeats-spread",
         observation=f"The repeats of {len(wide)} of {count(total, 'figure')} spread widely; the worst is "
         f"{names.figure(result, figure)}, whose interval is {show_percent(relative_width(figure))} of its median.",
         diagnosis=f"An interval wider than {show_percent(UNSTEADY_WIDTH)} is too imprecise for comparisons.{cause}",
@@ -64,6 +63,7 @@ def wide_spread(case: Case) -> Iterator[Finding]:
     )
 
 
+@rule(Subject.STEADINESS)
 def two_levels(case: Case) -> Iterator[Finding]:
     """Fires if repeats fall into two clusters, so the median represents neither; all figures are one finding."""
     names = Names(case.results)
@@ -77,10 +77,8 @@ def two_levels(case: Case) -> Iterator[Finding]:
             " One level is half of the other with several CPUs in use: at times the host seems to run two CPUs of "
             "this virtual machine on one core."
         )
-    yield Finding(
-        rule="repeats-in-two-levels",
-        severity=Severity.WARNING,
-        devices=(),
+    yield warning(
+        "repeats-in-two-levels",
         observation=f"The repeats of {names.figure(result, figure)} fall into two levels: "
         f"{show(median(low), figure.unit)} ({count(len(low), 'repeat')}) and {show(median(high), figure.unit)} "
         f"({len(high)})."
@@ -146,8 +144,8 @@ def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str], tu
         return f" {sentences(worst)}", evidence, causes
     cpus = len(case.machine.allowed_cpus) or len(case.machine.of_kind(DeviceKind.PU))
     if steal is not None and steal >= max(_STEAL_MATTERS, others or 0.0):
-        said = f" The host gave {show_percent(steal)} of the CPU time to other guests (steal)."
-        return said, evidence, (NamedCause(Cause.STEAL.value, steal),)
+        said = steal_words(f"{show_percent(steal)} of the CPU time")
+        return f" {said[0].upper()}{said[1:]}.", evidence, (NamedCause(Cause.STEAL.value, steal),)
     # On CPUs that the others did not use, or could have, as far as is known.
     has_run = delay < _DELAY_MATTERS if delay is not None else known is not None and has_idle_cpus(known)
     if others is not None and others >= _OTHERS_MATTER and not has_run:

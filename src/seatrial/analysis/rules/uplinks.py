@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 
-from seatrial.analysis.rules.case import Case, cite_best, is_true
-from seatrial.analysis.rules.devices import fast_adapters, gpus, is_virtual, spans
+from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.devices import gpus, spans
+from seatrial.analysis.rules.finding import Subject, rule, warning
 from seatrial.analysis.rules.words import listed
-from seatrial.model.finding import Aim, Finding, Severity
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_links import faces_down
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.links import faces_down
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show
 
 _NARROWER = 0.99
@@ -31,6 +31,7 @@ class Uplink(Frozen):
         return self.rate / len(self.cards)
 
 
+@rule(Subject.UPLINKS)
 def shared_uplink(case: Case) -> Iterator[Finding]:
     """Fires if several GPUs share an uplink that is narrower than their links together.
 
@@ -54,10 +55,9 @@ def shared_uplink(case: Case) -> Iterator[Finding]:
         else ""
     )
     rest = [f"{spans(card.id for card in u.cards)}: {show(u.each, 'B/s')} each" for u in others]
-    yield Finding(
-        rule="gpus-share-uplink",
-        severity=Severity.WARNING,
-        devices=tuple(dict.fromkeys(card.id for u in shared for card in u.cards)),
+    yield warning(
+        "gpus-share-uplink",
+        devices=(card.id for u in shared for card in u.cards),
         observation=f"{count(len(worst.cards), 'GPU')} ({where}) share one uplink of {show(worst.rate, 'B/s')}: "
         f"{show(worst.each, 'B/s')} each if all copy at once, {show(alone, 'B/s')} alone.{also}"
         + (f" Others: {listed(rest)}." if rest else ""),
@@ -116,62 +116,3 @@ def _uplink(link: Link, cards: Mapping[str, tuple[Device, float]]) -> Uplink | N
 def _rate(link: Link | None) -> float | None:
     """The capability of the link, or its trained rate if only that is known."""
     return None if link is None else link.capable_Bps or link.trained_Bps or None
-
-
-def acs_redirects(case: Case) -> Iterator[Finding]:
-    """Fires if access control services (ACS) of a switch redirect traffic between GPUs, or a GPU and an adapter below
-    it, up to the processor.
-
-    Only ports between two such devices and the bridge above both count: traffic that meets in the root complex goes
-    there anyway.
-    """
-    machine = case.machine
-    if is_virtual(machine):
-        return
-    cards = gpus(machine)
-    turning = _ports_below_switches(machine, [*cards, *fast_adapters(machine)], {gpu.id for gpu in cards})
-    bridges = {bridge.id: bridge for bridge in turning if is_true(bridge.facts, "acs_redirects")}
-    if not bridges:
-        return
-    reached = [gpu for gpu in cards if any(above.id in bridges for above in machine.ancestors(gpu))]
-    addresses = [bridge.pci or bridge.id.removeprefix("pci-") for bridge in bridges.values()]
-    yield Finding(
-        rule="acs-redirects",
-        severity=Severity.WARNING,
-        devices=tuple(bridges),
-        observation=f"ACS redirects requests on {count(len(bridges), 'bridge')} "
-        + (f"above {spans(gpu.id for gpu in reached)}." if reached else "beside the GPUs."),
-        diagnosis="Copies between GPUs, and between a GPU and an adapter, then go up to the root complex instead of "
-        "turning around in the switch. That is much slower, and hangs with some IOMMU settings. ACS is needed "
-        "to pass single GPUs to virtual machines, but not on bare metal.",
-        remedy=f"Turn ACS off on each of these bridges: `sudo setpci -s {addresses[0]} ECAP_ACS+6.w=0000` (until the "
-        "next boot; permanently: turn off ACS or the IOMMU in the firmware)",
-        evidence=listed(f"{bridge.id}: {cite_best(bridge.facts, 'acs_redirects')}" for bridge in bridges.values()),
-        aims=tuple(Aim("acs_redirects", False, bridge) for bridge in bridges),
-    )
-
-
-def _ports_below_switches(machine: Machine, devices: Sequence[Device], wanted: Set[str]) -> list[Device]:
-    """The bridges on the paths between two devices, one of them `wanted`, below the bridge where the paths meet. Host
-    bridges do not count as meeting points."""
-    ways: dict[str, list[Device]] = {}
-    below: dict[str, dict[str, set[str]]] = {}
-    for device in devices:
-        bridges = (bridge for bridge in machine.ancestors(device) if bridge.kind is DeviceKind.BRIDGE)
-        way = ways[device.id] = [bridge for bridge in bridges if not _is_host_bridge(bridge)]
-        for lower, upper in pairwise([device, *way]):
-            below.setdefault(upper.id, {}).setdefault(lower.id, set()).add(device.id)
-    meeting = {
-        bridge
-        for bridge, branches in below.items()
-        if len(branches) > 1 and any(not wanted.isdisjoint(ends) for ends in branches.values())
-    }
-    found: dict[str, Device] = {}
-    for way in ways.values():
-        last = max((place for place, bridge in enumerate(way) if bridge.id in meeting), default=0)
-        found |= {bridge.id: bridge for bridge in way[:last]}
-    return list(found.values())
-
-
-def _is_host_bridge(bridge: Device) -> bool:
-    return bridge.pci is not None and bridge.pci.count(":") == 1

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from seatrial.analysis.rules.again import again
 from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.words import Names, listed
-from seatrial.diagnosis.disturbance.cause import CPU_CAUSES, Cause, Disturbance
+from seatrial.analysis.rules.finding import Subject, finding, rule
+from seatrial.analysis.rules.words import Names, again, listed
+from seatrial.diagnosis.disturbance.cause import CPU_CAUSES, Cause, Disturbance, evidence, remedy, sentence, sentences
 from seatrial.diagnosis.disturbance.diagnose import disturbances, is_slow
 from seatrial.diagnosis.disturbance.signals import Seen, Signals, signals
-from seatrial.diagnosis.disturbance.words import evidence, remedy, sentence, sentences
-from seatrial.model.figure_result import ExperimentResult
-from seatrial.model.finding import Finding, NamedCause, Severity
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.finding import Finding, NamedCause, Severity
+from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import count
 from seatrial.profiler.cause import Sureness
 
@@ -43,11 +42,12 @@ class Disturbed(Frozen):
     causes: tuple[Disturbance, ...]
 
 
+@rule(Subject.WAITING)
 def waiting(case: Case) -> Iterator[Finding]:
     """Fires if programs waited for a tenth of their time, or io.* measured a file system that is not of this machine;
     experiments with the same causes are one finding."""
     found = disturbed(case, case.results)
-    for rule, causes in _RULES.items():
+    for name, causes in _RULES.items():
         groups: dict[frozenset[Cause], list[Disturbed]] = {}
         for one in found:
             own = tuple(cause for cause in one.causes if cause.cause in causes)
@@ -56,7 +56,7 @@ def waiting(case: Case) -> Iterator[Finding]:
                     Disturbed(one.result, one.signals, own)
                 )
         for group in groups.values():
-            yield _finding(case, rule, group)
+            yield _finding(case, name, group)
 
 
 def disturbed(case: Case, results: Sequence[ExperimentResult]) -> list[Disturbed]:
@@ -86,22 +86,21 @@ def _causes(result: ExperimentResult, known: Signals) -> tuple[Disturbance, ...]
     return tuple(found)
 
 
-def _finding(case: Case, rule: str, group: Sequence[Disturbed]) -> Finding:
+def _finding(case: Case, name: str, group: Sequence[Disturbed]) -> Finding:
     names = Names(case.results)
     worst = max(group, key=lambda one: sum(cause.share or 0.0 for cause in one.causes))
     others = f" So did {count(len(group) - 1, 'other experiment')}." if len(group) > 1 else ""
     first = worst.causes[0]
     named = names.experiment(worst.result)
-    return Finding(
-        rule=rule,
-        severity=Severity.INFO if rule in _NOTES else Severity.WARNING,
-        devices=(),
+    return finding(
+        name,
+        severity=Severity.INFO if name in _NOTES else Severity.WARNING,
         observation=f"{named}, {count(worst.signals.repeats, 'repeat')}: {sentence(first)}{others}",
         diagnosis=_means(worst.causes),
         remedy=f"{remedy(first)}, then measure again: `{again(case.machine, worst.result)}`",
         evidence=f"{listed(names.experiment(one.result) for one in group)}: "
         f"{evidence(worst.causes, sorted(worst.signals.allowed))}",
-        loss=None if rule in _NOTES or not first.share else first.share,
+        loss=None if name in _NOTES or not first.share else first.share,
         causes=tuple(NamedCause(one.cause.value, one.share) for one in worst.causes),
     )
 

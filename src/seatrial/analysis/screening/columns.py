@@ -16,24 +16,21 @@ from msgspec.structs import replace
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.benchmark import Benchmark, Figure
-from seatrial.model.declaration import PREFIX
-from seatrial.model.experiment import Experiment
+from seatrial.model.benchmark.benchmark import Benchmark, Figure
+from seatrial.model.benchmark.declaration import PREFIX
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.benchmark.program import UNREADABLE
+from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import Value
-from seatrial.model.protocol import UNREADABLE
-from seatrial.model.reading import PlacesOfPoints, SamplesOfPoint, figure_values, places_of_points
-from seatrial.model.record import RepeatRecord
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
-from seatrial.model.sample_columns import SampleColumns
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.reading import PlacesOfPoints, SamplesOfPoint, figure_values, places_of_points
+from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Sample, SampleColumns
 from seatrial.store.contents import kept_experiment
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
+from seatrial.store.reading import Span, parts_of, spans_of
 from seatrial.store.record_lines import LineDecoder
-from seatrial.store.sample_groups import SampleGroup, layout_text
-from seatrial.store.spans import Span, parts_of, spans_of
-from seatrial.store.stored_samples import PartReader, RecordFile
+from seatrial.store.stored_samples import PartReader, RecordFile, SampleGroup, layout_text
 
 TASK_B = 16 << 20
 """Bytes of records that are read at a time."""
@@ -174,8 +171,8 @@ class ColumnReader:
     def values(
         self, benchmark: str, record: RepeatRecord, groups: Sequence[SampleGroup] | None
     ) -> tuple[Layout, list[float]]:
-        """The figures of a repeat, as `seatrial.model.reading` defines them, without their limits, which would need
-        the machine of each node. Raises `UNREADABLE`."""
+        """The figures of a repeat, as `model.results.reading` defines them, without their limits, which would need the
+        machine of each node. Raises `UNREADABLE`."""
         figures = self._figures.get(benchmark)
         if figures is None:
             declared = registry().get(benchmark)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from seatrial.model.link_counters import LINK_COUNTERS, CounterKind
-from seatrial.model.screen import LinkCount, Odd, OddKind
+from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
+from seatrial.model.study.screen import LinkCount, Odd, OddKind
 
 _RARE = 0.1
 """Links of more than this share of the nodes have no odd one among them: of few nodes, a single one is odd."""

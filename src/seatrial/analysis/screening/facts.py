@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.model.fact import FactValue
-from seatrial.model.screen import FactThatDiffers, Odd, OddKind, ValueOfFact
+from seatrial.model.machine.fact import FactValue
+from seatrial.model.study.screen import FactThatDiffers, Odd, OddKind, ValueOfFact
 from seatrial.model.units import Unit
 
 _RARE = 0.1

@@ -19,15 +19,14 @@ from seatrial.analysis.screening.columns import (
 )
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.emulation import is_stored_as_emulated
-from seatrial.model.experiment import Experiment
+from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
-from seatrial.model.outcome import Outcome
-from seatrial.model.protocol import UNREADABLE
+from seatrial.model.machine.identity import is_stored_as_emulated
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import Experiment
 from seatrial.store.contents import KeptFacts, kept_facts
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.reading_processes import read_in_order
-from seatrial.store.spans import Span
+from seatrial.store.reading import Span, read_in_order
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,14 +10,14 @@ from seatrial.analysis.screening.gathered import ScreenFolder
 from seatrial.analysis.screening.item_figures import FolderFigures, item_figures, key_of
 from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
-from seatrial.model.benchmark import Benchmark, Figure
-from seatrial.model.emulation import is_stored_as_emulated
-from seatrial.model.fact import FactValue
-from seatrial.model.host_list import expand_hosts
-from seatrial.model.link_counters import LINK_COUNTERS, CounterKind
-from seatrial.model.parameter import Value
-from seatrial.model.role import Role
-from seatrial.model.screen import HalfFigure, LinkCount, PairFigure, ScreenInput
+from seatrial.model.benchmark.benchmark import Benchmark, Figure
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.fact import FactValue
+from seatrial.model.machine.host_list import expand_hosts
+from seatrial.model.machine.identity import is_stored_as_emulated
+from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
+from seatrial.model.study.screen import HalfFigure, LinkCount, PairFigure, ScreenInput
 
 _MOST_NAMED = 4
 

@@ -11,12 +11,12 @@ from msgspec import Struct
 from seatrial.analysis.screening.columns import natural
 from seatrial.analysis.screening.gathered import ScreenFolder
 from seatrial.benchmarks import registry
-from seatrial.model.benchmark import Figure
-from seatrial.model.experiment import Experiment
+from seatrial.model.benchmark.benchmark import Figure
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
-from seatrial.model.sample import point_key
-from seatrial.model.screen import Item, ItemFigure, RepeatsOfItems
+from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import point_key
+from seatrial.model.study.screen import Item, ItemFigure, RepeatsOfItems
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,9 +16,10 @@ from statistics import median
 from msgspec.structs import replace
 
 from seatrial.analysis.screening.nodes import Share, over_nodes, screen_figure
-from seatrial.model.benchmark import Better
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
-from seatrial.model.screen import (
+from seatrial.model.spelling import count
+from seatrial.model.study.screen import (
     FALSE_ALARM_RATE,
     FigureOverNodes,
     HalfFigure,
@@ -28,7 +29,6 @@ from seatrial.model.screen import (
     OddKind,
     PairFigure,
 )
-from seatrial.model.spelling import count
 from seatrial.stats.far_values import FEWEST, far_values
 
 _BEST = 0.75

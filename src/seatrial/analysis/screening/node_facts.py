@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seatrial.model.fact import FactValue
+from seatrial.model.machine.fact import FactValue
 
 _OF_THE_NODE = (
     *("product", "bios_version", "kernel", "kernel_build", "kernel_parameters", "mitigations", "os", "libc"),

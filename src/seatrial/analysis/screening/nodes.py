@@ -8,10 +8,10 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.model.benchmark import Better
-from seatrial.model.fact import FactValue
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
-from seatrial.model.screen import (
+from seatrial.model.machine.fact import FactValue
+from seatrial.model.study.screen import (
     FALSE_ALARM_RATE,
     FigureOverNodes,
     Item,

@@ -11,8 +11,8 @@ from seatrial.analysis.screening.counters import COUNTED, links_with_errors
 from seatrial.analysis.screening.facts import facts_that_differ, nodes_with_less
 from seatrial.analysis.screening.links import LinkAnswer, screen_halves, screen_pairs
 from seatrial.analysis.screening.nodes import Share, confirmed, over_nodes, screen_figure
-from seatrial.model.benchmark import Better
-from seatrial.model.screen import (
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.study.screen import (
     FALSE_ALARM_RATE,
     MARGIN,
     FigureOverNodes,

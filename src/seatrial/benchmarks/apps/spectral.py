@@ -17,18 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isqrt, log2
-from pathlib import Path
 
-from seatrial.benchmarks.apps.layout import cpus_of, placement, resolved
 from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.sample import Sample
+from seatrial.benchmarks.layout import cpus_of, placement, resolved
+from seatrial.benchmarks.mpi.mpi_benchmark import ALL_RANKS
+from seatrial.benchmarks.mpi.ranks import rank_cpus, resolved_ranks
+from seatrial.benchmarks.native_program import native_program
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _SLICE_S = 1.0
 _LEAST_ROUNDS = 5
@@ -95,14 +94,6 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return {**params, "rows": rows}
 
 
-def _arguments(params: Params) -> list[str]:
-    return [
-        *("--slice", str(_SLICE_S), "--n", str(params["n"]), "--precision", str(params["precision"])),
-        *("--dealiasing", str(params["dealiasing"]), "--rows", str(params["rows"]), "--steps", str(params["steps"])),
-        *("--threads", str(params["threads"])),
-    ]
-
-
 def _estimate_s(params: Params) -> float:
     n = whole(params["n"])
     flop = _TRANSFORMS * 2.5 * n**3 * 3 * log2(n)
@@ -112,10 +103,6 @@ def _estimate_s(params: Params) -> float:
 
 def _of_a_step(sample: Sample) -> float:
     return sample.elapsed_s / sample.work["steps"]
-
-
-def _share(sample: Sample) -> float:
-    return sample.elapsed_s / float(sample.extra["step_s"])
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -144,94 +131,75 @@ def _worst_vortex(machine: Machine, params: Params) -> tuple[float, float]:
     return 0.0, _WORST_VORTEX_WITH_SHIFTS if leaves_aliases else _WORST_VORTEX[str(params["precision"])]
 
 
-def _worst_divergence(machine: Machine, params: Params) -> tuple[float, float]:
-    return 0.0, _WORST_DIVERGENCE[str(params["precision"])]
-
+_PARAMETERS = (
+    Parameter.integer("n", 128, "points along each edge of the box", minimum=_LEAST_N, option="--n"),
+    Parameter.choice("precision", "fp64", "width of the numbers", ("fp64", "fp32"), option="--precision"),
+    Parameter.choice(
+        "decomposition",
+        "slab",
+        "slab: one all-to-all there and one back, for at most 2/3 n ranks; pencil: two, among fewer ranks each",
+        ("slab", "pencil"),
+    ),
+    Parameter.integer(
+        "rows",
+        "auto",
+        "rows of the grid of ranks; auto: 1 for slabs, near a square for pencils",
+        minimum=1,
+        option="--rows",
+    ),
+    Parameter.choice(
+        "dealiasing",
+        "two-thirds",
+        "two-thirds: no wave numbers from n/3 on; phase-shift: a sphere up to sqrt(2)/3 n on shifted grids",
+        ("two-thirds", "phase-shift"),
+        option="--dealiasing",
+    ),
+    Parameter.text(
+        "fft",
+        "auto",
+        "the transform: fftw, own (seatrial's), or the path of a library with FFTW's interface; auto: FFTW if it is"
+        " found, else own",
+        ("auto",),
+    ),
+    Parameter.integer("steps", 1, "steps of a sample", minimum=1, option="--steps"),
+    *ALL_RANKS,
+    Parameter.integer(
+        "threads", 1, "threads per rank, which share its transforms and copies", minimum=1, option="--threads"
+    ),
+)
 
 BENCHMARK = Benchmark(
     name="apps.spectral",
     question="How long does a step of turbulence take by a pseudo-spectral method, and how much of it is all-to-all?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="fft", takes_turns=True),
-    parameters=(
-        Parameter("n", ParameterKind.INTEGER, 128, "points along each edge of the box", minimum=_LEAST_N),
-        Parameter("precision", ParameterKind.CHOICE, "fp64", "width of the numbers", words=("fp64", "fp32")),
-        Parameter(
-            "decomposition",
-            ParameterKind.CHOICE,
-            "slab",
-            "slab: one all-to-all there and one back, for at most 2/3 n ranks; pencil: two, among fewer ranks each",
-            words=("slab", "pencil"),
-        ),
-        Parameter(
-            "rows",
-            ParameterKind.INTEGER,
-            "auto",
-            "rows of the grid of ranks; auto: 1 for slabs, near a square for pencils",
-            words=("auto",),
-            minimum=1,
-        ),
-        Parameter(
-            "dealiasing",
-            ParameterKind.CHOICE,
-            "two-thirds",
-            "two-thirds: no wave numbers from n/3 on; phase-shift: a sphere up to sqrt(2)/3 n on shifted grids",
-            words=("two-thirds", "phase-shift"),
-        ),
-        Parameter(
-            "fft",
-            ParameterKind.TEXT,
-            "auto",
-            "the transform: fftw, own (seatrial's), or the path of a library with FFTW's interface; auto: FFTW if it is"
-            " found, else own",
-            words=("auto",),
-        ),
-        Parameter("steps", ParameterKind.INTEGER, 1, "steps of a sample", minimum=1),
-        RANKS,
-        NODES,
-        RANKS_PER_NODE,
-        NODE_PLACEMENT,
-        OVERSUBSCRIBE,
-        Parameter(
-            "threads", ParameterKind.INTEGER, 1, "threads per rank, which share its transforms and copies", minimum=1
-        ),
-    ),
+    program=native_program(__file__, _PARAMETERS, ("--slice", str(_SLICE_S)), library="fft", takes_turns=True),
+    parameters=_PARAMETERS,
     figures=(
+        Figure("step", "s", Better.LOWER, _of_a_step, "a time step of two stages, on the slowest rank", limit=_limit),
         Figure(
-            name="step",
-            series="step",
-            unit="s",
-            better=Better.LOWER,
-            value=_of_a_step,
-            work="a time step of two stages, on the slowest rank",
-            limit=_limit,
-        ),
-        Figure(
-            name="transforms",
-            series="transforms",
-            unit="s",
-            better=Better.LOWER,
-            value=_of_a_step,
-            work="the one-dimensional transforms of a step, mean over the ranks",
+            "transforms",
+            "s",
+            Better.LOWER,
+            _of_a_step,
+            "the one-dimensional transforms of a step, mean over the ranks",
             is_secondary=True,
         ),
         Figure(
-            name="alltoall",
-            series="alltoall",
-            unit="s",
-            better=Better.LOWER,
-            value=_of_a_step,
-            work="the all-to-all exchanges of a step, waiting included, mean over the ranks",
+            "alltoall",
+            "s",
+            Better.LOWER,
+            _of_a_step,
+            "the all-to-all exchanges of a step, waiting included, mean over the ranks",
             limit=_limit_of_exchanges,
             is_there=_has_exchanges,
             is_secondary=True,
         ),
         Figure(
-            name="alltoall_share",
+            "alltoall_share",
+            "1",
+            Better.LOWER,
+            lambda sample: sample.elapsed_s / float(sample.extra["step_s"]),
+            "the part of a step's time that ranks spend in all-to-all exchanges",
             series="alltoall",
-            unit="1",
-            better=Better.LOWER,
-            value=_share,
-            work="the part of a step's time that ranks spend in all-to-all exchanges",
             is_there=_has_exchanges,
             is_secondary=True,
         ),
@@ -243,7 +211,11 @@ BENCHMARK = Benchmark(
             "largest deviation from four decaying Taylor-Green vortices in a wind, over their size",
             _worst_vortex,
         ),
-        Check("divergence", "divergence of the velocity, over the size of its gradient", _worst_divergence),
+        Check(
+            "divergence",
+            "divergence of the velocity, over the size of its gradient",
+            lambda machine, params: (0.0, _WORST_DIVERGENCE[str(params["precision"])]),
+        ),
         Check(
             "energy_imbalance",
             "change of energy in a step that force and viscosity do not explain, over the larger of the two",

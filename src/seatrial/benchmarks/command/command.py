@@ -25,13 +25,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks.figures import duration
 from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
-from seatrial.model.limit import IMPOSSIBLE_ABOVE
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Native, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 from seatrial.model.units import Unit
 
 _TICK_S = 0.01
@@ -110,7 +111,7 @@ def _used(
     name: str, unit: Unit, value: Callable[[Sample], float], work: str = "one run of the program", series: str = "wall"
 ) -> Figure:
     """A figure of what a run used beside its time."""
-    return Figure(name, series, unit, Better.LOWER, value, work, is_secondary=True)
+    return Figure(name, unit, Better.LOWER, value, work, series=series, is_secondary=True)
 
 
 def _counted(name: str) -> Callable[[Sample], float]:
@@ -124,49 +125,34 @@ BENCHMARK = Benchmark(
         Path(__file__).with_suffix(".cpp"), _arguments, commands=_programs, inputs=_inputs, takes_turns=True
     ),
     parameters=(
-        Parameter("argv", ParameterKind.WORDS, ("true",), "the program and its arguments"),
-        Parameter(
+        Parameter.word_list("argv", ("true",), "the program and its arguments"),
+        Parameter.integer(
             "cpus",
-            ParameterKind.INTEGER,
             "all",
             "CPUs that the program may use, one per core first; all: all that this process may use",
-            words=("all",),
             minimum=1,
         ),
         NODE,
-        Parameter(
+        Parameter.integer(
             "expected_s",
-            ParameterKind.INTEGER,
             1,
             "approximate run time in seconds; the program is considered hung after 20 times as long, at least 30 s",
             minimum=1,
         ),
-        Parameter("warmup", ParameterKind.INTEGER, 0, "runs before the timed ones in each repeat, not timed"),
-        Parameter(
+        Parameter.integer("warmup", 0, "runs before the timed ones in each repeat, not timed"),
+        Parameter.integer(
             "most_runs",
-            ParameterKind.INTEGER,
             _MOST_RUNS,
             "the most timed runs in a repeat; short programs run again and again for 0.25 s, or up to 4 times in 1 s",
             minimum=1,
         ),
-        Parameter(
-            "prepare", ParameterKind.WORDS, _NONE, "a command that is run before each run, not timed", words=(_NONE,)
-        ),
-        Parameter(
-            "cleanup", ParameterKind.WORDS, _NONE, "a command that is run at the end of each repeat", words=(_NONE,)
-        ),
-        Parameter("input", ParameterKind.TEXT, _NONE, "the file that is the standard input", words=(_NONE,)),
-        Parameter("expect", ParameterKind.INTEGER, 0, "the exit status that the program must end with"),
+        Parameter.word_list("prepare", _NONE, "a command that is run before each run, not timed"),
+        Parameter.word_list("cleanup", _NONE, "a command that is run at the end of each repeat"),
+        Parameter.text("input", _NONE, "the file that is the standard input", (_NONE,)),
+        Parameter.integer("expect", 0, "the exit status that the program must end with"),
     ),
     figures=(
-        Figure(
-            name="wall",
-            series="wall",
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s,
-            work="one run of the program",
-        ),
+        duration("wall", "one run of the program"),
         _used("cpu_time", "s", _cpu_s, "user and system time of one run"),
         _used("max_resident", "B", lambda sample: sample.work["max_rss_B"], "the largest process of one run", "memory"),
         _used("voluntary_switches", "1", _counted("voluntary_switches")),
@@ -175,11 +161,11 @@ BENCHMARK = Benchmark(
         _used("major_faults", "1", _counted("major_faults")),
     ),
     checks=(
-        Check("exit_status", "exit status of the program", bound=exactly("expect")),
+        Check("exit_status", "exit status of the program", exactly("expect")),
         Check(
             "use_of_cpus",
             "CPU time over the time of the program's CPUs; above 1, it ran on other CPUs too",
-            bound=between(0.0, IMPOSSIBLE_ABOVE),
+            between(0.0, IMPOSSIBLE_ABOVE),
             derive=_use_of_cpus,
         ),
     ),

@@ -15,22 +15,19 @@ running program, or of another user (whose pages mincore(2) reports as resident)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks.figures import duration
+from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Check
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _START_S = 1.0
 """The longest usual start of one container: podman's on a small machine."""
-
-
-def _arguments(params: Params) -> list[str]:
-    return ["--at-once", str(whole(params["at_once"])), "--cache", str(params["cache"])]
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
@@ -45,51 +42,41 @@ def _image_in_memory(machine: Machine, params: Params, samples: Sequence[Sample]
     return max(float(sample.extra["image_in_memory"]) for sample in samples)
 
 
+_PARAMETERS = (
+    Parameter.choice(
+        "cache",
+        "warm",
+        "whether the image's files are in memory; cold: they are dropped before each start",
+        ("warm", "cold"),
+        option="--cache",
+    ),
+    Parameter.integer("at_once", 1, "containers that are started at the same time", minimum=1, option="--at-once"),
+    NODE,
+)
+
 BENCHMARK = Benchmark(
     name="container.start",
     question="How long does a container take until a program runs in it?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, starts_containers=True),
-    parameters=(
-        Parameter(
-            "cache",
-            ParameterKind.CHOICE,
-            "warm",
-            "whether the image's files are in memory; cold: they are dropped before each start",
-            words=("warm", "cold"),
-        ),
-        Parameter("at_once", ParameterKind.INTEGER, 1, "containers that are started at the same time", minimum=1),
-        NODE,
-    ),
+    program=native_program(__file__, _PARAMETERS, starts_containers=True),
+    parameters=_PARAMETERS,
     figures=(
-        Figure(
-            name="start",
-            series="start",
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s,
-            work="from the call that starts the runtime to the first instruction inside, of the last container",
+        duration(
+            "start",
+            "from the call that starts the runtime to the first instruction inside, of the last container",
             role=Role.PROGRAM_START,
         ),
-        Figure(
-            name="bare_start",
-            series="bare",
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s,
-            work="the same program started without a container",
-            is_secondary=True,
-        ),
+        duration("bare_start", "the same program started without a container", series="bare", is_secondary=True),
     ),
     checks=(
         Check(
             "clock_in_order",
             "share of starts whose first instruction is after the call that starts it and before its end",
-            bound=exactly(1.0),
+            exactly(1.0),
         ),
         Check(
             "image_in_memory",
             "share of the image's pages that are in memory just before a cold start",
-            bound=between(0.0, 0.1),
+            between(0.0, 0.1),
             derive=_image_in_memory,
         ),
     ),

@@ -15,20 +15,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import inf, isqrt
-from pathlib import Path
 from statistics import median
 
 from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import between
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import THREADS, memory_size, spread, thread_count
-from seatrial.model.benchmark import Benchmark, Better, Ceiling, Check, Figure, Native
-from seatrial.model.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import WorkRate
-from seatrial.model.role import Intensity, Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Intensity, Role
+from seatrial.model.machine.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _SLICE_S = 0.5
 _N_OF_ONE_THREAD = 1448
@@ -86,12 +86,7 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
 
 
 def _arguments(params: Params) -> list[str]:
-    arguments = [
-        *("--precision", str(params["precision"])),
-        *("--n", str(params["n"])),
-        *("--binding", str(params["binding"])),
-        *("--slice", str(_SLICE_S)),
-    ]
+    arguments = ["--slice", str(_SLICE_S)]
     if whole(params["n"]) > _n(whole(params["threads"])):
         arguments += ["--longest", str(_LONGEST_S)]
     return arguments if params["kernels"] == "forced" else [*arguments, "--without", ",".join(KERNEL_VARIABLES)]
@@ -104,9 +99,6 @@ def _flop(params: Params) -> float:
 def _estimate_s(params: Params) -> float:
     product_s = _flop(params) / (whole(params["threads"]) * _SLOW_CORE_FLOPS)
     return 0.2 + _PRODUCTS_BEFORE * product_s + max(_SLICE_S, _LEAST_SAMPLES * product_s)
-
-
-_rate = WorkRate("flops")
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
@@ -169,65 +161,58 @@ def _ceiling(params: Params) -> Ceiling:
 
 
 def _error(of_what: str, meaning: str) -> Check:
-    return Check(
-        f"{of_what}_error",
-        f"{meaning}, as a multiple of n x eps x its size",
-        bound=between(0.0, _WORST_ERROR),
-    )
+    return Check(f"{of_what}_error", f"{meaning}, as a multiple of n x eps x its size", between(0.0, _WORST_ERROR))
 
 
 def _exactly(value: float, machine: Machine, params: Params) -> tuple[float, float]:
     return (value, value)
 
 
+_PARAMETERS = (
+    Parameter.choice("precision", "fp64", "width of the numbers", ("fp64", "fp32"), option="--precision"),
+    Parameter.integer(
+        "n",
+        "auto",
+        "rows and columns of the matrices; auto: large enough for a rate near the best, by number of threads",
+        minimum=_N_MULTIPLE,
+        option="--n",
+    ),
+    THREADS,
+    Parameter.text(
+        "blas",
+        "auto",
+        "the library; auto: the first of LD_LIBRARY_PATH, modules, the system and seatrial's own whose kernels suit"
+        " this CPU",
+        ("auto",),
+    ),
+    Parameter.choice(
+        "binding",
+        "bound",
+        "bound: each BLAS thread to its own CPU (if the library starts new threads for each product, all to the"
+        " same set of CPUs); none: as the library and the kernel place them",
+        ("bound", "none"),
+        option="--binding",
+    ),
+    Parameter.choice(
+        "kernels",
+        "own",
+        "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
+        " OPENBLAS_CORETYPE)",
+        ("own", "forced"),
+    ),
+)
+
 BENCHMARK = Benchmark(
     name="cpu.gemm",
     question="How close to the peak of the cores is a matrix product by the site's BLAS?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="blas", variables=KERNEL_VARIABLES),
-    parameters=(
-        Parameter("precision", ParameterKind.CHOICE, "fp64", "width of the numbers", words=("fp64", "fp32")),
-        Parameter(
-            "n",
-            ParameterKind.INTEGER,
-            "auto",
-            "rows and columns of the matrices; auto: large enough for a rate near the best, by number of threads",
-            words=("auto",),
-            minimum=_N_MULTIPLE,
-        ),
-        THREADS,
-        Parameter(
-            "blas",
-            ParameterKind.TEXT,
-            "auto",
-            "the library; auto: the first of LD_LIBRARY_PATH, modules, the system and seatrial's own whose kernels suit"
-            " this CPU",
-            words=("auto",),
-        ),
-        Parameter(
-            "binding",
-            ParameterKind.CHOICE,
-            "bound",
-            "bound: each BLAS thread to its own CPU (if the library starts new threads for each product, all to the"
-            " same set of CPUs); none: as the library and the kernel place them",
-            words=("bound", "none"),
-        ),
-        Parameter(
-            "kernels",
-            ParameterKind.CHOICE,
-            "own",
-            "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
-            " OPENBLAS_CORETYPE)",
-            words=("own", "forced"),
-        ),
-    ),
+    program=native_program(__file__, _PARAMETERS, _arguments, library="blas", variables=KERNEL_VARIABLES),
+    parameters=_PARAMETERS,
     figures=(
-        Figure(
-            name="gemm",
-            series="gemm",
-            unit="flop/s",
-            better=Better.HIGHER,
-            value=_rate,
-            work="2 n^3 flop per product",
+        rate(
+            "gemm",
+            "flop/s",
+            "flops",
+            "2 n^3 flop per product",
             limit=_limit,
             ceiling=_ceiling,
             one_limit_over=("n", "blas", "binding", "kernels"),
@@ -241,27 +226,27 @@ BENCHMARK = Benchmark(
         Check(
             "distinct_inputs",
             "share of input elements that are distinct and nonzero; constant data may save power",
-            bound=between(0.99, 1.0),
+            between(0.99, 1.0),
         ),
         Check(
             "blas_threads",
             "threads that computed; a BLAS may use fewer or more than requested",
-            bound=lambda machine, params: _exactly(whole(params["threads"]), machine, params),
+            lambda machine, params: _exactly(whole(params["threads"]), machine, params),
         ),
         Check(
             "unbound_threads",
             "BLAS threads that were not on their CPU after the products, as the kernel reports",
-            bound=partial(_exactly, 0.0),
+            partial(_exactly, 0.0),
         ),
         Check(
             "crowded_threads",
             "BLAS threads without a CPU of their own, for example if all inherit the mask of one",
-            bound=partial(_exactly, 0.0),
+            partial(_exactly, 0.0),
         ),
         Check(
             "counted_flop",
             "flop counted by a sample, over 2 n^3; the sample with the largest deviation",
-            bound=partial(_exactly, 1.0),
+            partial(_exactly, 1.0),
             derive=_counted,
         ),
     ),

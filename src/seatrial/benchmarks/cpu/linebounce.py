@@ -15,13 +15,13 @@ from math import gcd
 from pathlib import Path
 
 from seatrial.benchmarks.bounds import exactly, zero
+from seatrial.benchmarks.figures import duration
 from seatrial.benchmarks.placement import THREADS, spread, thread_count
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
-from seatrial.model.machine import Device, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import TimePerWork
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Check, Native, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.machine import Device, Machine
+from seatrial.model.results.sample import Sample
 
 Pair = tuple[int, int]
 
@@ -160,9 +160,6 @@ def _estimate_s(params: Params) -> float:
     return 0.1 + a_round + max(_SLICE_S + a_round, _LEAST_ROUNDS * a_round)
 
 
-_time_of_one_trip = TimePerWork("ops")
-
-
 def _pairs_measured(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
     """The requested pairs that have samples, less the pairs with samples that were not requested."""
     cpus = _placement(machine, params)
@@ -177,35 +174,19 @@ BENCHMARK = Benchmark(
     program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
     parameters=(
         THREADS,
-        Parameter(
+        Parameter.integer(
             "pairs",
-            ParameterKind.INTEGER,
             "auto",
             f"pairs of threads to measure; auto: all up to 16 cores, else at least {_ENOUGH} spread over all distances",
-            words=("auto", "all"),
+            ("auto", "all"),
             minimum=1,
         ),
     ),
-    figures=(
-        Figure(
-            name="one_way",
-            series="one_way",
-            unit="s",
-            better=Better.LOWER,
-            value=_time_of_one_trip,
-            work="one trip of the line, half a round trip",
-            role=Role.LINE_BOUNCE,
-        ),
-    ),
+    figures=(duration("one_way", "one trip of the line, half a round trip", "ops", role=Role.LINE_BOUNCE),),
     checks=(
-        Check("lost_updates", "lost or out-of-order trips", bound=zero),
-        Check("moved_threads", "threads found off their CPU before a sample", bound=zero),
-        Check(
-            "pairs_measured",
-            "requested pairs that have samples",
-            bound=exactly("pairs"),
-            derive=_pairs_measured,
-        ),
+        Check("lost_updates", "lost or out-of-order trips", zero),
+        Check("moved_threads", "threads found off their CPU before a sample", zero),
+        Check("pairs_measured", "requested pairs that have samples", exactly("pairs"), derive=_pairs_measured),
     ),
     placement=_placement,
     prepare=_prepare,

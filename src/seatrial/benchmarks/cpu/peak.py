@@ -9,20 +9,20 @@ the CPU in use.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 
 from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import between, zero
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import spread
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
-from seatrial.model.limit import IMPOSSIBLE_ABOVE, FmaUnit, Limit, fma_rate
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
-from seatrial.model.quotients import WorkRate
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Check
+from seatrial.model.benchmark.parameter import Parameter, Params
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, FmaUnit, Limit, fma_rate
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _SLICE_S = 0.25
 _REPEATABLE = 0.03
@@ -32,13 +32,6 @@ _REPEATABLE = 0.03
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
     cores = len(machine.cpus_one_per_core)
     return spread(machine, 1 if params["cores"] == "one" else cores)
-
-
-def _arguments(params: Params) -> list[str]:
-    return ["--precision", str(params["precision"]), "--slice", str(_SLICE_S)]
-
-
-_rate = WorkRate("flops")
 
 
 def _units(machine: Machine, params: Params) -> list[FmaUnit | None]:
@@ -156,47 +149,38 @@ def _latency_bound(machine: Machine, params: Params) -> tuple[float, float]:
     return latency - 0.5, latency + 0.5
 
 
+_PARAMETERS = (
+    Parameter.choice("precision", "fp64", "floating-point precision", ("fp64", "fp32"), option="--precision"),
+    Parameter.choice("cores", "all", "one core, or all cores at once", ("one", "all")),
+)
+
 BENCHMARK = Benchmark(
     name="cpu.peak",
     question="Do the cores reach the arithmetic rate that their clock and FMA units allow?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
-    parameters=(
-        Parameter("precision", ParameterKind.CHOICE, "fp64", "floating-point precision", words=("fp64", "fp32")),
-        Parameter("cores", ParameterKind.CHOICE, "all", "one core, or all cores at once", words=("one", "all")),
-    ),
-    figures=(
-        Figure(
-            name="fma",
-            series="fma",
-            unit="flop/s",
-            better=Better.HIGHER,
-            value=_rate,
-            work="2 flop per FMA and vector lane",
-            limit=_limit,
-            role=Role.FMA_RATE,
-        ),
-    ),
+    program=native_program(__file__, _PARAMETERS, ("--slice", str(_SLICE_S)), takes_turns=True),
+    parameters=_PARAMETERS,
+    figures=(rate("fma", "flop/s", "flops", "2 flop per FMA and vector lane", limit=_limit, role=Role.FMA_RATE),),
     checks=(
         Check(
             "state_mismatches",
             "accumulator lanes that differ, bit for bit, from a scalar replay of the same FMAs",
-            bound=zero,
+            zero,
         ),
         Check(
             "distinct_state",
             "share of lanes that differ from all others in addend or final value; equal ones could be computed once",
-            bound=between(0.99, 1.0),
+            between(0.99, 1.0),
         ),
         Check(
             "fma_per_cycle",
             "vector FMAs that a core starts per cycle; no core has more than four pipes",
-            bound=between(0.0, 4.0 * IMPOSSIBLE_ABOVE),
+            between(0.0, 4.0 * IMPOSSIBLE_ABOVE),
             derive=_fma_per_cycle,
         ),
         Check(
             "fma_latency",
             "FMA latency, in cycles counted by a chain of additions; the limit uses the latency in the table",
-            bound=_latency_bound,
+            _latency_bound,
             derive=_measured_latency,
         ),
     ),

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class
-from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among
-from seatrial.model.benchmark import Check
-from seatrial.model.parameter import Params
+from seatrial.benchmarks.gpu.device_parameters import mode_among
+from seatrial.model.benchmark.benchmark import Check
+from seatrial.model.benchmark.parameter import Params
 
 _SIZES = {"1": 1_000, "2": 10_000, "3": 100_000, "4": 1_000_000, "large": 16_000_000}
 """Vertices: SHOC's classes, and one whose graph (192 MB, and as much to work with) is beyond the caches of today."""
 
 
-def _vertices(params: Params) -> int:
-    return chosen_size(_SIZES, params)
-
-
-def _arguments(params: Params) -> list[str]:
-    return [*device_arguments(params), "--vertices", str(_vertices(params))]
-
-
 def _estimate_s(params: Params) -> float:
     """The host makes the graph and searches it once."""
-    return 2.0 + _vertices(params) * 1e-6
+    return 2.0 + chosen_size(_SIZES, params) * 1e-6
 
 
 _EDGES = "edges visited, each from both ends, over the time of whole searches, in which the host checks every 6 levels"
@@ -32,10 +24,9 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.bfs",
     question="How fast does a device search a graph breadth first?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
-        size_class(_SIZES, "1 to 4: SHOC's 1, 10, 100 and 1000 thousand vertices; large: 16 million"),
+        size_class(_SIZES, "1 to 4: SHOC's 1, 10, 100 and 1000 thousand vertices; large: 16 million", "--vertices"),
     ),
     figures=(
         *rates("edges", "op/s", "ops", _EDGES, series="search"),

@@ -14,20 +14,20 @@ CPU, the loss is caused by those CPUs more than by any bus.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 from seatrial.benchmarks.bounds import between, zero
-from seatrial.benchmarks.gpu.device_parameters import COMMON, device_arguments
+from seatrial.benchmarks.figures import duration, rate
+from seatrial.benchmarks.gpu.device_parameters import COMMON, devices_argument
 from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bytes_per_second
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, resolved_ranks
+from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.nodes import NODES, cpus_of_nodes, on_each_node
 from seatrial.benchmarks.placement import spread
-from seatrial.model.benchmark import ALL_OF_IT, Benchmark, Better, Check, Figure, Native, Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import TimePerWork
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Better, Check, Figure, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 from seatrial.model.spelling import show_percent
 
 _SLICE_S = 0.25
@@ -64,18 +64,6 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
     return () if params["oversubscribe"] else on_each_node(machine, params["nodes"], _wanted_cpus(params), spread)
 
 
-def _arguments(params: Params) -> list[str]:
-    copy = 0 if params["copy_B"] == "auto" else whole(params["copy_B"])
-    return [
-        *device_arguments(params),
-        *("--slice", str(_SLICE_S), "--threads", str(params["threads"]), "--copy", str(copy)),
-        *("--small", str(params["message_B"]), "--large", str(params["stream_B"]), "--window", str(params["window"])),
-    ]
-
-
-_one_way = TimePerWork("ops")
-
-
 def _kept(sample: Sample) -> float:
     """The share of the rate alone, of a sample of the loaded one."""
     return float(sample.extra["alone_s"]) / sample.elapsed_s
@@ -89,16 +77,14 @@ def _three(name: str) -> tuple[Figure, ...]:
     """A rate alone and under load, and the share kept."""
     is_copy = name in ("download", "readback")
 
-    def rate(suffix: str, condition: str) -> Figure:
+    def figure(suffix: str, condition: str) -> Figure:
         if name == "latency":
             work = f"half the round trip of a ping-pong of message_B{condition}"
-            return Figure(name + suffix, name + suffix, "s", Better.LOWER, _one_way, work)
-        return Figure(
-            name + suffix,
+            return duration(name + suffix, work, "ops")
+        return rate(
             name + suffix,
             "B/s",
-            Better.HIGHER,
-            bytes_per_second,
+            "bytes",
             _RATES[name] + condition,
             limit=link_limit() if is_copy else None,
             attainable=lambda params: PACKETS if is_copy else ALL_OF_IT,
@@ -106,56 +92,57 @@ def _three(name: str) -> tuple[Figure, ...]:
         )
 
     return (
-        rate("", ", alone"),
-        rate("_loaded", f", while {_beside(name)}"),
+        figure("", ", alone"),
+        figure("_loaded", f", while {_beside(name)}"),
         Figure(
-            name=f"{name}_kept",
-            series=f"{name}_kept",
-            unit="1",
-            better=Better.HIGHER,
-            value=_kept,
-            work=f"the time alone over the time while {_beside(name)}",
+            f"{name}_kept",
+            "1",
+            Better.HIGHER,
+            _kept,
+            f"the time alone over the time while {_beside(name)}",
             customary=lambda params, kept: f"{show_percent(1.0 - kept)} lost" if kept < 1.0 else "no loss",
         ),
     )
 
 
+_PARAMETERS = (
+    Parameter.integer("ranks", 2, "ranks, an even number; each drives a device", minimum=2),
+    Parameter.integer(
+        "threads",
+        1,
+        "threads per rank; 1: it copies and sends messages (BusCont); 2: one of them only copies (MTBusCont)",
+        minimum=1,
+        option="--threads",
+    ),
+    NODES,
+    OVERSUBSCRIBE,
+    Parameter.size(
+        "copy_B",
+        "auto",
+        "size of a copy; auto: 16 MiB, or 4 MiB if the device is a CPU",
+        minimum=64 << 10,
+        option="--copy",
+        spelled={"auto": "0"},
+    ),
+    Parameter.size("message_B", 8, "size of a ping-pong message", minimum=1, option="--small"),
+    Parameter.size("stream_B", 1 << 20, "size of a streamed message", minimum=1, option="--large"),
+    Parameter.integer("window", 4, "messages in flight, in each direction", minimum=1, option="--window"),
+    *COMMON,
+)
+
 BENCHMARK = Benchmark(
     name="gpu.bus-contention",
     question="How much do device copies and MPI messages slow each other down?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, library="gpu"),
-    parameters=(
-        Parameter("ranks", ParameterKind.INTEGER, 2, "ranks, an even number; each drives a device", minimum=2),
-        Parameter(
-            "threads",
-            ParameterKind.INTEGER,
-            1,
-            "threads per rank; 1: it copies and sends messages (BusCont); 2: one of them only copies (MTBusCont)",
-            minimum=1,
-        ),
-        NODES,
-        OVERSUBSCRIBE,
-        Parameter(
-            "copy_B",
-            ParameterKind.BYTES,
-            "auto",
-            "size of a copy; auto: 16 MiB, or 4 MiB if the device is a CPU",
-            words=("auto",),
-            minimum=64 << 10,
-        ),
-        Parameter("message_B", ParameterKind.BYTES, 8, "size of a ping-pong message", minimum=1),
-        Parameter("stream_B", ParameterKind.BYTES, 1 << 20, "size of a streamed message", minimum=1),
-        Parameter("window", ParameterKind.INTEGER, 4, "messages in flight, in each direction", minimum=1),
-        *COMMON,
-    ),
+    program=native_program(__file__, _PARAMETERS, devices_argument, ("--slice", str(_SLICE_S)), library="gpu"),
+    parameters=_PARAMETERS,
     figures=tuple(figure for name in ("download", "readback", "latency", "bandwidth") for figure in _three(name)),
     checks=(
         WRONG_BYTES,
-        Check("error", "wrong bytes in copies to devices and to the host", bound=zero),
+        Check("error", "wrong bytes in copies to devices and to the host", zero),
         Check(
             "loaded_samples",
             "samples of each rate during all of which the other side was active",
-            bound=between(1.0, math.inf),
+            between(1.0, math.inf),
         ),
     ),
     placement=_placement,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rates
-from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among
+from seatrial.benchmarks.gpu.device_parameters import mode_among
 from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
-from seatrial.model.benchmark import Check
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.role import Direction, HostCopies
+from seatrial.model.benchmark.benchmark import Check
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Direction, HostCopies
 
 _KiB = 1 << 10
 _MiB = 1 << 20
@@ -23,16 +23,8 @@ _ONE_LINK = ("size_B", "largest_B", "host", "optimised")
 """A link stays the same, whatever goes over it."""
 
 
-def _largest_B(params: Params) -> int:
-    return 0 if params["largest_B"] == "auto" else whole(params["largest_B"])
-
-
-def _arguments(params: Params) -> list[str]:
-    return [*device_arguments(params), "--host", str(params["host"]), "--largest", str(_largest_B(params))]
-
-
 def _estimate_s(params: Params) -> float:
-    return 3.0 + (_largest_B(params) or _AUTO_B) * 2e-8
+    return 3.0 + ((0 if params["largest_B"] == "auto" else whole(params["largest_B"])) or _AUTO_B) * 2e-8
 
 
 def _is_of_several(params: Params) -> bool:
@@ -43,23 +35,22 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.bus-speed",
     question="How fast are copies between host and device memory?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
-        Parameter(
+        Parameter.size(
             "largest_B",
-            ParameterKind.BYTES,
             "auto",
             "largest size, after the powers of 4 from 1 KiB; auto: 64 MiB, or 16 MiB if the device is a CPU",
-            words=("auto",),
             minimum=_KiB,
+            option="--largest",
+            spelled={"auto": "0"},
         ),
-        Parameter(
+        Parameter.choice(
             "host",
-            ParameterKind.CHOICE,
             "pinned",
             "host memory: pinned, which the device accesses directly, or pageable, as programs allocate by default",
-            words=("pinned", "pageable"),
+            ("pinned", "pageable"),
+            option="--host",
         ),
     ),
     figures=[
@@ -76,7 +67,7 @@ BENCHMARK = device_benchmark(
             series=name,
             limit=link_limit(),
             one_limit_over=_ONE_LINK,
-            attainable=PACKETS,
+            attainable=lambda params: PACKETS,
             role=HostCopies(direction, _is_of_several),
             role_of_all=HostCopies(direction, _is_of_several, is_sum=True),
         )

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from typing import Unpack
 
-from seatrial.benchmarks.gpu.device_parameters import AUTO, COMMON, for_devices, one_or_more, placement
-from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, Bound, Check, Figure, Native
-from seatrial.model.limit import Limit
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, Value
-from seatrial.model.quotients import WorkRate
-from seatrial.model.role import HostCopies, Role
-from seatrial.model.sample import Sample
+from msgspec.structs import replace
+
+from seatrial.benchmarks.figures import More, rate
+from seatrial.benchmarks.gpu.device_parameters import (
+    AUTO,
+    COMMON,
+    devices_argument,
+    for_devices,
+    one_or_more,
+    placement,
+)
+from seatrial.benchmarks.native_program import Words, native_program
+from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check, Figure
+from seatrial.model.benchmark.parameter import Parameter, Params, Value
+from seatrial.model.benchmark.role import HostCopies, Role
+from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.units import Unit
 
-LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
-
 _CLASSES: Mapping[str, tuple[Value, Value]] = {"size": ("large", "1")}
-_ALL = "all devices together, over the time of the slowest"
 
 
 def device_benchmark(
@@ -26,24 +31,26 @@ def device_benchmark(
     *,
     name: str,
     question: str,
-    arguments: Callable[[Params], Sequence[str]],
     parameters: Sequence[Parameter],
     figures: Sequence[Figure],
     checks: Sequence[Check],
     estimate_s: Callable[[Params], float],
+    words: Sequence[Words] = (),
     prepare: Callable[[Machine, Params], Params] = one_or_more,
     placement: Callable[[Machine, Params], tuple[int, ...]] = placement,
     trial: Sequence[Params] = (),
     sizes: Mapping[str, tuple[Value, Value]] = _CLASSES,
 ) -> Benchmark:
     """A benchmark whose program and kernels are beside the declaration `file`, with the same stem. The standard trial
-    of machines with GPUs has the experiments of `trial`; `sizes` are the values of `auto` on GPUs and on CPUs. None of
+    of machines with GPUs has the experiments of `trial`; `sizes` are the values of `auto` on GPUs and on CPUs,
+    `words` the arguments besides those that parameters declare. None of
     these benchmarks is verified on a GPU yet."""
+    own = (*parameters, *COMMON)
     return Benchmark(
         name=name,
         question=question,
-        program=Native(Path(file).with_suffix(".cpp"), arguments, library="gpu"),
-        parameters=(*parameters, *COMMON),
+        program=native_program(file, own, devices_argument, *words, library="gpu"),
+        parameters=own,
         figures=tuple(figures),
         checks=tuple(checks),
         placement=placement,
@@ -51,24 +58,32 @@ def device_benchmark(
         on_devices=for_devices(sizes),
         estimate_s=estimate_s,
         trial=tuple(trial),
-        is_in_trial=_has_gpus,
+        is_in_trial=lambda machine: bool(machine.of_kind(DeviceKind.GPU)),
         verified=False,
     )
 
 
-def _has_gpus(machine: Machine) -> bool:
-    return bool(machine.of_kind(DeviceKind.GPU))
+_MiB = 1 << 20
+ARRAY_B = {"1": _MiB, "2": 8 * _MiB, "3": 32 * _MiB, "4": 64 * _MiB, "large": 1 << 30}
+"""SHOC's classes of arrays in memory, in bytes, and one beyond the caches of today."""
 
 
-def size_class(sizes: Mapping[str, int], meaning: str) -> Parameter:
-    """SHOC's size classes by number, and `large`, which exceeds current caches."""
+def size_class(sizes: Mapping[str, int], meaning: str, option: str = "") -> Parameter:
+    """SHOC's size classes by number, and `large`, which exceeds current caches. The program takes the size of the class
+    by `option`, unless that says less than all of it."""
     description = f"{meaning}; auto: large, or 1 if the device is a CPU"
-    return Parameter("size", ParameterKind.CHOICE, AUTO, description, words=(AUTO, *sizes))
+    spelled = {word: str(chosen_size(sizes, {"size": word})) for word in (AUTO, *sizes)}
+    return Parameter.choice("size", AUTO, description, (AUTO, *sizes), option=option, spelled=spelled)
 
 
 def chosen_size(sizes: Mapping[str, int], params: Params) -> int:
     """The size of the class; before the devices are known, the largest."""
     return sizes["large" if params["size"] == AUTO else str(params["size"])]
+
+
+def array_bytes(params: Params) -> int:
+    """The size of an array of the class."""
+    return chosen_size(ARRAY_B, params)
 
 
 def element_bytes(params: Params) -> int:
@@ -86,75 +101,22 @@ def of_several(params: Params) -> bool:
     return params["mode"] == "EP" and params["devices"] != 1
 
 
-def _always(params: Params) -> bool:
-    return True
-
-
-def rate(
-    name: str,
-    unit: Unit,
-    counted: str,
-    work: str,
-    *,
-    series: str,
-    limit: LimitOf | None = None,
-    one_limit_over: tuple[str, ...] = (),
-    attainable: Attainable = ALL_OF_IT,
-    is_there: Callable[[Params], bool] = _always,
-    role: Role | HostCopies | None = None,
-) -> Figure:
-    """The work `counted` in a sample over its time, of one device or of those that share one problem."""
-    return Figure(
-        name=name,
-        series=series,
-        unit=unit,
-        better=Better.HIGHER,
-        value=WorkRate(counted),
-        work=work,
-        limit=limit,
-        attainable=lambda params: attainable,
-        one_limit_over=one_limit_over,
-        is_there=is_there,
-        role=role,
-    )
-
-
 def rates(
     name: str,
     unit: Unit,
     counted: str,
     work: str,
     *,
-    series: str,
-    limit: LimitOf | None = None,
-    one_limit_over: tuple[str, ...] = (),
-    attainable: Attainable = ALL_OF_IT,
-    role: Role | HostCopies | None = None,
     role_of_all: Role | HostCopies | None = None,
+    **more: Unpack[More],
 ) -> tuple[Figure, Figure]:
-    """Like `rate`, plus NAME_all of devices that work at once, from the samples of the series SERIES_all."""
-    return (
-        rate(
-            name,
-            unit,
-            counted,
-            work,
-            series=series,
-            limit=limit,
-            one_limit_over=one_limit_over,
-            attainable=attainable,
-            role=role,
-        ),
-        rate(
-            f"{name}_all",
-            unit,
-            counted,
-            _ALL,
-            series=f"{series}_all",
-            limit=limit,
-            one_limit_over=one_limit_over,
-            attainable=attainable,
-            is_there=of_several,
-            role=role_of_all,
-        ),
+    """A rate, plus NAME_all of devices that work at once, from the samples of the series SERIES_all."""
+    one = rate(name, unit, counted, work, **more)
+    return one, replace(
+        one,
+        name=f"{name}_all",
+        work="all devices together, over the time of the slowest",
+        series=f"{one.series}_all",
+        is_there=of_several,
+        role=role_of_all,
     )

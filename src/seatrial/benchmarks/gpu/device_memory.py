@@ -11,8 +11,9 @@ of parallel programming models via BabelStream", Int. J. Computational Science a
 a = b + s c of fp32 numbers, arrays of `size` each, 2 and 3 times 4 B counted for an element.
 
 SHOC reads 64 MiB, or textures of 16 KiB to 4 MiB, repeatedly; here a run reads every word of `size` once, and an image
-of the same size. SHOC adds up one channel of a texel; here all four are added up, so that no compiler can read less
-than is counted.
+of the same size. With the image there are 8 arrays; where items take runs of 512 words, only the largest has one for
+each item of a whole GPU. SHOC adds up one channel of a texel; here all four are added up, so that no compiler can read
+less than is counted.
 """
 
 from __future__ import annotations
@@ -20,32 +21,16 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import LimitOf, chosen_size, device_benchmark, rates, size_class
-from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among
+from seatrial.benchmarks.gpu.device_benchmark import ARRAY_B, array_bytes, device_benchmark, rates, size_class
+from seatrial.benchmarks.gpu.device_parameters import mode_among
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
-from seatrial.model.benchmark import Check, Figure
-from seatrial.model.parameter import Parameter, ParameterKind, Params
-from seatrial.model.role import Role
-
-_MiB = 1 << 20
-_SIZES = {"1": _MiB, "2": 8 * _MiB, "3": 32 * _MiB, "4": 64 * _MiB, "large": 1 << 30}
-"""Of each array of global memory and of the image, 8 in all. Where items take runs of 512 words, only the largest has
-one for each item of a whole GPU."""
-
-
-def _bytes(params: Params) -> int:
-    return chosen_size(_SIZES, params)
-
-
-def _arguments(params: Params) -> list[str]:
-    return [
-        *device_arguments(params),
-        *("--bytes", str(_bytes(params)), "--textures", "1" if params["textures"] else "0"),
-    ]
+from seatrial.model.benchmark.benchmark import Check, Figure, LimitOf
+from seatrial.model.benchmark.parameter import Parameter
+from seatrial.model.benchmark.role import Role
 
 
 def _kind(series: str, work: str, limit: LimitOf | None = None, role: Role | None = None) -> tuple[Figure, ...]:
-    return rates(series, "B/s", "bytes", work, series=series, limit=limit, role=role)
+    return rates(series, "B/s", "bytes", work, limit=limit, role=role)
 
 
 def _texture(series: str, work: str) -> tuple[Figure, ...]:
@@ -62,33 +47,41 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.device-memory",
     question="How fast does a device read and write its global, local and texture memory?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         size_class(
-            _SIZES, "size of each array and of the image; 1 to 4: 1, 8, 32 and 64 MiB (4: as SHOC); large: 1 GiB"
+            ARRAY_B,
+            "size of each array and of the image; 1 to 4: 1, 8, 32 and 64 MiB (4: as SHOC); large: 1 GiB",
+            "--bytes",
         ),
-        Parameter(
+        Parameter.switch(
             "textures",
-            ParameterKind.FLAG,
             True,
             "also read images; set false for devices without image support",
+            option="--textures",
         ),
     ),
     figures=(
         *_kind(
-            "read", "each word is read once, neighbouring words by neighbouring work items", memory_limit(_bytes), _ROLE
+            "read",
+            "each word is read once, neighbouring words by neighbouring work items",
+            memory_limit(array_bytes),
+            _ROLE,
         ),
         *_kind(
             "write",
             "each word is written once, neighbouring words by neighbouring work items",
-            memory_limit(_bytes),
+            memory_limit(array_bytes),
             _ROLE,
         ),
         *_kind("read_strided", "each word is read once, neighbouring work items 2 KiB apart"),
         *_kind("write_strided", "each word is written once, neighbouring work items 2 KiB apart"),
-        *_kind("copy", "each of 2 arrays is read or written once", memory_limit(lambda params: 2 * _bytes(params))),
-        *_kind("triad", "each of 3 arrays is read or written once", memory_limit(lambda params: 3 * _bytes(params))),
+        *_kind(
+            "copy", "each of 2 arrays is read or written once", memory_limit(lambda params: 2 * array_bytes(params))
+        ),
+        *_kind(
+            "triad", "each of 3 arrays is read or written once", memory_limit(lambda params: 3 * array_bytes(params))
+        ),
         *_kind("local_read", "4 B per word read from local memory"),
         *_kind("local_write", "4 B per word written to local memory"),
         *_texture("texture_linear", _FROM_CACHE),
@@ -96,6 +89,6 @@ BENCHMARK = device_benchmark(
         *_texture("texture_random", "16 B per texel read"),
     ),
     checks=(Check("error", "sums and words that differ from the host's, compared exactly", zero),),
-    estimate_s=lambda params: 4.0 + _bytes(params) * 4e-8,
+    estimate_s=lambda params: 4.0 + array_bytes(params) * 4e-8,
     trial=({"mode": "EP"},),
 )

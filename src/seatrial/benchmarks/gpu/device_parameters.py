@@ -10,55 +10,51 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.benchmarks.placement import spread, thread_count
-from seatrial.model.benchmark import Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
+from seatrial.model.machine.machine import Machine
 
 AUTO = "auto"
 
-BACKEND = Parameter(
+BACKEND = Parameter.choice(
     "backend",
-    ParameterKind.CHOICE,
     "auto",
     "driver interface; auto: cuda if it finds a device, else opencl",
-    words=("auto", "cuda", "opencl"),
+    ("auto", "cuda", "opencl"),
+    option="--backend",
 )
 
-DEVICES = Parameter(
+DEVICES = Parameter.integer(
     "devices",
-    ParameterKind.INTEGER,
     "auto",
     "number of devices that work at once, starting at `device`; auto: 1 for S, all for EP and TP",
-    words=("auto",),
     minimum=1,
 )
 
-DEVICE = Parameter(
-    "device", ParameterKind.INTEGER, 0, "index of the first device, as numbered by the backend", minimum=0
+DEVICE = Parameter.integer("device", 0, "index of the first device, as numbered by the backend")
+
+PRECISION = Parameter.choice("precision", "fp32", "floating-point precision", ("fp32", "fp64"), option="--precision")
+
+OPTIMISED = Parameter.switch(
+    "optimised",
+    True,
+    "compile kernels with optimisation; false helps to find compiler errors",
+    option="--optimised",
 )
 
-PRECISION = Parameter("precision", ParameterKind.CHOICE, "fp32", "floating-point precision", words=("fp32", "fp64"))
 
-OPTIMISED = Parameter(
-    "optimised", ParameterKind.FLAG, True, "compile kernels with optimisation; false helps to find compiler errors"
-)
-
-
-def mode_among(*words: str) -> Parameter:
-    """The modes that a benchmark supports."""
-    return Parameter(
-        "mode",
-        ParameterKind.CHOICE,
-        "S",
-        "S: one device; EP: the same problem on each device at once; TP: devices share one problem",
-        words=words,
-    )
+def mode_among(*words: str, together: str = "") -> Parameter:
+    """The modes that a benchmark supports. `together` is the option that tells its program whether devices share one
+    problem."""
+    meaning = "S: one device; EP: the same problem on each device at once; TP: devices share one problem"
+    spelled = {word: "1" if word == "TP" else "0" for word in words}
+    return Parameter.choice("mode", "S", meaning, words, option=together, spelled=spelled)
 
 
 def size_of(name: str, large: int, small: int, meaning: str, minimum: int) -> Parameter:
-    """The problem size as a number. `auto` is resolved by `for_devices`."""
+    """The problem size as a number, which the program takes under this name. `auto` is resolved by `for_devices`."""
     description = f"{meaning}; auto: {large}, or {small} if the device is a CPU"
-    return Parameter(name, ParameterKind.INTEGER, AUTO, description, words=(AUTO,), minimum=minimum)
+    return Parameter.integer(name, AUTO, description, minimum=minimum, option=f"--{name}", spelled={AUTO: str(large)})
 
 
 def for_devices(sizes: Mapping[str, tuple[Value, Value]]) -> Callable[[Params, bool], Params]:
@@ -86,14 +82,10 @@ def placement(machine: Machine, params: Params) -> tuple[int, ...]:
     return spread(machine, thread_count(machine, "all" if params["devices"] == "auto" else params["devices"]))
 
 
-def device_arguments(params: Params) -> list[str]:
-    """The command line options that all device programs accept."""
+def devices_argument(params: Params) -> list[str]:
+    """The argument with the numbers of the devices; the first alone before it is known how many there are."""
     first, count = whole(params["device"]), 1 if params["devices"] == "auto" else whole(params["devices"])
-    return [
-        *("--backend", str(params["backend"])),
-        *("--devices", ",".join(str(first + k) for k in range(count))),
-        *("--optimised", "1" if params["optimised"] else "0"),
-    ]
+    return ["--devices", ",".join(str(first + k) for k in range(count))]
 
 
 COMMON: Sequence[Parameter] = (BACKEND, DEVICE, DEVICES, OPTIMISED)

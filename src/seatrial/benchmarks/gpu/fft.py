@@ -13,10 +13,10 @@ from seatrial.benchmarks.gpu.device_benchmark import (
     size_class,
     up_to,
 )
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
-from seatrial.model.benchmark import Check
-from seatrial.model.parameter import Params
+from seatrial.model.benchmark.benchmark import Check
+from seatrial.model.benchmark.parameter import Params
 
 _MiB = 1 << 20
 _SIZES = {"1": _MiB, "2": 8 * _MiB, "3": 96 * _MiB, "4": 256 * _MiB, "large": 1 << 30}
@@ -30,30 +30,21 @@ def _bytes(params: Params) -> int:
     return chosen_size(_SIZES, params)
 
 
-def _arguments(params: Params) -> list[str]:
-    batches = _bytes(params) // (2 * element_bytes(params) * _POINTS)
-    return [*device_arguments(params), "--precision", str(params["precision"]), "--batches", str(batches)]
-
-
-def _estimate_s(params: Params) -> float:
-    return 4.0 + _bytes(params) * 1e-7
-
-
 _FLOPS = "5 N log2 N flop per transform, the usual count for any algorithm"
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.fft",
     question="How fast does a device compute many FFTs of 512 points?",
-    arguments=_arguments,
+    words=(lambda params: ["--batches", str(_bytes(params) // (2 * element_bytes(params) * _POINTS))],),
     parameters=(
         mode_among("S", "EP"),
         PRECISION,
         size_class(_SIZES, "size of all signals together; 1 to 4: SHOC's 1, 8, 96 and 256 MiB; large: 1 GiB"),
     ),
     figures=(
-        *rates("forward", "flop/s", "flops", _FLOPS, series="forward"),
-        *rates("inverse", "flop/s", "flops", _FLOPS, series="inverse"),
+        *rates("forward", "flop/s", "flops", _FLOPS),
+        *rates("inverse", "flop/s", "flops", _FLOPS),
         *rates(
             "bandwidth",
             "B/s",
@@ -64,5 +55,5 @@ BENCHMARK = device_benchmark(
         ),
     ),
     checks=(Check("error", "error of a result, relative to the norm of the transform's input", up_to(_TOLERANCE)),),
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 4.0 + _bytes(params) * 1e-7,
 )

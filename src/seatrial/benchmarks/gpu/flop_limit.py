@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _FMAS_PER_CYCLE = {
     60: {"fp32": 64, "fp64": 32},

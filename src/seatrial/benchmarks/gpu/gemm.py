@@ -12,27 +12,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
-from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among, one_or_more
+from seatrial.benchmarks.gpu.device_parameters import mode_among, one_or_more
 from seatrial.benchmarks.gpu.flop_limit import matrix_limit
-from seatrial.model.benchmark import Check, Skip
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
-_PRECISION = Parameter(
+_PRECISION = Parameter.choice(
     "precision",
-    ParameterKind.CHOICE,
     "fp32",
     "floating-point precision; tf32, fp16 and bf16: of A and B, with library=vendor and CUDA",
-    words=("fp32", "fp64", "tf32", "fp16", "bf16"),
+    ("fp32", "fp64", "tf32", "fp16", "bf16"),
+    option="--precision",
 )
-_LIBRARY = Parameter(
+_LIBRARY = Parameter.choice(
     "library",
-    ParameterKind.CHOICE,
     "portable",
     "portable: seatrial's own tiled kernel; vendor: cuBLAS with CUDA, CLBlast with OpenCL",
-    words=("portable", "vendor"),
+    ("portable", "vendor"),
+    option="--library",
 )
 _PORTABLE = ("fp32", "fp64")
 _TOLERANCE = {"fp32": 1e-5, "fp64": 1e-14, "tf32": 1e-5, "fp16": 1e-5, "bf16": 1e-5}
@@ -52,18 +52,6 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return one_or_more(machine, params)
 
 
-def _arguments(params: Params) -> list[str]:
-    return [
-        *device_arguments(params),
-        *("--precision", str(params["precision"]), "--library", str(params["library"])),
-        *("--order", str(_order(params))),
-    ]
-
-
-def _estimate_s(params: Params) -> float:
-    return 5.0 + _order(params) ** 2 * 3e-7 + 80 * _order(params) ** 3 * 1e-12
-
-
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """That of a library. A plain kernel has no limit: it is not expected to come close to the peak."""
     if params["library"] == "portable":
@@ -75,16 +63,15 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.gemm",
     question="How fast does a device multiply matrices, with a plain tiled kernel or its tuned library?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         _PRECISION,
         _LIBRARY,
-        size_class(_ORDERS, "order of the matrices; 1 to 4: 256, 1024, 2048, 4096; large: 8192"),
+        size_class(_ORDERS, "order of the matrices; 1 to 4: 256, 1024, 2048, 4096; large: 8192", "--order"),
     ),
     figures=rates("gemm", "flop/s", "ops", "2 n^3 flop per product", series="product", limit=_limit),
     checks=(Check("error", "error of the worst element, relative to the sum of magnitudes", up_to(_TOLERANCE)),),
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 5.0 + _order(params) ** 2 * 3e-7 + 80 * _order(params) ** 3 * 1e-12,
     prepare=_prepare,
     trial=tuple({"library": "vendor", "precision": name} for name in ("fp64", "fp32", "tf32", "bf16")),
 )

@@ -4,27 +4,19 @@ the drivers' caches off and different numbers in the source each time."""
 from __future__ import annotations
 
 from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.figures import duration
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
-from seatrial.benchmarks.gpu.device_parameters import device_arguments
-from seatrial.model.benchmark import Better, Check, Figure
+from seatrial.model.benchmark.benchmark import Check, Figure
 
 
 def _time(name: str, work: str) -> Figure:
-    return Figure(
-        name=name,
-        series=name,
-        unit="s",
-        better=Better.LOWER,
-        value=lambda sample: sample.elapsed_s,
-        work=work,
-    )
+    return duration(name, work)
 
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.kernel-compile",
     question="How long does it take to build kernels from source?",
-    arguments=device_arguments,
     parameters=(),
     figures=(
         _time("build", "from source with two kernels until both can be launched"),

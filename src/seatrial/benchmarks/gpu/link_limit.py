@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from seatrial.model.benchmark import Attainable
-from seatrial.model.host_links import (
+from seatrial.model.benchmark.benchmark import Attainable
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.links import (
     carried_together,
     direct_links,
     gpu_at,
@@ -14,10 +16,8 @@ from seatrial.model.host_links import (
     paths_are_known,
     way_up,
 )
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Device, Link, Machine
-from seatrial.model.parameter import Params
-from seatrial.model.sample import Sample
+from seatrial.model.machine.machine import Device, Link, Machine
+from seatrial.model.results.sample import Sample
 from seatrial.model.units import Unit
 
 _PAYLOAD_B, _HEADERS_B = 256, 24

@@ -10,22 +10,18 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import LimitOf, device_benchmark, rates
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rates
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
 from seatrial.benchmarks.gpu.flop_limit import flop_limit
-from seatrial.model.benchmark import Check
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Check, LimitOf
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _KINDS = {"add": (1, 1), "multiply": (1, 1), "fma": (2, 1), "mixed": (3, 2)}
 """Series -> (flop, instructions) of an operation."""
-
-
-def _arguments(params: Params) -> list[str]:
-    return [*device_arguments(params), "--precision", str(params["precision"])]
 
 
 def _limit_of(flops: int, instructions: int) -> LimitOf:
@@ -47,7 +43,6 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.max-flops",
     question="What arithmetic rate do a device's vector units reach?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         PRECISION,

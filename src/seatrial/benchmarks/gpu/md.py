@@ -8,9 +8,8 @@ in a box that is not periodic. (SHOC places them anywhere; two very close atoms 
 from __future__ import annotations
 
 from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
-from seatrial.model.benchmark import Check
-from seatrial.model.parameter import Params
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
+from seatrial.model.benchmark.benchmark import Check
 
 _TOLERANCE = {"fp32": 2e-5, "fp64": 4e-14}
 """Of the worst atom's force, relative to the sum of magnitudes of its pairs' forces: above rounding, below what a near
@@ -19,35 +18,19 @@ _ATOMS = {"1": 12288, "2": 24576, "3": 36864, "4": 73728, "large": 1_000_000}
 _NEIGHBOURS = 128
 
 
-def _atoms(params: Params) -> int:
-    return chosen_size(_ATOMS, params)
-
-
-def _arguments(params: Params) -> list[str]:
-    return [
-        *device_arguments(params),
-        *("--precision", str(params["precision"])),
-        *("--atoms", str(_atoms(params)), "--neighbours", str(_NEIGHBOURS)),
-    ]
-
-
-def _estimate_s(params: Params) -> float:
-    return 2.0 + _atoms(params) * 2e-5
-
-
 _OPS = "8 flop per distance to a neighbour, 13 per force from a neighbour within the cutoff"
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.md",
     question="How fast does a device compute the forces between atoms?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         PRECISION,
-        size_class(_ATOMS, "1 to 4: SHOC's 12288, 24576, 36864 and 73728 atoms; large: 1000000"),
+        size_class(_ATOMS, "1 to 4: SHOC's 12288, 24576, 36864 and 73728 atoms; large: 1000000", "--atoms"),
     ),
     figures=rates("rate", "flop/s", "ops", _OPS, series="forces"),
     checks=(Check("error", "error of the worst atom's force, relative to its pairs' forces", up_to(_TOLERANCE)),),
-    estimate_s=_estimate_s,
+    words=(("--neighbours", str(_NEIGHBOURS)),),
+    estimate_s=lambda params: 2.0 + chosen_size(_ATOMS, params) * 2e-5,
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from seatrial.model.beyond_caches import CACHES_TIMES
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.parameter import CACHES_TIMES, Params
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 
 def memory_limit(touched_B: Callable[[Params], float]) -> Callable[[Machine, Params, Sequence[Sample]], Limit]:

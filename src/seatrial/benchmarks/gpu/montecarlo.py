@@ -10,18 +10,12 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate, up_to
-from seatrial.benchmarks.gpu.device_parameters import (
-    AUTO,
-    PRECISION,
-    device_arguments,
-    mode_among,
-    one_or_more,
-    size_of,
-)
-from seatrial.model.benchmark import Check, Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, up_to
+from seatrial.benchmarks.gpu.device_parameters import AUTO, PRECISION, mode_among, one_or_more, size_of
+from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.machine import Machine
 
 _TOLERANCE = {"fp32": 1e-4, "fp64": 1e-12}
 """Of an option's payoffs drawn again on the host, relative to their sum, which has no negative terms."""
@@ -44,14 +38,6 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return one_or_more(machine, params)
 
 
-def _arguments(params: Params) -> list[str]:
-    return [
-        *device_arguments(params),
-        *("--precision", str(params["precision"]), "--drive", str(params["drive"])),
-        *("--options", str(params["options"]), "--paths", str(_paths(params))),
-    ]
-
-
 def _chi_square(machine: Machine, params: Params) -> tuple[float, float]:
     """Where the chi-square distribution of so many options has its middle 99.8 %: its cube root is nearly normal (E. B.
     Wilson and M. M. Hilferty, "The distribution of chi-square", 1931; from 32 on these quantiles are off by less than
@@ -65,26 +51,21 @@ def _chi_square(machine: Machine, params: Params) -> tuple[float, float]:
     )
 
 
-def _estimate_s(params: Params) -> float:
-    return 3.0 + 1e-9 * _paths(params) * whole(params["options"])
-
-
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.montecarlo",
     question="How many options per second do devices price by simulation?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "TP"),
         PRECISION,
-        Parameter(
+        Parameter.choice(
             "drive",
-            ParameterKind.CHOICE,
             "threaded",
             "how several devices are driven; threaded: one thread each; streamed: one thread for all",
-            words=("threaded", "streamed"),
+            ("threaded", "streamed"),
+            option="--drive",
         ),
-        Parameter("options", ParameterKind.INTEGER, 1024, "number of options to price", minimum=32),
+        Parameter.integer("options", 1024, "number of options to price", minimum=32, option="--options"),
         size_of("paths", *_PATHS, "paths per option, a multiple of 4", minimum=4096),
     ),
     figures=(
@@ -96,6 +77,6 @@ BENCHMARK = device_benchmark(
         Check("chi_square", "sum of the squared errors of all prices, in standard errors", _chi_square),
     ),
     prepare=_prepare,
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 3.0 + 1e-9 * _paths(params) * whole(params["options"]),
     sizes={"paths": _PATHS},
 )

@@ -6,19 +6,13 @@ CUDA); it takes fewer instructions.
 
 from __future__ import annotations
 
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate, up_to
-from seatrial.benchmarks.gpu.device_parameters import (
-    AUTO,
-    PRECISION,
-    device_arguments,
-    mode_among,
-    one_or_more,
-    size_of,
-)
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, up_to
+from seatrial.benchmarks.gpu.device_parameters import AUTO, PRECISION, mode_among, one_or_more, size_of
 from seatrial.benchmarks.gpu.flop_limit import flop_limit
-from seatrial.model.benchmark import Check, Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params, whole
+from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.parameter import Params, whole
+from seatrial.model.machine.machine import Machine
 
 _BLOCK = 256
 """Bodies that a group computes; their number is a multiple of it."""
@@ -32,28 +26,16 @@ def _bodies(params: Params) -> int:
     return _BODIES[0] if params["bodies"] == AUTO else whole(params["bodies"])
 
 
-def _arguments(params: Params) -> list[str]:
-    return [
-        *device_arguments(params),
-        *("--precision", str(params["precision"]), "--bodies", str(_bodies(params))),
-    ]
-
-
 def _prepare(machine: Machine, params: Params) -> Params:
     if _bodies(params) % _BLOCK:
         raise Skip(f"{params['bodies']} bodies: not a multiple of {_BLOCK}")
     return one_or_more(machine, params)
 
 
-def _estimate_s(params: Params) -> float:
-    return 3.0 + 2e-12 * _bodies(params) ** 2
-
-
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.nbody",
     question="How fast do devices compute the forces between all pairs of n bodies?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "TP"),
         PRECISION,
@@ -77,5 +59,5 @@ BENCHMARK = device_benchmark(
     ),
     prepare=_prepare,
     sizes={"bodies": _BODIES},
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 3.0 + 2e-12 * _bodies(params) ** 2,
 )

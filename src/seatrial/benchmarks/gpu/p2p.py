@@ -15,15 +15,14 @@ or own.
 from __future__ import annotations
 
 from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate
-from seatrial.benchmarks.gpu.device_parameters import device_arguments
+from seatrial.benchmarks.figures import duration, rate
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
 from seatrial.benchmarks.gpu.link_limit import PACKETS, peer_limit
 from seatrial.benchmarks.placement import spread
-from seatrial.model.benchmark import Better, Check, Figure, Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import TimePerWork
-from seatrial.model.role import Role
+from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.machine import Machine
 
 _AUTO_B = 64 << 20
 """Where the program decides; on a processor it takes less."""
@@ -36,18 +35,6 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return params
 
 
-def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return spread(machine, len(machine.allowed_cpus))
-
-
-def _arguments(params: Params) -> list[str]:
-    size = 0 if params["size_B"] == "auto" else whole(params["size_B"])
-    return [
-        *device_arguments(params),
-        *("--p2p", "1" if params["p2p"] == "on" else "0", "--size", str(size), "--message", str(params["latency_B"])),
-    ]
-
-
 def _estimate_s(params: Params) -> float:
     count = 2 if params["devices"] == "auto" else whole(params["devices"])
     size = _AUTO_B if params["size_B"] == "auto" else whole(params["size_B"])
@@ -58,24 +45,24 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.p2p",
     question="How fast are copies between each pair of devices?",
-    arguments=_arguments,
     parameters=(
-        Parameter(
+        Parameter.choice(
             "p2p",
-            ParameterKind.CHOICE,
             "on",
             "on: copies go directly from device to device if possible; off: no peer access",
-            words=("on", "off"),
+            ("on", "off"),
+            option="--p2p",
+            spelled={"on": "1", "off": "0"},
         ),
-        Parameter(
+        Parameter.size(
             "size_B",
-            ParameterKind.BYTES,
             "auto",
             "size of a copy; auto: 64 MiB, or 16 MiB if the devices are CPUs",
-            words=("auto",),
             minimum=8,
+            option="--size",
+            spelled={"auto": "0"},
         ),
-        Parameter("latency_B", ParameterKind.BYTES, 4, "size of the copy for the latency", minimum=1),
+        Parameter.size("latency_B", 4, "size of the copy for the latency", minimum=1, option="--message"),
     ),
     figures=(
         rate(
@@ -86,7 +73,7 @@ BENCHMARK = device_benchmark(
             series="bandwidth",
             limit=peer_limit(),
             one_limit_over=_ONE_LINK,
-            attainable=PACKETS,
+            attainable=lambda params: PACKETS,
             role=Role.PEER_COPY,
         ),
         rate(
@@ -97,22 +84,14 @@ BENCHMARK = device_benchmark(
             series="both",
             limit=peer_limit(directions=2),
             one_limit_over=_ONE_LINK,
-            attainable=PACKETS,
+            attainable=lambda params: PACKETS,
             role=Role.PEER_COPY_BOTH_WAYS,
         ),
-        Figure(
-            name="latency",
-            series="latency",
-            unit="s",
-            better=Better.LOWER,
-            value=TimePerWork("ops"),
-            work="one copy of latency_B bytes in a series of copies",
-            role=Role.PEER_LATENCY,
-        ),
+        duration("latency", "one copy of latency_B bytes in a series of copies", "ops", role=Role.PEER_LATENCY),
     ),
     checks=(Check("error", "bytes that arrived wrong", zero),),
     prepare=_prepare,
-    placement=_placement,
+    placement=lambda machine, params: spread(machine, len(machine.allowed_cpus)),
     estimate_s=_estimate_s,
     trial=({},),
 )

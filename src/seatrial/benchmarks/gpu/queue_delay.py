@@ -4,41 +4,25 @@
 from __future__ import annotations
 
 from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.figures import duration
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, of_several
-from seatrial.benchmarks.gpu.device_parameters import device_arguments, mode_among
-from seatrial.model.benchmark import Better, Check, Figure
-from seatrial.model.quotients import TimePerWork
+from seatrial.benchmarks.gpu.device_parameters import mode_among
+from seatrial.model.benchmark.benchmark import Check, Figure
 
 
 def _time(name: str, counted: str, work: str) -> Figure:
-    return Figure(
-        name=name,
-        series=name,
-        unit="s",
-        better=Better.LOWER,
-        value=TimePerWork(counted),
-        work=work,
-    )
+    return duration(name, work, counted)
 
 
 def _time_all(name: str, work: str) -> Figure:
     """A sample of all devices is of one run on each, by the time of the slowest."""
-    return Figure(
-        name=f"{name}_all",
-        series=f"{name}_all",
-        unit="s",
-        better=Better.LOWER,
-        value=lambda sample: sample.elapsed_s,
-        work=work,
-        is_there=of_several,
-    )
+    return duration(f"{name}_all", work, is_there=of_several)
 
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.queue-delay",
     question="How long does a kernel take on an idle device, from launch to completion?",
-    arguments=device_arguments,
     parameters=(mode_among("S", "EP"),),
     figures=(
         _time("delay", "trials", "from enqueueing the kernels on an idle queue to the end of the last"),

@@ -17,9 +17,9 @@ per point. There is no limit, because these weights are not those of a device.
 from __future__ import annotations
 
 from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
-from seatrial.model.benchmark import Check
-from seatrial.model.parameter import Params
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
+from seatrial.model.benchmark.benchmark import Check
+from seatrial.model.benchmark.parameter import Params
 
 _TOLERANCE = {"fp32": 1e-4, "fp64": 1e-12}
 """Of a species' rate, relative to the sum of what each reaction makes or takes of it, forwards and backwards: some ten
@@ -34,15 +34,11 @@ def _edge(params: Params) -> int:
     return chosen_size(_EDGES[str(params["precision"])], params)
 
 
-def _arguments(params: Params) -> list[str]:
-    return [*device_arguments(params), "--precision", str(params["precision"]), "--edge", str(_edge(params))]
-
-
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.s3d",
     question="How fast does a device compute chemical reaction rates?",
-    arguments=_arguments,
+    words=(lambda params: ["--edge", str(_edge(params))],),
     parameters=(
         mode_among("S", "EP"),
         PRECISION,

@@ -5,59 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.benchmarks.gpu.device_benchmark import (
-    chosen_size,
+    ARRAY_B,
+    array_bytes,
     device_benchmark,
     element_bytes,
     rates,
     size_class,
     up_to,
 )
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
-from seatrial.model.benchmark import Check
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Check
+from seatrial.model.benchmark.parameter import Parameter, Params
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _TOLERANCE = {"fp32": 1e-5, "fp64": 1e-13}
 """Of each prefix sum, relative to the root of the sum of squares, how far a random walk of such steps gets (sqrt(n/3)
 for steps of (-1, 1)). Rounding grows with the root of the number of tiles that a group adds up in turn (N. J. Higham,
 "The accuracy of floating point summation", 1993): 7e-7 seen for 64 tiles in fp32, 2.4e-6 for 2441; a number left out of
 2^28 is 5e-5."""
-_ALGORITHM = Parameter(
+_ALGORITHM = Parameter.choice(
     "algorithm",
-    ParameterKind.CHOICE,
     "auto",
     "three-kernels: sum blocks, scan their sums, scan the blocks; single-pass: decoupled look-back (D. Merrill and "
     "M. Garland, 2016), which reads each number once; auto: single-pass with CUDA, else three-kernels",
-    words=("auto", "three-kernels", "single-pass"),
+    ("auto", "three-kernels", "single-pass"),
+    option="--algorithm",
 )
-_MiB = 1 << 20
-_SIZES = {"1": _MiB, "2": 8 * _MiB, "3": 32 * _MiB, "4": 64 * _MiB, "large": 1 << 30}
-"""SHOC's classes, and one beyond the caches of today."""
-
-
-def _bytes(params: Params) -> int:
-    return chosen_size(_SIZES, params)
-
-
-def _arguments(params: Params) -> list[str]:
-    return [
-        *device_arguments(params),
-        *("--precision", str(params["precision"]), "--count", str(_bytes(params) // element_bytes(params))),
-        *("--algorithm", str(params["algorithm"])),
-        *("--together", "1" if params["mode"] == "TP" else "0"),
-    ]
-
-
-def _estimate_s(params: Params) -> float:
-    return 2.0 + _bytes(params) * 3e-8
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """Half of the memory's rate: whatever the algorithm, a number is read and its sum written, and it counts once."""
-    memory = memory_limit(lambda p: 2 * _bytes(p))(machine, params, samples)
+    memory = memory_limit(lambda p: 2 * array_bytes(p))(machine, params, samples)
     if memory.value is None:
         return memory
     return Limit(memory.value / 2, memory.unit, f"{memory.derivation} / 2 (read and written)", memory.basis)
@@ -67,12 +48,12 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.scan",
     question="How fast does a device compute the prefix sums of an array in its memory?",
-    arguments=_arguments,
+    words=(lambda params: ["--count", str(array_bytes(params) // element_bytes(params))],),
     parameters=(
-        mode_among("S", "EP", "TP"),
+        mode_among("S", "EP", "TP", together="--together"),
         PRECISION,
         _ALGORITHM,
-        size_class(_SIZES, "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
+        size_class(ARRAY_B, "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
     ),
     figures=rates(
         "bandwidth",
@@ -89,7 +70,7 @@ BENCHMARK = device_benchmark(
             up_to(_TOLERANCE),
         ),
     ),
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 2.0 + array_bytes(params) * 3e-8,
 )
 """`size` is that of one device; for TP that of all together, where a single pass follows a look at the sums: no device
 can begin before it knows what the others' numbers come to."""

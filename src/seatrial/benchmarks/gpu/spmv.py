@@ -14,10 +14,10 @@ from seatrial.benchmarks.gpu.device_benchmark import (
     size_class,
     up_to,
 )
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
-from seatrial.model.benchmark import Check
-from seatrial.model.parameter import Params
+from seatrial.model.benchmark.benchmark import Check
+from seatrial.model.benchmark.parameter import Params
 
 _TOLERANCE = {"fp32": 1e-5, "fp64": 1e-13}
 """Of each element of y, relative to the sum of magnitudes |a||x| of its row: above what rounding does to sums of some
@@ -26,24 +26,8 @@ _ROWS = {"1": 1024, "2": 8192, "3": 12288, "4": 16384, "large": 65536}
 _FILL = 0.01
 
 
-def _rows(params: Params) -> int:
-    return chosen_size(_ROWS, params)
-
-
 def _bytes(params: Params) -> float:
-    return _FILL * _rows(params) ** 2 * (element_bytes(params) + 4)
-
-
-def _arguments(params: Params) -> list[str]:
-    return [
-        *device_arguments(params),
-        *("--precision", str(params["precision"])),
-        *("--rows", str(_rows(params)), "--fill", str(_FILL)),
-    ]
-
-
-def _estimate_s(params: Params) -> float:
-    return 4.0 + _bytes(params) * 2e-8
+    return _FILL * chosen_size(_ROWS, params) ** 2 * (element_bytes(params) + 4)
 
 
 _OPS = "2 flop per nonzero"
@@ -53,11 +37,10 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.spmv",
     question="How fast does a device multiply a sparse matrix by a vector?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         PRECISION,
-        size_class(_ROWS, "1 to 4: SHOC's 1024, 8192, 12288 and 16384 rows; large: 65536; 1 % nonzeros"),
+        size_class(_ROWS, "1 to 4: SHOC's 1024, 8192, 12288 and 16384 rows; large: 65536; 1 % nonzeros", "--rows"),
     ),
     figures=(
         *rates("rate", "flop/s", "ops", _OPS, series="product", one_limit_over=("format",)),
@@ -74,5 +57,6 @@ BENCHMARK = device_benchmark(
     checks=(
         Check("error", "error of the worst element, relative to the sum of magnitudes of its row", up_to(_TOLERANCE)),
     ),
-    estimate_s=_estimate_s,
+    words=(("--fill", str(_FILL)),),
+    estimate_s=lambda params: 4.0 + _bytes(params) * 2e-8,
 )

@@ -7,18 +7,12 @@ however long it runs.
 
 from __future__ import annotations
 
-from seatrial.benchmarks.gpu.device_benchmark import (
-    chosen_size,
-    device_benchmark,
-    element_bytes,
-    rate,
-    size_class,
-    up_to,
-)
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, element_bytes, size_class, up_to
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
 from seatrial.benchmarks.gpu.memory_limit import memory_limit
-from seatrial.model.benchmark import Check
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.benchmark.benchmark import Check
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
 
 _TOLERANCE = {"fp32": 1e-6, "fp64": 2e-15}
 """Of each value after five steps from random ones in [-1, 1]: some ten times the rounding of five sums of nine, below
@@ -30,19 +24,6 @@ def _side(params: Params) -> int:
     return chosen_size(_SIDES, params)
 
 
-def _touched_B(params: Params) -> float:
-    return 2 * element_bytes(params) * _side(params) ** 2
-
-
-def _arguments(params: Params) -> list[str]:
-    return [
-        *device_arguments(params),
-        *("--precision", str(params["precision"]), "--side", str(_side(params))),
-        *("--iterations", "0" if params["iterations"] == "auto" else str(params["iterations"])),
-        *("--together", "1" if params["mode"] == "TP" else "0"),
-    ]
-
-
 def _estimate_s(params: Params) -> float:
     iterations = 1000 if params["iterations"] == "auto" else whole(params["iterations"])
     return 3.0 + _side(params) ** 2 * (2e-7 + 2.5e-10 * iterations)
@@ -52,18 +33,17 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.stencil",
     question="How fast does a device apply a 9-point stencil to a grid?",
-    arguments=_arguments,
     parameters=(
-        mode_among("S", "TP"),
+        mode_among("S", "TP", together="--together"),
         PRECISION,
-        size_class(_SIDES, "1 to 4: SHOC's 512, 1024, 2048 and 4096 points across; large: 16384"),
-        Parameter(
+        size_class(_SIDES, "1 to 4: SHOC's 512, 1024, 2048 and 4096 points across; large: 16384", "--side"),
+        Parameter.integer(
             "iterations",
-            ParameterKind.INTEGER,
             "auto",
             "steps per run; auto: SHOC's 1000, or 10 if the device is a CPU",
-            words=("auto",),
             minimum=1,
+            option="--iterations",
+            spelled={"auto": "0"},
         ),
     ),
     figures=(
@@ -81,7 +61,7 @@ BENCHMARK = device_benchmark(
             "bytes",
             "each point is read and written once per step",
             series="steps",
-            limit=memory_limit(_touched_B),
+            limit=memory_limit(lambda params: 2 * element_bytes(params) * _side(params) ** 2),
         ),
     ),
     checks=(Check("error", "error of the worst point, for values of magnitude 1", up_to(_TOLERANCE)),),

@@ -18,14 +18,14 @@ from __future__ import annotations
 import math
 
 from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rate
-from seatrial.benchmarks.gpu.device_parameters import device_arguments
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
 from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
 from seatrial.benchmarks.placement import pages_check, require_memory, spread
-from seatrial.model.benchmark import Check, Figure, Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.role import Direction, HostCopies
+from seatrial.model.benchmark.benchmark import Check, Figure, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Direction, HostCopies
+from seatrial.model.machine.machine import Machine
 
 _KiB = 1 << 10
 _GiB = 1 << 30
@@ -56,20 +56,10 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
     return spread(machine, len(machine.allowed_cpus), params["numa_node"])
 
 
-def _arguments(params: Params) -> list[str]:
-    largest = 0 if params["largest_B"] == "auto" else whole(params["largest_B"])
-    node = [] if params["numa_node"] == "auto" else ["--memory-node", str(params["numa_node"])]
-    return [*device_arguments(params), "--host", str(params["host"]), "--largest", str(largest), *node]
-
-
 def _estimate_s(params: Params) -> float:
     count = 1 if params["devices"] == "auto" else whole(params["devices"])
     largest = _AUTO_B if params["largest_B"] == "auto" else whole(params["largest_B"])
     return 3.0 + (count + 1) * (1.0 + largest * 2e-8)
-
-
-def _is_of_several(params: Params) -> bool:
-    return params["devices"] != 1
 
 
 def _figures(way: Direction, work: str) -> tuple[Figure, ...]:
@@ -84,8 +74,8 @@ def _figures(way: Direction, work: str) -> tuple[Figure, ...]:
             series=way + suffix,
             limit=limit,
             one_limit_over=_ONE_LINK,
-            attainable=PACKETS,
-            is_there=_is_of_several if suffix else lambda params: True,
+            attainable=lambda params: PACKETS,
+            is_there=lambda params: not suffix or params["devices"] != 1,
             role=HostCopies(way, at_once=lambda params: bool(suffix), is_sum=is_sum),
         )
 
@@ -100,32 +90,30 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.transfer",
     question="How fast are copies between the host and each device, alone and with all devices at once?",
-    arguments=_arguments,
     parameters=(
-        Parameter(
+        Parameter.choice(
             "host",
-            ParameterKind.CHOICE,
             "pinned",
             "host memory: pinned, which the device accesses directly; pageable, as programs allocate by default; "
             "mapped, which a kernel reads and writes",
-            words=("pinned", "pageable", "mapped"),
+            ("pinned", "pageable", "mapped"),
+            option="--host",
         ),
-        Parameter(
+        Parameter.size(
             "largest_B",
-            ParameterKind.BYTES,
             "auto",
             "largest size, after the powers of 4 from 1 KiB, at most 1 GiB; auto: 64 MiB, or 16 MiB if the device is "
             "a CPU",
-            words=("auto",),
             minimum=_KiB,
+            option="--largest",
+            spelled={"auto": "0"},
         ),
-        Parameter(
+        Parameter.integer(
             "numa_node",
-            ParameterKind.INTEGER,
             "auto",
             "NUMA node of the host memory and of the CPUs that drive the copies; auto: that of each device",
-            words=("auto",),
-            minimum=0,
+            option="--memory-node",
+            spelled={"auto": None},
         ),
     ),
     figures=[figure for way, work in _WAYS.items() for figure in _figures(way, work)],

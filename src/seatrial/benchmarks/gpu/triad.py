@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, element_bytes, rates
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, device_arguments, mode_among
+from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
 from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
-from seatrial.model.benchmark import Attainable, Check
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.role import Role
+from seatrial.model.benchmark.benchmark import Attainable, Check
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Role
 
 _KiB = 1 << 10
 _MiB = 1 << 20
@@ -26,40 +26,24 @@ _IN_TURN = Attainable(
 )
 
 
-def _per_link_byte(params: Params) -> float:
-    return _FLOPS / (_DOWN * element_bytes(params))
-
-
-def _largest_B(params: Params) -> int:
-    return 0 if params["largest_B"] == "auto" else whole(params["largest_B"])
-
-
-def _arguments(params: Params) -> list[str]:
-    return [
-        *device_arguments(params),
-        *("--precision", str(params["precision"]), "--largest", str(_largest_B(params))),
-    ]
-
-
 def _estimate_s(params: Params) -> float:
-    return 3.0 + (_largest_B(params) or _AUTO_B) * 1e-7
+    return 3.0 + ((0 if params["largest_B"] == "auto" else whole(params["largest_B"])) or _AUTO_B) * 1e-7
 
 
 BENCHMARK = device_benchmark(
     __file__,
     name="gpu.triad",
     question="How fast does a device process data streamed from and to the host?",
-    arguments=_arguments,
     parameters=(
         mode_among("S", "EP"),
         PRECISION,
-        Parameter(
+        Parameter.size(
             "largest_B",
-            ParameterKind.BYTES,
             "auto",
             "largest block of an array, after 64 KiB, 256 KiB, ...; auto: 16 MiB, or 4 MiB if the device is a CPU",
-            words=("auto",),
             minimum=64 * _KiB,
+            option="--largest",
+            spelled={"auto": "0"},
         ),
     ),
     figures=(
@@ -71,7 +55,7 @@ BENCHMARK = device_benchmark(
             series="triad",
             limit=link_limit(lambda params: (_DOWN + _UP) / _DOWN, how="3 elements are copied for 2 to the device"),
             one_limit_over=_ONE_LINK,
-            attainable=_IN_TURN,
+            attainable=lambda params: _IN_TURN,
             role=Role.LINK_TRAFFIC,
             role_of_all=Role.LINK_TRAFFIC,
         ),
@@ -81,9 +65,11 @@ BENCHMARK = device_benchmark(
             "flops",
             "an addition and a multiplication per element",
             series="triad",
-            limit=link_limit(_per_link_byte, "flop/s", "flop per byte copied to the device"),
+            limit=link_limit(
+                lambda params: _FLOPS / (_DOWN * element_bytes(params)), "flop/s", "flop per byte copied to the device"
+            ),
             one_limit_over=_ONE_LINK,
-            attainable=_IN_TURN,
+            attainable=lambda params: _IN_TURN,
         ),
     ),
     checks=(Check("error", "elements of a that differ from b + s c, compared exactly", zero),),

@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.benchmarks.bounds import exactly, zero
+from seatrial.benchmarks.figures import rate
 from seatrial.errors import ProtocolError, UsageError
-from seatrial.model.benchmark import Benchmark, Better, Check, External, Figure, Skip
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params
-from seatrial.model.protocol import UNREADABLE, ProgramRecord
-from seatrial.model.quotients import WorkRate
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Figure, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params
+from seatrial.model.benchmark.program import UNREADABLE, ProgramRecord
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _FILES_B = {"brief": (16 << 20, 256 << 20), "surface": (1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30)}
 _RECORDS_B = {"brief": (4 << 10, 1 << 20), "surface": tuple(1 << power for power in range(12, 25, 2))}
@@ -174,37 +174,15 @@ def _points_measured(machine: Machine, params: Params, samples: Sequence[Sample]
     return len(wanted & found) - len(found - wanted)
 
 
-def _all_points(machine: Machine, params: Params) -> tuple[float, float]:
-    return (2 * len(surface(params)), 2 * len(surface(params)))
-
-
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     if params["direct"]:
         return Limit.unknown("B/s", "the rate of the disks below this file system is unknown")
     return Limit.unknown("B/s", "served by the page cache, at the rate of memory copies")
 
 
-def _estimate_s(params: Params) -> float:
-    return 0.1 + (2 * len(surface(params)) + 1) * _JOB_S + 2 * _file_B(params) / _SLOW_DISK_BPS
-
-
-_rate = WorkRate("bytes")
-
-
-def _unbound(machine: Machine, params: Params) -> tuple[int, ...]:
-    return ()
-
-
 def _figure(call: str, verb: str) -> Figure:
-    return Figure(
-        name=call,
-        series=call,
-        unit="B/s",
-        better=Better.HIGHER,
-        value=_rate,
-        work=f"bytes {verb} by synchronous calls of one thread",
-        limit=_limit,
-        role=Role.FILE_RATE,
+    return rate(
+        call, "B/s", "bytes", f"bytes {verb} by synchronous calls of one thread", limit=_limit, role=Role.FILE_RATE
     )
 
 
@@ -219,56 +197,40 @@ BENCHMARK = Benchmark(
         parse=read_fio,
     ),
     parameters=(
-        Parameter(
-            "pattern",
-            ParameterKind.CHOICE,
-            "sequential",
-            "order of the records in the file",
-            words=tuple(_CALLS),
-        ),
-        Parameter("direct", ParameterKind.FLAG, False, "bypass the page cache"),
-        Parameter(
+        Parameter.choice("pattern", "sequential", "order of the records in the file", tuple(_CALLS)),
+        Parameter.switch("direct", False, "bypass the page cache"),
+        Parameter.size(
             "file_B",
-            ParameterKind.BYTES,
             "brief",
             "size of the file; brief: 16 MiB and 256 MiB; surface: 1 MiB to 1 GiB",
-            words=_WORDS,
+            _WORDS,
             minimum=512,
         ),
-        Parameter(
+        Parameter.size(
             "record_B",
-            ParameterKind.BYTES,
             "brief",
             "bytes in each call; brief: 4 KiB and 1 MiB; surface: 4 KiB to 16 MiB",
-            words=_WORDS,
+            _WORDS,
             minimum=1,
         ),
-        Parameter(
-            "folder",
-            ParameterKind.TEXT,
-            _RESULTS,
-            "folder on the file system to measure; results: the results folder",
-            words=(_RESULTS,),
+        Parameter.text(
+            "folder", _RESULTS, "folder on the file system to measure; results: the results folder", (_RESULTS,)
         ),
     ),
     figures=(_figure("write", "written"), _figure("read", "read")),
     checks=(
-        Check("errors", "fio jobs that failed", bound=zero),
-        Check(
-            "verified_B",
-            "bytes read back and verified",
-            bound=exactly(_file_B),
-        ),
-        Check("short_ios", "calls that transferred less than a record", bound=zero),
+        Check("errors", "fio jobs that failed", zero),
+        Check("verified_B", "bytes read back and verified", exactly(_file_B)),
+        Check("short_ios", "calls that transferred less than a record", zero),
         Check(
             "points_measured",
             "points of the surface that have samples",
-            bound=_all_points,
+            lambda machine, params: (2 * len(surface(params)), 2 * len(surface(params))),
             derive=_points_measured,
         ),
     ),
-    placement=_unbound,
+    placement=lambda machine, params: (),
     prepare=_prepare,
     trial=({"direct": False}, {"direct": True}),
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 0.1 + (2 * len(surface(params)) + 1) * _JOB_S + 2 * _file_B(params) / _SLOW_DISK_BPS,
 )

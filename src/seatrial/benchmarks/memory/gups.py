@@ -9,18 +9,17 @@ half of memory; here it is just beyond the caches, so that a repeat takes second
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from seatrial.benchmarks.bounds import between, exactly, zero
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import HUGE_PAGES, NODE, THREADS, node_of_cpus, spread, thread_count
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
-from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.memory_size import sizing_memory_B
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import WorkRate
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip
+from seatrial.model.benchmark.parameter import CACHES_TIMES, Parameter, Params, beyond_caches_B, whole
+from seatrial.model.machine.fact import sizing_memory_B
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _WORD_B = 8
 _LEAST_TABLE_B = 4096
@@ -57,20 +56,12 @@ def _auto_table(machine: Machine, cpus: Sequence[int]) -> int:
     return size
 
 
-def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return spread(machine, whole(params["threads"]), node_of_cpus(params))
-
-
 def _arguments(params: Params) -> list[str]:
     return [
         *("--table-words", str(whole(params["table_B"]) // _WORD_B)),
         *("--updates", str(_UPDATES)),
-        *("--huge-pages", str(whole(params["huge_pages"]))),
         *("--slice", str(_SLICE_S)),
     ]
-
-
-_rate = WorkRate("ops")
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
@@ -83,55 +74,47 @@ def _no_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Li
     return Limit.unknown("op/s", "no formula predicts the rate of random updates; compare machines and page sizes")
 
 
+_PARAMETERS = (
+    THREADS,
+    NODE,
+    HUGE_PAGES,
+    Parameter.size(
+        "table_B",
+        "auto",
+        f"table size, a power of two; auto: {_TIMES_BEYOND_CACHES * CACHES_TIMES} x the last-level caches, at "
+        f"least 256 MiB, at most 1/{_SHARE_OF_MEMORY} of memory",
+        minimum=_LEAST_TABLE_B,
+    ),
+)
+
 BENCHMARK = Benchmark(
     name="memory.gups",
     question="How many random memory updates per second are possible?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
-    parameters=(
-        THREADS,
-        NODE,
-        HUGE_PAGES,
-        Parameter(
-            "table_B",
-            ParameterKind.BYTES,
-            "auto",
-            f"table size, a power of two; auto: {_TIMES_BEYOND_CACHES * CACHES_TIMES} x the last-level caches, at "
-            f"least 256 MiB, at most 1/{_SHARE_OF_MEMORY} of memory",
-            words=("auto",),
-            minimum=_LEAST_TABLE_B,
-        ),
+    program=native_program(
+        __file__,
+        _PARAMETERS,
+        _arguments,
     ),
+    parameters=_PARAMETERS,
     figures=(
-        Figure(
-            name="updates",
-            series="update",
-            unit="op/s",
-            better=Better.HIGHER,
-            value=_rate,
-            work="one update: read, modify and write a word",
-            limit=_no_limit,
-        ),
+        rate("updates", "op/s", "ops", "one update: read, modify and write a word", series="update", limit=_no_limit),
     ),
     checks=(
         Check(
             "lost_updates",
             "share of words not restored when the same updates are applied a second time",
-            bound=between(0.0, 0.01),
+            between(0.0, 0.01),
         ),
-        Check(
-            "words_reached",
-            "words changed, over the number expected for as many random updates",
-            bound=between(0.9, 1.1),
-        ),
-        Check("moved_threads", "threads found off their CPU", bound=zero),
+        Check("words_reached", "words changed, over the number expected for as many random updates", between(0.9, 1.1)),
+        Check("moved_threads", "threads found off their CPU", zero),
         Check(
             "counted_updates",
             "updates counted by a sample, over those of its threads",
-            bound=exactly(lambda params: 1.0),
+            exactly(lambda params: 1.0),
             derive=_counted,
         ),
     ),
-    placement=_placement,
+    placement=lambda machine, params: spread(machine, whole(params["threads"]), node_of_cpus(params)),
     prepare=_prepare,
     trial=({},),
     estimate_s=lambda params: 0.1 + whole(params["table_B"]) / _FIRST_TOUCH_BPS + _SLICE_S * (1 + _ATOMIC_TIMES),

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 
 from seatrial.benchmarks.bounds import between, exactly, zero
+from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import (
     HUGE_PAGES,
     MEMORY,
     NODE,
-    memory_arguments,
     node_of_cpus,
     node_of_memory,
     numa_node,
@@ -28,15 +27,14 @@ from seatrial.benchmarks.placement import (
     require_memory,
     spread,
 )
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
-from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
-from seatrial.model.limit import IMPOSSIBLE_ABOVE, Limit
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.model.memory_size import sizing_memory_B
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import TimePerWork
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
+from seatrial.model.benchmark.parameter import CACHES_TIMES, Parameter, Params, beyond_caches_B, whole
+from seatrial.model.benchmark.quotients import TimePerWork
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.fact import sizing_memory_B
+from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, Limit
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.sample import Sample
 
 _SMALLEST_B = 4096
 """In the first-level data cache of every core."""
@@ -122,10 +120,7 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
 def _arguments(params: Params) -> list[str]:
     return [
         *("--sizes", ",".join(map(str, working_sets(params)))),
-        *("--line-bytes", str(params["line_B"])),
-        *("--huge-pages", str(whole(params["huge_pages"]))),
         *("--slice", str(_SLICE_S)),
-        *memory_arguments(params),
     ]
 
 
@@ -163,74 +158,62 @@ def _no_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Li
     return Limit.unknown("s", "no formula predicts the latency of a cache or of memory; compare levels and machines")
 
 
+_PARAMETERS = (
+    Parameter.integer("cpu", "auto", "CPU that runs the loads; auto: the first one"),
+    NODE,
+    MEMORY,
+    HUGE_PAGES,
+    Parameter.size(
+        "largest_B",
+        "auto",
+        f"largest working set; auto: {CACHES_TIMES} x the last-level cache, at most 1/{_SHARE_OF_MEMORY} of memory",
+        minimum=_SMALLEST_B,
+    ),
+    Parameter.integer("per_octave", 2, "working sets per doubling of the size", minimum=1),
+    Parameter.size(
+        "line_B", "auto", "distance between pointers; auto: the longest cache line", minimum=16, option="--line-bytes"
+    ),
+)
+
 BENCHMARK = Benchmark(
     name="memory.latency",
     question="What is the load latency of each cache level and of memory?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
-    parameters=(
-        Parameter(
-            "cpu", ParameterKind.INTEGER, "auto", "CPU that runs the loads; auto: the first one", words=("auto",)
-        ),
-        NODE,
-        MEMORY,
-        HUGE_PAGES,
-        Parameter(
-            "largest_B",
-            ParameterKind.BYTES,
-            "auto",
-            f"largest working set; auto: {CACHES_TIMES} x the last-level cache, at most 1/{_SHARE_OF_MEMORY} of memory",
-            words=("auto",),
-            minimum=_SMALLEST_B,
-        ),
-        Parameter("per_octave", ParameterKind.INTEGER, 2, "working sets per doubling of the size", minimum=1),
-        Parameter(
-            "line_B",
-            ParameterKind.BYTES,
-            "auto",
-            "distance between pointers; auto: the longest cache line",
-            words=("auto",),
-            minimum=16,
-        ),
+    program=native_program(
+        __file__,
+        _PARAMETERS,
+        _arguments,
     ),
+    parameters=_PARAMETERS,
     figures=(
         Figure(
-            name="load",
-            series="load",
-            unit="s",
-            better=Better.LOWER,
-            value=_time_of_one_load,
-            work="one load, whose address comes from the load before",
+            "load",
+            "s",
+            Better.LOWER,
+            _time_of_one_load,
+            "one load, whose address comes from the load before",
             limit=_no_limit,
             role=Role.LOAD_LATENCY,
         ),
     ),
     checks=(
-        Check(
-            "broken_links",
-            "pointers that leave the ring or lead to a line visited before",
-            bound=zero,
-        ),
-        Check(
-            "lost_loads",
-            "samples that did not end where the counted loads lead",
-            bound=zero,
-        ),
+        Check("broken_links", "pointers that leave the ring or lead to a line visited before", zero),
+        Check("lost_loads", "samples that did not end where the counted loads lead", zero),
         Check(
             "predictable_steps",
             "share of steps that a prefetcher could predict: as long as the one before, or at most 8 lines",
-            bound=between(0.0, 0.05),
+            between(0.0, 0.05),
         ),
-        Check("moved_thread", "whether the thread was found off its CPU", bound=zero),
+        Check("moved_thread", "whether the thread was found off its CPU", zero),
         Check(
             "sets_measured",
             "requested working sets that have samples",
-            bound=exactly(lambda params: len(working_sets(params))),
+            exactly(lambda params: len(working_sets(params))),
             derive=_sets_measured,
         ),
         Check(
             "fewest_cycles",
             "cycles of the fastest load; with fewer, it did not wait for the load before",
-            bound=between(_LEAST_CYCLES / IMPOSSIBLE_ABOVE, math.inf),
+            between(_LEAST_CYCLES / IMPOSSIBLE_ABOVE, math.inf),
             derive=_fewest_cycles,
         ),
         pages_check(_placement),

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from seatrial.benchmarks.bounds import between, exactly, zero
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import (
     MEMORY,
     NODE,
     THREADS,
     is_local,
-    memory_arguments,
     node_of_cpus,
     node_of_memory,
     numa_node,
@@ -31,14 +31,12 @@ from seatrial.benchmarks.placement import (
     spread,
     thread_count,
 )
-from seatrial.model.benchmark import ALL_OF_IT, Attainable, Benchmark, Better, Ceiling, Check, Figure, Native
-from seatrial.model.beyond_caches import CACHES_TIMES, beyond_caches_B
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import WorkRate
-from seatrial.model.role import Intensity, Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import ALL_OF_IT, Attainable, Benchmark, Ceiling, Check, Figure
+from seatrial.model.benchmark.parameter import CACHES_TIMES, UNKNOWN, Parameter, Params, beyond_caches_B, whole
+from seatrial.model.benchmark.role import Intensity, Role
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 from seatrial.model.spelling import show_percent
 
 _BYTES_PER_ELEMENT = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
@@ -68,20 +66,6 @@ def _cache_bound(machine: Machine, cpus: Sequence[int]) -> int:
     """The smallest array, in bytes, that measures memory and not caches."""
     least_B = beyond_caches_B(machine, cpus)
     return _ARRAY_WITHOUT_CACHES if least_B is None else least_B
-
-
-def _arguments(params: Params) -> list[str]:
-    return [
-        *("--array-bytes", str(params["array_B"])),
-        *("--nontemporal", str(whole(params["nontemporal"]))),
-        *("--huge-pages", str(whole(params["huge_pages"]))),
-        *("--kernel", str(params["kernel"])),
-        *("--slice", str(_SLICE_S)),
-        *memory_arguments(params),
-    ]
-
-
-_rate = WorkRate("bytes")
 
 
 def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
@@ -169,13 +153,11 @@ def _triad_intensity(params: Params) -> Intensity:
 
 
 def _figure(name: str) -> Figure:
-    return Figure(
-        name=name,
-        series=name,
-        unit="B/s",
-        better=Better.HIGHER,
-        value=_rate,
-        work=f"{_BYTES_PER_ELEMENT[name]} B per element, as STREAM counts",
+    return rate(
+        name,
+        "B/s",
+        "bytes",
+        f"{_BYTES_PER_ELEMENT[name]} B per element, as STREAM counts",
         limit=_dram,
         ceiling=lambda params: _ceiling(name, params),
         attainable=lambda params: _attainable(name, params),
@@ -187,61 +169,58 @@ def _figure(name: str) -> Figure:
 
 
 def _mismatches(name: str) -> Check:
-    return Check(
-        name=f"{name}_mismatches",
-        meaning=f"wrong elements in the output of {name}; all are compared exactly",
-        bound=zero,
-    )
+    return Check(f"{name}_mismatches", f"wrong elements in the output of {name}; all are compared exactly", zero)
 
+
+_PARAMETERS = (
+    THREADS,
+    NODE,
+    MEMORY,
+    Parameter.switch(
+        "nontemporal",
+        False,
+        "non-temporal stores: write past the caches, without reading lines first",
+        option="--nontemporal",
+    ),
+    Parameter.switch("huge_pages", True, "ask the kernel for huge pages", option="--huge-pages"),
+    Parameter.choice(
+        "kernel",
+        "all",
+        "the kernel to measure; all: each in turn",
+        ("all", *_BYTES_PER_ELEMENT),
+        option="--kernel",
+    ),
+    Parameter.size(
+        "array_B",
+        "auto",
+        f"size of each of the three arrays; auto: {CACHES_TIMES} x the last-level caches that the threads reach",
+        minimum=4096,
+        option="--array-bytes",
+    ),
+)
 
 BENCHMARK = Benchmark(
     name="memory.stream",
     question="What memory bandwidth do threads reach on arrays larger than the caches?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
-    parameters=(
-        THREADS,
-        NODE,
-        MEMORY,
-        Parameter(
-            "nontemporal",
-            ParameterKind.FLAG,
-            False,
-            "non-temporal stores: write past the caches, without reading lines first",
-        ),
-        Parameter("huge_pages", ParameterKind.FLAG, True, "ask the kernel for huge pages"),
-        Parameter(
-            "kernel",
-            ParameterKind.CHOICE,
-            "all",
-            "the kernel to measure; all: each in turn",
-            words=("all", *_BYTES_PER_ELEMENT),
-        ),
-        Parameter(
-            "array_B",
-            ParameterKind.BYTES,
-            "auto",
-            f"size of each of the three arrays; auto: {CACHES_TIMES} x the last-level caches that the threads reach",
-            words=("auto",),
-            minimum=4096,
-        ),
-    ),
+    program=native_program(__file__, _PARAMETERS, ("--slice", str(_SLICE_S)), takes_turns=True),
+    parameters=_PARAMETERS,
     figures=tuple(_figure(name) for name in _BYTES_PER_ELEMENT),
     checks=(
         *(_mismatches(name) for name in _BYTES_PER_ELEMENT),
         Check(
             "distinct_inputs",
             "share of input elements that are distinct and nonzero; constant data may be compressed or save power",
-            bound=between(0.99, 1.0),
+            between(0.99, 1.0),
         ),
         Check(
             "array_bytes",
             f"size of each array; below {CACHES_TIMES} x the last-level caches, caches serve part of it",
-            bound=lambda machine, params: (_cache_bound(machine, _placement(machine, params)), math.inf),
+            lambda machine, params: (_cache_bound(machine, _placement(machine, params)), math.inf),
         ),
         Check(
             "counted_bytes",
             "bytes counted by a sample, over those of the arrays; the sample with the largest deviation",
-            bound=exactly(1.0),
+            exactly(1.0),
             derive=_counted,
         ),
         pages_check(_placement),

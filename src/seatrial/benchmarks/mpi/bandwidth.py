@@ -9,34 +9,26 @@ The program also measures mpi.bidirectional and mpi.multi-pair, whose declaratio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from msgspec.structs import replace
 
 from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
+from seatrial.benchmarks.mpi.messages import bandwidth
+from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark, pair
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, OVERSUBSCRIBE, resolved_ranks
-from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, resolved_ranks
+from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_argument, sizes_of
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark, Native
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.role import Role
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.machine import Machine
 
-PROGRAM = Path(__file__).with_suffix(".cpp")
-
-_SLICE_S = 0.25
 _LEAST_WINDOWS = 9
 """Of one size: one to try, a warm-up and three samples with one each, and one to spare."""
 _SLOW_BPS = 4e9
 """A rate that large messages certainly reach, for the estimate."""
 
-WINDOW = Parameter("window", ParameterKind.INTEGER, 64, "messages in flight", minimum=1)
-TWO_RANKS = Parameter("ranks", ParameterKind.INTEGER, 2, "ranks of the pair", minimum=2)
+WINDOW = Parameter.integer("window", 64, "messages in flight", minimum=1, option="--window")
+TWO_RANKS = pair("ranks of the pair")
 STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, HUGE_PAGES, DATATYPE)
 """The parameters of all streaming benchmarks, after those of the ranks."""
 
@@ -54,19 +46,6 @@ def prepared_pair(machine: Machine, params: Params) -> Params:
     return prepared(machine, params)
 
 
-def arguments(params: Params, *, pairs: int = 1, both: bool = False) -> Sequence[str]:
-    """The command line of the program."""
-    return [
-        *("--slice", str(_SLICE_S)),
-        *("--sizes", ",".join(map(str, sizes_of(params)))),
-        *("--datatype", str(params["datatype"])),
-        *("--huge-pages", str(whole(params["huge_pages"]))),
-        *("--window", str(params["window"])),
-        *("--pairs", str(pairs)),
-        *("--both", str(int(both))),
-    ]
-
-
 def estimate_s(params: Params) -> float:
     """The time of one repeat."""
     pairs = whole(params["ranks"]) // 2
@@ -74,16 +53,16 @@ def estimate_s(params: Params) -> float:
     return 1.0 + pairs * streamed_B / _SLOW_BPS
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = mpi_benchmark(
+    __file__,
     name="mpi.bandwidth",
     question="How fast do messages stream from one rank to another?",
-    program=Native(PROGRAM, arguments, takes_turns=True),
-    parameters=(TWO_RANKS, NODES, NODE_PLACEMENT, OVERSUBSCRIBE, *STREAMED),
+    ranks=TWO_RANKS,
+    parameters=STREAMED,
+    words=(sizes_argument, ("--pairs", "1", "--both", "0")),
     figures=(replace(bandwidth("bytes of messages of size_B, one direction"), role=Role.MESSAGE_BANDWIDTH),),
-    checks=(WRONG_BYTES,),
     placement=pair_cpus,
     prepare=prepared_pair,
-    ranks="mpi",
     trial=({},),
     estimate_s=estimate_s,
     between_nodes=exchanged_in_pairs,

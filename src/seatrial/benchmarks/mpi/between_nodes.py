@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from seatrial.model.parameter import Params, whole
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.parameter import Params, whole
+from seatrial.model.results.sample import Sample
 
 
 def exchanged_in_pairs(params: Params, samples: Sequence[Sample]) -> list[float]:

@@ -12,23 +12,19 @@ is slower than each of them alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from seatrial.benchmarks.mpi.links import links_of_node
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES
-from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.mpi.messages import links_of_node
+from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, SLICE_S, mpi_benchmark
+from seatrial.benchmarks.mpi.ranks import resolved_ranks
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
-from seatrial.model.host_list import expand_hosts
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import WorkRate
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Figure, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.host_list import expand_hosts
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
-_SLICE_S = 0.25
 _LEAST_ROUNDS = 5
 _BY_RANK = "ranks"
 
@@ -51,17 +47,9 @@ def _half(params: Params) -> tuple[str, ...]:
         raise UsageError(f"half: {error}", "list nodes as Slurm does, joined by +: n[1-4]+login1") from None
 
 
-def _arguments(params: Params) -> list[str]:
-    return [
-        *("--slice", str(_SLICE_S), "--bytes", str(params["size_B"]), "--window", str(params["window"])),
-        *("--bisections", str(params["bisections"]), "--shares", "1" if params["oversubscribe"] else "0"),
-        *(("--half", ",".join(half)) if (half := _half(params)) else ()),
-    ]
-
-
 def _estimate_s(params: Params) -> float:
     of_each_s = 5e-3 + whole(params["window"]) * whole(params["size_B"]) * 3e-9
-    return 1.0 + max(_SLICE_S, _LEAST_ROUNDS * whole(params["bisections"]) * of_each_s)
+    return 1.0 + max(SLICE_S, _LEAST_ROUNDS * whole(params["bisections"]) * of_each_s)
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -76,39 +64,32 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     return links_of_node(machine, params, nodes, f", of {nodes} nodes")
 
 
-_bandwidth = WorkRate("bytes")
-
-
 def _figure(name: str, work: str) -> Figure:
-    return Figure(name=name, series=name, unit="B/s", better=Better.HIGHER, value=_bandwidth, work=work, limit=_limit)
+    return rate(name, "B/s", "bytes", work, limit=_limit)
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = mpi_benchmark(
+    __file__,
     name="mpi.bisection",
     question="What is the bandwidth between two halves of the ranks when all exchange at once?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
+    ranks=AWARE_RANKS,
+    words=(lambda params: ["--half", ",".join(half)] if (half := _half(params)) else [],),
     parameters=(
-        RANKS,
-        NODES,
-        RANKS_PER_NODE,
-        NODE_PLACEMENT,
-        OVERSUBSCRIBE,
-        Parameter("size_B", ParameterKind.BYTES, 1 << 20, "size of a message", minimum=1),
-        Parameter("window", ParameterKind.INTEGER, 4, "messages in flight per pair, in each direction", minimum=1),
-        Parameter(
+        Parameter.size("size_B", 1 << 20, "size of a message", minimum=1, option="--bytes"),
+        Parameter.integer("window", 4, "messages in flight per pair, in each direction", minimum=1, option="--window"),
+        Parameter.text(
             "half",
-            ParameterKind.TEXT,
             _BY_RANK,
             "nodes of one half of bisection 0, such as n[1-4]+n7 (those of a switch: its uplinks); ranks: the first "
             "half of the ranks",
-            words=(_BY_RANK,),
+            (_BY_RANK,),
         ),
-        Parameter(
+        Parameter.integer(
             "bisections",
-            ParameterKind.INTEGER,
             5,
             "number of bisections; 0 splits by `half`, the others at random",
             minimum=1,
+            option="--bisections",
         ),
     ),
     figures=(
@@ -116,9 +97,6 @@ BENCHMARK = Benchmark(
         _figure("worst", "bandwidth of the slowest bisection of each round"),
         _figure("median", "bandwidth of the median bisection of each round"),
     ),
-    checks=(WRONG_BYTES,),
-    placement=rank_cpus,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
 )

@@ -24,18 +24,18 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from seatrial.benchmarks.bounds import between, zero
+from seatrial.benchmarks.mpi.mpi_benchmark import SLICE_S
 from seatrial.benchmarks.mpi.ranks import resolved_ranks
 from seatrial.benchmarks.mpi.sizes import resolved_sizes, sizes_of
+from seatrial.benchmarks.native_program import Words
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Better, Check, Figure, Skip
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.memory_size import sizing_memory_B
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample, point_key
+from seatrial.model.benchmark.benchmark import Better, Check, Figure, LimitOf, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.fact import sizing_memory_B
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample, point_key
 
-_SLICE_S = 0.25
 _LARGEST_B = 4 << 20
 _SHARE_OF_MEMORY = 2
 _MOST_OVERRUN = 0.25
@@ -47,47 +47,42 @@ _PASSES = 40
 _SLOW_BPS = 2e9
 
 Sizes = Callable[[Params], tuple[int, ...]]
-LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
-
-CALL = Parameter(
+CALL = Parameter.choice(
     "call",
-    ParameterKind.CHOICE,
     "blocking",
     "form of the call; nonblocking: MPI_I..., with its overlap with computation; persistent: MPI_..._init (MPI 4)",
-    words=("blocking", "nonblocking", "persistent"),
+    ("blocking", "nonblocking", "persistent"),
+    option="--call",
 )
-TESTS = Parameter(
+TESTS = Parameter.integer(
     "tests",
-    ParameterKind.INTEGER,
     0,
     "MPI_Test calls during the computation that overlaps a non-blocking operation (osu_iallreduce -t)",
+    option="--tests",
 )
-START = Parameter(
+START = Parameter.choice(
     "start",
-    ParameterKind.CHOICE,
     "auto",
     "how ranks start an iteration: by a common clock, after a barrier (as OSU and IMB do), or back-to-back;"
     " auto: clock, or barrier where ranks share CPUs",
-    words=("auto", "clock", "barrier", "back-to-back"),
+    ("auto", "clock", "barrier", "back-to-back"),
+    option="--start",
 )
-LARGEST = Parameter(
+LARGEST = Parameter.size(
     "largest_B",
-    ParameterKind.BYTES,
     "auto",
     "largest size of a sweep; auto: 4 MiB, or less if the buffers of all ranks would fill half of the memory",
-    words=("auto",),
     minimum=1,
 )
 
 
 def size_parameter(counted: str) -> Parameter:
     """`counted` says what has so many bytes."""
-    return Parameter(
+    return Parameter.size(
         "size_B",
-        ParameterKind.BYTES,
         "sweep",
         f"bytes of {counted}; sweep: every power of two to largest_B; to-memory: up to what fits into memory",
-        words=("sweep", "to-memory"),
+        ("sweep", "to-memory"),
         minimum=1,
     )
 
@@ -135,22 +130,19 @@ def fitting(params: Params, fits: Callable[[int], bool], why: str) -> tuple[int,
     return sizes
 
 
-def common_arguments(operation: str, params: Params, sizes: Sequence[int]) -> list[str]:
-    """The command line that all programs of collective operations take."""
-    return [
-        *("--operation", operation),
-        *("--slice", str(_SLICE_S)),
-        *(("--sizes", ",".join(map(str, sizes))) if sizes else ()),
-        *("--call", str(params["call"])),
-        *("--start", str(params["start"])),
-        *("--tests", str(params["tests"])),
-    ]
+def sizes_argument(sizes: Sizes) -> Words:
+    """The argument with the sizes; none for an operation that has no size."""
+
+    def argument(params: Params) -> list[str]:
+        return ["--sizes", ",".join(map(str, found))] if (found := sizes(params)) else []
+
+    return argument
 
 
 def estimate_s(params: Params, sizes: Sequence[int], buffers: int) -> float:
     """The time of one repeat, where all ranks of a node reach its memory together."""
     forms = 3.0 if params["call"] == "nonblocking" else 1.0
-    return 0.7 + _SLICE_S * forms + _PASSES * sum(sizes) * buffers / _SLOW_BPS
+    return 0.7 + SLICE_S * forms + _PASSES * sum(sizes) * buffers / _SLOW_BPS
 
 
 def _time(sample: Sample) -> float:
@@ -172,18 +164,10 @@ def figures(work: str, limit: LimitOf) -> tuple[Figure, ...]:
     """The figures of one operation; `work` says what one of it is."""
     return (
         Figure(
-            "time_max",
-            "time_max",
-            "s",
-            Better.LOWER,
-            _time,
-            f"{work}, on the slowest rank",
-            limit,
-            role=Role.COLLECTIVE_TIME,
+            "time_max", "s", Better.LOWER, _time, f"{work}, on the slowest rank", role=Role.COLLECTIVE_TIME, limit=limit
         ),
-        Figure("time_mean", "time_mean", "s", Better.LOWER, _time, f"{work}, mean over ranks", limit),
+        Figure("time_mean", "s", Better.LOWER, _time, f"{work}, mean over ranks", limit=limit),
         Figure(
-            "overlap",
             "overlap",
             "1",
             Better.HIGHER,
@@ -226,37 +210,33 @@ def checks(sizes: Sizes) -> tuple[Check, ...]:
         return float(len({(name, size) for name in series for size in wanted} ^ found))
 
     return (
-        Check(
-            "wrong_data",
-            "wrong bytes of the result, or wrong elements of a reduction",
-            bound=zero,
-        ),
+        Check("wrong_data", "wrong bytes of the result, or wrong elements of a reduction", zero),
         Check(
             "overrun_share",
             "share of the iterations started in time after which a rank was late for the next",
-            bound=between(0.0, _MOST_OVERRUN),
+            between(0.0, _MOST_OVERRUN),
         ),
         Check(
             "clock_error",
             "largest error seen of the ranks' clocks, over the shortest time measured (not used by start=barrier)",
-            bound=between(0.0, _MOST_CLOCK_ERROR),
+            between(0.0, _MOST_CLOCK_ERROR),
         ),
         Check(
             "slowest_over_mean",
             "time of the slowest rank over the mean of all ranks",
-            bound=lambda machine, params: (1 - 1e-9, whole(params["ranks"]) + 1e-9),
+            lambda machine, params: (1 - 1e-9, whole(params["ranks"]) + 1e-9),
             derive=_slowest_over_mean,
         ),
         Check(
             "computed_share",
             "time of the computation over that of the operation it overlaps; they must be about equal",
-            bound=lambda machine, params: _COMPUTE_SHARE,
+            lambda machine, params: _COMPUTE_SHARE,
             derive=_computed,
         ),
         Check(
             "sizes_not_measured",
             "sizes and figures without samples, or with samples but not requested",
-            bound=zero,
+            zero,
             derive=missing,
             counts_missing_samples=True,
         ),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 from seatrial.benchmarks.mpi.between_nodes import exchanged_together
 from seatrial.benchmarks.mpi.collective_family import (
@@ -16,9 +15,7 @@ from seatrial.benchmarks.mpi.collective_family import (
     LARGEST,
     START,
     TESTS,
-    LimitOf,
     checks,
-    common_arguments,
     estimate_s,
     figures,
     fitting,
@@ -26,30 +23,30 @@ from seatrial.benchmarks.mpi.collective_family import (
     resolved_call,
     resolved_largest,
     size_parameter,
+    sizes_argument,
     why_samples_missing,
 )
-from seatrial.benchmarks.mpi.links import links_of_node
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, OVERSUBSCRIBE, RANKS, rank_cpus
+from seatrial.benchmarks.mpi.messages import links_of_node
+from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE
 from seatrial.benchmarks.mpi.sizes import ELEMENT_B
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
-from seatrial.model.benchmark import Benchmark, Native, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, LimitOf, Skip
+from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, whole
 from seatrial.model.frozen import Frozen
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, whole
-from seatrial.model.sample import Sample
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _MOST = 2**31 - 1
 """The largest count that MPI's calls take."""
 _REDUCED = ("MPI_CHAR", "MPI_INT", "MPI_LONG", "MPI_FLOAT", "MPI_DOUBLE")
 
-REDUCTION = Parameter(
+REDUCTION = Parameter.choice(
     "operation",
-    ParameterKind.CHOICE,
     "sum",
     "reduction operation (OSU and Intel MPI Benchmarks use sum)",
-    words=("sum", "max", "min"),
+    ("sum", "max", "min"),
+    option="--reduction",
 )
 
 
@@ -65,10 +62,6 @@ class _Operation(Frozen):
     moved: Callable[[int, int], float] | None = None
     reduces: bool = False
     trial: bool = False
-
-
-def _moved_once(n: int, nodes: int) -> float:
-    return 1.0
 
 
 def _moved_by_allreduce(n: int, nodes: int) -> float:
@@ -103,7 +96,11 @@ _PAIR = "the block that each rank sends to each other"
 _OPERATIONS = (
     _Operation("barrier", "How long does a barrier take?", ""),
     _Operation(
-        "bcast", "How long does a broadcast from one rank to all take?", _MESSAGE, moved=_moved_once, trial=True
+        "bcast",
+        "How long does a broadcast from one rank to all take?",
+        _MESSAGE,
+        moved=lambda n, nodes: 1.0,
+        trial=True,
     ),
     _Operation("gather", "How long does it take to gather a block from every rank at one rank?", _BLOCK, _with_root),
     _Operation("gatherv", "How long does a gather with a separate count for each rank take?", _BLOCK, _with_root),
@@ -222,13 +219,6 @@ def _prepare(operation: _Operation, machine: Machine, params: Params) -> Params:
     return params
 
 
-def _arguments(operation: _Operation, params: Params) -> list[str]:
-    common = common_arguments(operation.name, params, _sizes(operation, params))
-    if not operation.reduces:
-        return common
-    return [*common, "--datatype", str(params["datatype"]), "--reduction", str(params["operation"])]
-
-
 def _estimate_s(operation: _Operation, params: Params) -> float:
     return estimate_s(params, _sizes(operation, params), operation.buffers(whole(params["ranks"])))
 
@@ -261,21 +251,19 @@ def limit_of(moved: Callable[[int, int], float] | None) -> LimitOf:
 def _benchmark(operation: _Operation) -> Benchmark:
     work = f"one {operation.name}" + (f"; size_B counts {operation.counted}" if operation.counted else "")
     sized = (size_parameter(operation.counted), LARGEST, BUFFERS) if operation.counted else ()
-    return Benchmark(
+    return mpi_benchmark(
+        __file__,
         name=f"mpi.{operation.name}",
         question=operation.question,
-        program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation), takes_turns=True),
         parameters=(
-            *(RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, OVERSUBSCRIBE),
             *sized,
             *((DATATYPE, REDUCTION) if operation.reduces else ()),
             *(CALL, TESTS, START),
         ),
         figures=figures(work, limit_of(operation.moved)),
         checks=checks(partial(_sizes, operation)),
-        placement=rank_cpus,
         prepare=partial(_prepare, operation),
-        ranks="mpi",
+        words=(("--operation", operation.name), sizes_argument(partial(_sizes, operation))),
         why_samples_missing=why_samples_missing,
         trial=({},) if operation.trial or operation.name == "barrier" else (),
         estimate_s=partial(_estimate_s, operation),

@@ -7,15 +7,11 @@ because libraries connect on demand. On many nodes the second grows with the num
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES
-from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
-from seatrial.model.benchmark import Benchmark, Better, Figure, Native
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark
+from seatrial.benchmarks.mpi.ranks import resolved_ranks
+from seatrial.model.benchmark.benchmark import Better, Figure
+from seatrial.model.benchmark.role import Role
+from seatrial.model.results.sample import Sample
 from seatrial.model.units import Unit
 
 
@@ -23,14 +19,16 @@ def _figure(name: str, series: str, unit: Unit, amount: str, work: str, role: Ro
     def value(sample: Sample) -> float:
         return sample.work[amount]
 
-    return Figure(name=name, series=series, unit=unit, better=Better.LOWER, value=value, work=work, role=role)
+    return Figure(name, unit, Better.LOWER, value, work, series=series, role=role)
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = mpi_benchmark(
+    __file__,
     name="mpi.init",
     question="How long does MPI_Init take, and how much memory does MPI use?",
-    program=Native(Path(__file__).with_suffix(".cpp"), lambda params: []),
-    parameters=(RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, OVERSUBSCRIBE),
+    slice_s=None,
+    takes_turns=False,
+    parameters=(),
     figures=(
         _figure("time_max", "init", "s", "s", "MPI_Init on the slowest rank", Role.PROGRAM_START),
         _figure("time_mean", "init", "s", "mean", "MPI_Init, mean over ranks", Role.PROGRAM_START),
@@ -51,10 +49,7 @@ BENCHMARK = Benchmark(
             "memory after all ranks have exchanged messages, mean over ranks",
         ),
     ),
-    checks=(WRONG_BYTES,),
-    placement=rank_cpus,
     prepare=resolved_ranks,
-    ranks="mpi",
     trial=({},),
     estimate_s=lambda params: 1.0,
 )

@@ -9,7 +9,6 @@ so the multiple of it is comparable where the time itself is not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 
 from msgspec.structs import replace
@@ -17,20 +16,18 @@ from msgspec.structs import replace
 from seatrial.benchmarks.bounds import zero
 from seatrial.benchmarks.mpi.between_nodes import exchanged_in_turns
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
+from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark, pair
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, OVERSUBSCRIBE, resolved_ranks
-from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES
+from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, resolved_ranks
+from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_argument, sizes_of
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Better, Check, Figure
+from seatrial.model.benchmark.parameter import Params, whole
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
-_SLICE_S = 0.25
 _LINE_B = 64
 """A message up to so many bytes fits into a line of every current processor of servers (some have 128)."""
 _BUFFERS = 4
@@ -53,20 +50,6 @@ def _has_bounces(params: Params) -> bool:
     return params["nodes"] == 1 and params["oversubscribe"] is False
 
 
-def _arguments(params: Params) -> list[str]:
-    return [
-        *("--slice", str(_SLICE_S)),
-        *("--sizes", ",".join(map(str, sizes_of(params)))),
-        *("--datatype", str(params["datatype"])),
-        *("--huge-pages", str(whole(params["huge_pages"]))),
-        *("--bounce", str(int(_has_bounces(params)))),
-    ]
-
-
-def _estimate_s(params: Params) -> float:
-    return 1.0 + _LEAST_MESSAGES * sum(sizes_of(params)) / _SLOW_BPS
-
-
 def _one_bounce(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """The least that a message within a line can take: the line has to go from one core to the other once."""
     size = samples[0].point.get("size_B")
@@ -78,15 +61,13 @@ def _one_bounce(machine: Machine, params: Params, samples: Sequence[Sample]) -> 
     return Limit(median(bounces), "s", "one cache line bounce between the same CPUs in the same run", Basis.MEASURED)
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = mpi_benchmark(
+    __file__,
     name="mpi.latency",
     question="How long does a message take from one rank to another?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments, takes_turns=True),
+    ranks=pair("ranks of the ping-pong"),
+    words=(sizes_argument, lambda params: ("--bounce", str(int(_has_bounces(params))))),
     parameters=(
-        Parameter("ranks", ParameterKind.INTEGER, 2, "ranks of the ping-pong", minimum=2),
-        NODES,
-        NODE_PLACEMENT,
-        OVERSUBSCRIBE,
         PLACEMENT,
         replace(SIZE, help=f"{SIZE.help}; 0: empty messages"),
         LARGEST,
@@ -96,33 +77,30 @@ BENCHMARK = Benchmark(
     ),
     figures=(
         Figure(
-            name="one_way",
-            series="one_way",
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work.get("ops", 1.0),
-            work="half the round trip of a ping-pong of size_B",
+            "one_way",
+            "s",
+            Better.LOWER,
+            lambda sample: sample.elapsed_s / sample.work.get("ops", 1.0),
+            "half the round trip of a ping-pong of size_B",
             limit=_one_bounce,
             role=Role.MESSAGE_TIME,
         ),
         Figure(
-            name="bounces",
-            series="bounces",
-            unit="1",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work["ops"] / float(sample.extra["bounce_s"]),
-            work="one_way of size_B, over the time of a cache line bounce between the same CPUs right after it",
+            "bounces",
+            "1",
+            Better.LOWER,
+            lambda sample: sample.elapsed_s / sample.work["ops"] / float(sample.extra["bounce_s"]),
+            "one_way of size_B, over the time of a cache line bounce between the same CPUs right after it",
             is_there=_has_bounces,
         ),
     ),
     checks=(
         WRONG_BYTES,
-        Check("lost_bounces", "lost trips of the cache line", bound=zero),
+        Check("lost_bounces", "lost trips of the cache line", zero),
     ),
     placement=pair_cpus,
     prepare=_prepare,
-    ranks="mpi",
     trial=({},),
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 1.0 + _LEAST_MESSAGES * sum(sizes_of(params)) / _SLOW_BPS,
     between_nodes=exchanged_in_turns(("one_way",)),
 )

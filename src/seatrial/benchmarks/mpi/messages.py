@@ -1,32 +1,31 @@
-"""The check and the figure shared by message-passing benchmarks: wrong bytes, and bandwidth."""
+"""What benchmarks of message passing share: the check of wrong bytes, the figure of bandwidth, the limit of links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from seatrial.benchmarks.bounds import zero
-from seatrial.model.benchmark import Better, Check, Figure
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Params
-from seatrial.model.sample import Sample
+from seatrial.benchmarks.figures import rate
+from seatrial.model.benchmark.benchmark import Check, Figure, LimitOf
+from seatrial.model.benchmark.parameter import Params, whole
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import DeviceKind, Machine
 
-WRONG_BYTES = Check("wrong_bytes", "bytes that arrived wrong", bound=zero)
-
-
-def bytes_per_second(sample: Sample) -> float:
-    """The rate of a sample, measured here or imported (`elapsed_s` is then one second)."""
-    return sample.work["bytes"] / sample.elapsed_s
+WRONG_BYTES = Check("wrong_bytes", "bytes that arrived wrong", zero)
 
 
-def bandwidth(work: str, limit: Callable[[Machine, Params, Sequence[Sample]], Limit] | None = None) -> Figure:
+def bandwidth(work: str, limit: LimitOf | None = None) -> Figure:
     """The figure `bandwidth`, of samples of that series; `work` says which bytes are counted."""
-    return Figure(
-        name="bandwidth",
-        series="bandwidth",
-        unit="B/s",
-        better=Better.HIGHER,
-        value=bytes_per_second,
-        work=work,
-        limit=limit,
-    )
+    return rate("bandwidth", "B/s", "bytes", work, limit=limit)
+
+
+def links_of_node(machine: Machine, params: Params, links: float = 1.0, times: str = "") -> Limit:
+    """The rate of all adapters of a node together, per direction, times `links` (the nodes that send at once, described
+    by `times`); unknown on one host, or if the rate of any adapter is unknown."""
+    if whole(params["nodes"]) == 1:
+        return Limit.unknown("B/s", "ranks of one host exchange messages through memory, not over a link")
+    adapters = machine.of_kind(DeviceKind.NIC)
+    rates = [adapter.facts.number("rate") for adapter in adapters]
+    known = [rate for rate in rates if rate is not None]
+    if not known or len(known) < len(rates):
+        return Limit.unknown("B/s", "the rates of this node's adapters are not all known")
+    names = " + ".join(f"{adapter.name} {rate / 1e9:.4g} GB/s" for adapter, rate in zip(adapters, known, strict=True))
+    return Limit(sum(known) * links, "B/s", f"{names}{times}", Basis.PHYSICAL)

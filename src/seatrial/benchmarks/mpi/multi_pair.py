@@ -7,27 +7,20 @@ slow pairs: `slowest_pair` is the rate of the slowest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from seatrial.benchmarks.mpi.bandwidth import (
-    PROGRAM,
-    STREAMED,
-    arguments,
-    estimate_s,
-    prepared,
-)
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.mpi import bandwidth, messages
 from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, bytes_per_second
+from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark
 from seatrial.benchmarks.mpi.placement import pair_cpus
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE
+from seatrial.benchmarks.mpi.sizes import sizes_argument
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES, node_count
 from seatrial.benchmarks.placement import thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import WorkRate
+from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.machine import Machine
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
@@ -37,7 +30,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
             f"ranks={params['ranks']} and pairs={pairs} contradict each other",
             "set only one of them: a pair has two ranks",
         )
-    return prepared(machine, {**params, "pairs": pairs, "ranks": 2 * pairs})
+    return bandwidth.prepared(machine, {**params, "pairs": pairs, "ranks": 2 * pairs})
 
 
 def _pairs(machine: Machine, params: Params) -> int:
@@ -55,60 +48,44 @@ def _pairs(machine: Machine, params: Params) -> int:
     return whole(ranks) // 2
 
 
-def _arguments(params: Params) -> Sequence[str]:
-    return arguments(params, pairs=whole(params["pairs"]))
-
-
-BENCHMARK = Benchmark(
+BENCHMARK = mpi_benchmark(
+    bandwidth.__file__,
     name="mpi.multi-pair",
     question="What message rate and bandwidth do all pairs of ranks reach together?",
-    program=Native(PROGRAM, _arguments, takes_turns=True),
-    parameters=(
-        Parameter(
+    ranks=(
+        Parameter.integer(
             "pairs",
-            ParameterKind.INTEGER,
             "all",
             "pairs of ranks that stream at once; all: as many as the cores allow",
-            words=("all",),
             minimum=1,
+            option="--pairs",
         ),
-        Parameter(
-            "ranks",
-            ParameterKind.INTEGER,
-            "auto",
-            "ranks; auto: two for each pair",
-            words=("auto",),
-            minimum=2,
-        ),
+        Parameter.integer("ranks", "auto", "ranks; auto: two for each pair", minimum=2),
         NODES,
         NODE_PLACEMENT,
         OVERSUBSCRIBE,
-        *STREAMED,
     ),
+    parameters=bandwidth.STREAMED,
+    words=(sizes_argument, ("--both", "0")),
     figures=(
-        bandwidth("bytes of messages of size_B of all pairs, over the mean time of a pair"),
-        Figure(
-            name="message_rate",
+        messages.bandwidth("bytes of messages of size_B of all pairs, over the mean time of a pair"),
+        rate(
+            "message_rate",
+            "op/s",
+            "ops",
+            "messages of size_B of all pairs, over the mean time of a pair",
             series="bandwidth",
-            unit="op/s",
-            better=Better.HIGHER,
-            value=WorkRate("ops"),
-            work="messages of size_B of all pairs, over the mean time of a pair",
         ),
-        Figure(
-            name="slowest_pair",
-            series="slowest_pair",
-            unit="B/s",
-            better=Better.HIGHER,
-            value=bytes_per_second,
-            work="bytes of messages of size_B of the slowest pair",
+        rate(
+            "slowest_pair",
+            "B/s",
+            "bytes",
+            "bytes of messages of size_B of the slowest pair",
             is_there=lambda params: isinstance(params["pairs"], int) and params["pairs"] > 1,
         ),
     ),
-    checks=(WRONG_BYTES,),
     placement=pair_cpus,
     prepare=_prepare,
-    ranks="mpi",
-    estimate_s=estimate_s,
+    estimate_s=bandwidth.estimate_s,
     between_nodes=exchanged_in_pairs,
 )

@@ -8,8 +8,6 @@ start of an iteration are those of `collective_family`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 
 from seatrial.benchmarks.mpi.collective_family import (
     CALL,
@@ -17,29 +15,28 @@ from seatrial.benchmarks.mpi.collective_family import (
     START,
     TESTS,
     checks,
-    common_arguments,
     estimate_s,
     figures,
     resolved_call,
     resolved_largest,
     size_parameter,
+    sizes_argument,
     why_samples_missing,
 )
-from seatrial.benchmarks.mpi.ranks import BUFFERS, OVERSUBSCRIBE, RANKS, rank_cpus
+from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark
+from seatrial.benchmarks.mpi.ranks import BUFFERS
 from seatrial.benchmarks.mpi.sizes import sizes_of
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Benchmark, Native
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
 _MOST_DIMENSIONS = 16
 
-DIMENSIONS = Parameter(
-    "dims", ParameterKind.INTEGER, 2, "dimensions of the grid of ranks; each rank has two neighbours in each", minimum=1
+DIMENSIONS = Parameter.integer(
+    "dims", 2, "dimensions of the grid of ranks; each rank has two neighbours in each", minimum=1, option="--dimensions"
 )
 
 _OPERATIONS = {
@@ -63,37 +60,27 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return resolved_largest(machine, params, _buffers(params))
 
 
-def _arguments(operation: str, params: Params) -> list[str]:
-    return [*common_arguments(operation, params, sizes_of(params)), "--dimensions", str(params["dims"])]
-
-
-def _estimate_s(params: Params) -> float:
-    return estimate_s(params, sizes_of(params), _buffers(params))
-
-
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     return Limit.unknown("s", "the number of neighbours on other nodes depends on the placement of the ranks")
 
 
 def _benchmark(operation: str, question: str) -> Benchmark:
     work = f"one {operation.replace('-', ' ')}; size_B counts one block to one neighbour"
-    return Benchmark(
+    return mpi_benchmark(
+        __file__,
         name=f"mpi.{operation}",
         question=question,
-        program=Native(Path(__file__).with_suffix(".cpp"), partial(_arguments, operation), takes_turns=True),
         parameters=(
-            *(RANKS, NODES, RANKS_PER_NODE, NODE_PLACEMENT, OVERSUBSCRIBE),
             DIMENSIONS,
             size_parameter("one block to one neighbour"),
             *(LARGEST, BUFFERS, CALL, TESTS, START),
         ),
         figures=figures(work, _limit),
         checks=checks(sizes_of),
-        placement=rank_cpus,
         prepare=_prepare,
-        ranks="mpi",
+        words=(("--operation", operation), sizes_argument(sizes_of)),
         why_samples_missing=why_samples_missing,
-        estimate_s=_estimate_s,
+        estimate_s=lambda params: estimate_s(params, sizes_of(params), _buffers(params)),
     )
 
 

@@ -11,20 +11,16 @@ report half of an exchange in which both ranks are origins; here only one rank i
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from seatrial.benchmarks.figures import duration
 from seatrial.benchmarks.mpi.between_nodes import exchanged_in_pairs
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
-from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.messages import bandwidth
+from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark, pair
+from seatrial.benchmarks.mpi.ranks import resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES
-from seatrial.model.benchmark import Benchmark, Better, Figure, Native, Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import TimePerWork
+from seatrial.model.benchmark.benchmark import Benchmark, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.machine import Machine
 
-_SLICE_S = 0.3
 _BUFFERS = 4
 """Bytes that both ranks take for each byte of an operation: a buffer and a window each."""
 _LEAST_WINDOWS = 5
@@ -33,27 +29,23 @@ _SLOW_LINK_Bps = 1e9
 """A rate of links between nodes for the estimate; the time limit leaves room for a twentieth of it."""
 
 _PARAMETERS = (
-    Parameter("ranks", ParameterKind.INTEGER, 2, "ranks: one origin and one target", minimum=2),
-    NODES,
-    NODE_PLACEMENT,
-    OVERSUBSCRIBE,
     SIZE,
     LARGEST,
-    Parameter(
+    Parameter.choice(
         "synchronization",
-        ParameterKind.CHOICE,
         "flush",
         "how operations are completed: flush (inside one lock_all), lock, fence, pscw (post, start, complete, wait)",
-        words=("flush", "lock", "fence", "pscw"),
+        ("flush", "lock", "fence", "pscw"),
+        option="--synchronization",
     ),
-    Parameter(
+    Parameter.choice(
         "memory",
-        ParameterKind.CHOICE,
         "allocate",
         "who allocates the window's memory; allocate: MPI (MPI_Win_allocate); create: the program (MPI_Win_create)",
-        words=("allocate", "create"),
+        ("allocate", "create"),
+        option="--memory",
     ),
-    Parameter("window", ParameterKind.INTEGER, 64, "operations completed together, for the bandwidth", minimum=1),
+    Parameter.integer("window", 64, "operations completed together, for the bandwidth", minimum=1, option="--window"),
 )
 
 
@@ -61,6 +53,11 @@ def _prepare(machine: Machine, params: Params) -> Params:
     if whole(params["ranks"]) != 2:
         raise Skip(f"one-sided operations are measured between two ranks, not {params['ranks']}")
     return resolved_sizes(machine, resolved_ranks(machine, params), _BUFFERS)
+
+
+def _sizes(params: Params) -> list[str]:
+    """Without the empty operation."""
+    return ["--sizes", ",".join(str(size) for size in sizes_of(params) if size)]
 
 
 def _estimate_s(params: Params) -> float:
@@ -71,36 +68,19 @@ def _estimate_s(params: Params) -> float:
 
 
 def _benchmark(operation: str, question: str, work: str) -> Benchmark:
-    def arguments(params: Params) -> list[str]:
-        return [
-            *("--operation", operation),
-            *("--slice", str(_SLICE_S)),
-            *("--sizes", ",".join(str(size) for size in sizes_of(params) if size)),
-            *("--synchronization", str(params["synchronization"])),
-            *("--memory", str(params["memory"])),
-            *("--window", str(params["window"])),
-        ]
-
-    return Benchmark(
+    return mpi_benchmark(
+        __file__,
         name=f"mpi.{operation}",
         question=question,
-        program=Native(Path(__file__).with_suffix(".cpp"), arguments, takes_turns=True),
+        ranks=pair("ranks: one origin and one target"),
         parameters=_PARAMETERS,
+        words=(("--operation", operation), _sizes),
+        slice_s=0.3,
         figures=(
-            Figure(
-                name="time",
-                series="time",
-                unit="s",
-                better=Better.LOWER,
-                value=TimePerWork("ops"),
-                work=f"one {work} of size_B, completed before the next",
-            ),
+            duration("time", f"one {work} of size_B, completed before the next", "ops"),
             bandwidth(f"bytes of a window of {work}s of size_B, completed together"),
         ),
-        checks=(WRONG_BYTES,),
-        placement=rank_cpus,
         prepare=_prepare,
-        ranks="mpi",
         estimate_s=_estimate_s,
         between_nodes=exchanged_in_pairs,
     )

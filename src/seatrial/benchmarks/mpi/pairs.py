@@ -13,25 +13,20 @@ pair.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.figures import duration
 from seatrial.benchmarks.mpi.between_nodes import exchanged_in_tournament
-from seatrial.benchmarks.mpi.links import links_of_node
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth
-from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, links_of_node
+from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, SLICE_S, mpi_benchmark
+from seatrial.benchmarks.mpi.ranks import rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.tournament import Pair, all_rounds, rounds_by_spread, sampled_pairs
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, Native, Skip
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
-from seatrial.model.quotients import TimePerWork
-from seatrial.model.role import Role
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.sample import Sample
 
-_SLICE_S = 0.25
 _LEAST_SWEEPS = 5
 _VISITS_S = 4e-3
 """What visiting one pair takes in the program, with both sizes and what is around them."""
@@ -90,14 +85,9 @@ def shares_cpus(machine: Machine, params: Params) -> bool:
     return not rank_cpus(machine, params)
 
 
-def _arguments(params: Params) -> list[str]:
+def _rounds(params: Params) -> list[str]:
     rounds = rounds_by_spread(whole(params["ranks"]))[: whole(params["rounds"])]
-    return [
-        *("--slice", str(_SLICE_S), "--rounds", ",".join(map(str, rounds)), "--at-once", str(params["at_once"])),
-        *("--seed", str(params["seed"])),
-        *("--latency", str(params["latency_B"]), "--bandwidth", str(params["bandwidth_B"])),
-        *("--shares", "1" if params["oversubscribe"] else "0"),
-    ]
+    return ["--rounds", ",".join(map(str, rounds))]
 
 
 def _estimate_s(params: Params) -> float:
@@ -105,11 +95,7 @@ def _estimate_s(params: Params) -> float:
     a_sweep = turns * _VISITS_S * max(1.0, whole(params["bandwidth_B"]) / (1 << 20))
     if params["oversubscribe"]:
         a_sweep *= _SHARED_TIMES
-    return 1.0 + max(_SLICE_S + a_sweep, _LEAST_SWEEPS * a_sweep)
-
-
-def _link(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    return links_of_node(machine, params)
+    return 1.0 + max(SLICE_S + a_sweep, _LEAST_SWEEPS * a_sweep)
 
 
 def _pairs_measured(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
@@ -125,68 +111,57 @@ def _pairs_measured(machine: Machine, params: Params, samples: Sequence[Sample])
     return whole_ones - len({(a, b) for _, a, b in visits} - wanted)
 
 
-BENCHMARK = Benchmark(
+BENCHMARK = mpi_benchmark(
+    __file__,
     name="mpi.pairs",
     question="Which pair of ranks, which rank or which node is slow?",
-    program=Native(Path(__file__).with_suffix(".cpp"), _arguments),
+    ranks=AWARE_RANKS,
+    takes_turns=False,
+    words=(_rounds,),
     parameters=(
-        RANKS,
-        NODES,
-        RANKS_PER_NODE,
-        NODE_PLACEMENT,
-        OVERSUBSCRIBE,
-        Parameter(
+        Parameter.integer(
             "rounds",
-            ParameterKind.INTEGER,
             "auto",
             "rounds of the tournament in which every two ranks meet; auto: all, within "
             f"{_MOST_ALONE} pairs one at a time or {_MOST_TOGETHER} pairs many at once",
-            words=("auto", "all"),
+            ("auto", "all"),
             minimum=1,
         ),
-        Parameter(
+        Parameter.integer(
             "at_once",
-            ParameterKind.INTEGER,
             "auto",
             f"pairs measured at once; all: ranks / 2; auto: 1 for up to {_ALONE_TO} ranks or if ranks share CPUs, "
             "else all",
-            words=("auto", "all"),
+            ("auto", "all"),
             minimum=1,
+            option="--at-once",
         ),
-        Parameter(
+        Parameter.integer(
             "seed",
-            ParameterKind.INTEGER,
             1,
             "shuffles the ranks in the tournament: with few rounds, another seed measures other pairs",
-            minimum=0,
+            option="--seed",
         ),
-        Parameter("latency_B", ParameterKind.BYTES, 8, "message size for the latency", minimum=1),
-        Parameter("bandwidth_B", ParameterKind.BYTES, 1 << 20, "message size for the bandwidth", minimum=1),
+        Parameter.size("latency_B", 8, "message size for the latency", minimum=1, option="--latency"),
+        Parameter.size("bandwidth_B", 1 << 20, "message size for the bandwidth", minimum=1, option="--bandwidth"),
     ),
     figures=(
-        Figure(
-            name="latency",
-            series="latency",
-            unit="s",
-            better=Better.LOWER,
-            value=TimePerWork("ops"),
-            work="half the round trip of a ping-pong of latency_B",
-            role=Role.RANK_PAIRS,
+        duration("latency", "half the round trip of a ping-pong of latency_B", "ops", role=Role.RANK_PAIRS),
+        bandwidth(
+            "bytes of a ping-pong of bandwidth_B, one message in flight, as counted by IMB PingPong",
+            lambda machine, params, samples: links_of_node(machine, params),
         ),
-        bandwidth("bytes of a ping-pong of bandwidth_B, one message in flight, as counted by IMB PingPong", _link),
     ),
     checks=(
         WRONG_BYTES,
         Check(
             "pairs_measured",
             "requested pairs with enough samples",
-            bound=exactly(lambda params: len(chosen_pairs(params))),
+            exactly(lambda params: len(chosen_pairs(params))),
             derive=_pairs_measured,
         ),
     ),
-    placement=rank_cpus,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
     between_nodes=exchanged_in_tournament,
 )

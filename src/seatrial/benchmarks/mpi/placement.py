@@ -9,17 +9,16 @@ from collections.abc import Sequence
 
 from seatrial.benchmarks.nodes import on_each_node
 from seatrial.benchmarks.placement import numa_node, spread
-from seatrial.model.benchmark import Skip
-from seatrial.model.machine import Device, DeviceKind, Machine
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
-PLACEMENT = Parameter(
+PLACEMENT = Parameter.choice(
     "placement",
-    ParameterKind.CHOICE,
     "auto",
     "where the ranks of a pair are; cores: as close as possible in one package; sockets: in two packages; near: on the "
     "NUMA node of the fastest adapter; far: on a NUMA node without adapters; auto: cores if a package has enough",
-    words=("auto", "cores", "sockets", "near", "far"),
+    ("auto", "cores", "sockets", "near", "far"),
 )
 
 

@@ -7,44 +7,33 @@ from itertools import permutations
 from seatrial.benchmarks.nodes import cpus_of_nodes, node_count, on_each_node, with_ranks_per_node
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Skip
-from seatrial.model.machine import Machine
-from seatrial.model.parameter import UNKNOWN, Parameter, ParameterKind, Params, whole
+from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, whole
+from seatrial.model.machine.machine import Machine
 
-RANKS = Parameter(
-    "ranks",
-    ParameterKind.INTEGER,
-    "all",
-    "ranks, each bound to its own CPU; all: one per core",
-    words=("all",),
-    minimum=1,
-)
+RANKS = Parameter.integer("ranks", "all", "ranks, each bound to its own CPU; all: one per core", minimum=1)
 
-OVERSUBSCRIBE = Parameter(
-    "oversubscribe",
-    ParameterKind.FLAG,
-    False,
-    "allow more ranks than CPUs: they are not bound and share the CPUs",
+OVERSUBSCRIBE = Parameter.switch(
+    "oversubscribe", False, "allow more ranks than CPUs: they are not bound and share the CPUs"
 )
 
 _MIXED = tuple(f"{a}-{b}" for a, b in permutations(("host", "device", "managed"), 2))
 
-BUFFERS = Parameter(
+BUFFERS = Parameter.choice(
     "buffers",
-    ParameterKind.CHOICE,
     "host",
     "memory of the message buffers; two words: the sender's and the receiver's",
-    words=("host", "device", "managed", *_MIXED),
+    ("host", "device", "managed", *_MIXED),
 )
 
-HUGE_PAGES = Parameter(
+HUGE_PAGES = Parameter.switch(
     "huge_pages",
-    ParameterKind.FLAG,
     True,
     "ask the kernel for huge pages for the buffers, which speeds up copies through the kernel (OSU and IMB do not)",
+    option="--huge-pages",
 )
 
-DATATYPE = Parameter("datatype", ParameterKind.TEXT, "MPI_CHAR", "MPI datatype of the elements")
+DATATYPE = Parameter.text("datatype", "MPI_CHAR", "MPI datatype of the elements", option="--datatype")
 
 
 def resolved_ranks(machine: Machine, params: Params) -> Params:

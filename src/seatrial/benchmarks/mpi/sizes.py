@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from seatrial.errors import UsageError
-from seatrial.model.benchmark import Skip
-from seatrial.model.machine import Machine
-from seatrial.model.memory_size import sizing_memory_B
-from seatrial.model.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.fact import sizing_memory_B
+from seatrial.model.machine.machine import Machine
 
 _LARGEST_B = 4 << 20
 _SHARE_OF_MEMORY = 2
 """All buffers take at most this fraction of a node's memory (1/2); MPI and other processes need some too."""
 
-SIZE = Parameter(
+SIZE = Parameter.size(
     "size_B",
-    ParameterKind.BYTES,
     "sweep",
     "size of a message; sweep: every power of two from 1 B to largest_B; to-memory: up to what fits into memory",
-    words=("sweep", "to-memory"),
+    ("sweep", "to-memory"),
 )
 
-LARGEST = Parameter(
-    "largest_B",
-    ParameterKind.BYTES,
-    _LARGEST_B,
-    "largest message of a sweep",
-    minimum=1,
-)
+LARGEST = Parameter.size("largest_B", _LARGEST_B, "largest message of a sweep", minimum=1)
 
 ELEMENT_B = {"MPI_CHAR": 1, "MPI_BYTE": 1, "MPI_INT": 4, "MPI_LONG": 8, "MPI_FLOAT": 4, "MPI_DOUBLE": 8}
 """Datatypes that our programs send -> bytes of an element. (long has 8 on every 64-bit system but Windows.)"""
@@ -64,6 +57,11 @@ def sizes_of(params: Params) -> tuple[int, ...]:
         return (whole(params["size_B"]),)
     largest, each = whole(params.get(LARGEST.name, _LARGEST_B)), _element_bytes(params)
     return tuple(1 << power for power in range(largest.bit_length()) if (1 << power) % each == 0)
+
+
+def sizes_argument(params: Params) -> list[str]:
+    """The argument with the sizes of a resolved point."""
+    return ["--sizes", ",".join(map(str, sizes_of(params)))]
 
 
 def _element_bytes(params: Params) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Table = dict[str, Any]
 
 _PACKAGE = Path(__file__).parents[2]
-_SOURCES = ("benchmarks", "cli", "imports", "machine", "model", "plan")
+_SOURCES = ("applications", "benchmarks", "cli", "machine", "model", "plan")
 _STUDIES = (".yaml", ".yml")
 _MOST_SITE_B = 1 << 20
 _MOST_ENTRIES = 10_000
@@ -34,7 +34,7 @@ _SYSTEM = re.compile(r" +([A-Za-z0-9][A-Za-z0-9_.-]*) *:")
 def print_answers(words: Sequence[str]) -> None:
     """A line for each word: the word, a tab, its description."""
     try:
-        for word, text in answers(words or [""], _table()):
+        for word, text in answers(words or [""], known_table()):
             print(f"{word}\t{text}")
     except Exception:  # a key press must not show a traceback
         sys.exit(1)
@@ -178,7 +178,7 @@ def _systems(words: Sequence[str]) -> Iterator[str]:
                 yield match[1]
 
 
-def _table() -> Table:
+def known_table() -> Table:
     """The table of this version, from the cache or made now."""
     key, path = _key(), _cache()
     try:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from seatrial.cli.command import command
 from seatrial.errors import UsageError
 from seatrial.store.files import write_once
 
@@ -66,15 +71,29 @@ end
 complete -c seatrial -a '(__seatrial_complete)'
 """
 
-_SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+class Shell(StrEnum):
+    """A shell that completes our words."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
 
 
-def script(shell: str) -> str:
-    """The script of a shell."""
-    return _SCRIPTS[shell]
+_SCRIPTS = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
 
 
-def install_script(shell: str) -> str:
+@command("completion")
+def _completion(
+    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish")],
+    install: Annotated[
+        bool, typer.Option("--install", help="write it to where the shell looks for it, instead of stdout")
+    ] = False,
+) -> None:
+    print(_install(shell) if install else _SCRIPTS[shell], end="")
+
+
+def _install(shell: Shell) -> str:
     """Write the script to where the shell looks for it; returns what was done, and what is left to do.
 
     Raises UsageError if it cannot be written.
@@ -82,20 +101,20 @@ def install_script(shell: str) -> str:
     path = _place(shell)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_once(path.parent, path.name, data=script(shell).encode())
+        write_once(path.parent, path.name, data=_SCRIPTS[shell].encode())
     except OSError as error:
         todo = f"write it yourself: seatrial completion {shell} > FILE"
         raise UsageError(f"{path} cannot be written: {error.strerror or error}", todo) from error
-    if shell != "zsh":
+    if shell is not Shell.ZSH:
         return f"{path}: written; it works in new shells\n"
     return f"{path}: written\nadd to ~/.zshrc, before compinit: fpath=({path.parent} $fpath)\n"
 
 
-def _place(shell: str) -> Path:
+def _place(shell: Shell) -> Path:
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    if shell == "bash":
+    if shell is Shell.BASH:
         own = os.environ.get("BASH_COMPLETION_USER_DIR")
         return Path(own or data / "bash-completion", "completions", "seatrial")
-    if shell == "zsh":
+    if shell is Shell.ZSH:
         return data / "zsh" / "site-functions" / "_seatrial"
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "fish", "completions", "seatrial.fish")

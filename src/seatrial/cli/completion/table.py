@@ -7,14 +7,14 @@ from typing import Any
 
 import typer
 
+from seatrial.applications.readers import readers
 from seatrial.benchmarks import registry
+from seatrial.cli.command import commands_of
 from seatrial.cli.main import app
 from seatrial.cli.sources import KINDS
-from seatrial.imports.readers import readers
-from seatrial.model.container import BUILDS, PLACEMENTS, RUNTIMES
-from seatrial.model.mpi import MpiFamily
-from seatrial.model.mpi_settings import BINDINGS, TRANSPORTS
-from seatrial.model.parameter import Parameter, ParameterKind
+from seatrial.model.benchmark.parameter import Parameter, ParameterKind
+from seatrial.model.environment.container import BUILDS, PLACEMENTS, RUNTIMES
+from seatrial.model.environment.mpi import BINDINGS, TRANSPORTS, MpiFamily
 from seatrial.plan.environment_axes import (
     BINDING,
     CONTAINER_BUILD,
@@ -46,7 +46,7 @@ def made_table() -> dict[str, Any]:
         "commands": _commands(group, context),
         "groups": {
             name: _commands(group_of, context)
-            for name, group_of in group.commands.items()
+            for name, group_of in commands_of(group, context)
             if hasattr(group_of, "commands")
         },
         "benchmarks": {
@@ -68,7 +68,7 @@ def _commands(group: Any, context: Any) -> dict[str, Any]:
     """Name of a command -> its help and options."""
     return {
         name: {"help": _first(command.help or ""), "options": _options(command, context)}
-        for name, command in group.commands.items()
+        for name, command in commands_of(group, context)
     }
 
 

@@ -1,13 +1,25 @@
-"""A cause of slow or disturbed repeats, as a value. Its sentences are in words.py."""
+"""A cause of slow or disturbed repeats, as a value and in sentences; each states what was seen."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from msgspec import field
 
+from seatrial.diagnosis.cpu_words import (
+    NOT_KNOWN,
+    cpus_words,
+    others_words,
+    raise_quota,
+    ready_words,
+    steal_words,
+    stop_others,
+    use_own_host,
+)
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import count, cpu_list, show, show_percent
 from seatrial.profiler import cause as profile
 
 
@@ -48,3 +60,215 @@ class Disturbance(Frozen):
     share: float | None
     sureness: profile.Sureness
     seen: dict[str, Any] = field(default_factory=dict)
+
+
+_NETWORK = "Its calls go over a network or through another process, so figures are those of that file system"
+
+
+def sentence(one: Disturbance) -> str:
+    """The cause and what was seen, with a full stop."""
+    return _SENTENCE[one.cause](one)
+
+
+def sentences(found: Sequence[Disturbance]) -> str:
+    """All causes in their order, separated by blanks."""
+    return " ".join(map(sentence, found))
+
+
+def remedy(one: Disturbance) -> str:
+    """What to do, without a full stop."""
+    return _REMEDY[one.cause](one)
+
+
+def evidence(found: Sequence[Disturbance], cpus: Sequence[int]) -> str:
+    """The values behind the causes, with the CPUs that the program might use."""
+    parts = [
+        f"{one.cause}: " + ("share not measured" if one.share is None else show_percent(one.share)) for one in found
+    ]
+    return "; ".join([*parts, *([f"CPUs {cpu_list(cpus)}"] if cpus else [])])
+
+
+def _share(one: Disturbance) -> str:
+    return "an unknown part of its time" if one.share is None else f"{show_percent(one.share)} of its time"
+
+
+def _quota(one: Disturbance) -> str:
+    return (
+        f"A CPU quota stopped the program for {_share(one)}: {cpus_words(one.seen['quota'])} "
+        f"({one.seen['file']}), used up in {show_percent(one.seen['throttled'])} of its periods."
+    )
+
+
+def _ready(one: Disturbance) -> str:
+    """Who was ready to run without a CPU, and how long."""
+    bound = one.seen.get("bound")
+    if not bound:
+        return ready_words("The program", _share(one))
+    is_one = one.seen["threads"] == 1
+    who = f"The {'thread that is' if is_one else 'threads that are'} bound to "
+    who += f"{'CPU' if len(bound) == 1 else 'CPUs'} {cpu_list(bound)}"
+    share = f"{show_percent(one.share or 0.0)} of {'its' if is_one else 'their'} time"
+    return ready_words(who, share, are_several=not is_one)
+
+
+def _others(one: Disturbance) -> str:
+    others, cpus = one.seen["others"], cpus_words(one.seen["cpus"])
+    if one.seen["delay"] is None:
+        used = others_words(f"{others:.2g}", f"the {cpus} that the program may use")
+        return f"O{used[1:]}, and none was idle; how long the program waited for a CPU is not known."
+    used = others_words(f"{others:.2g}", f"{'the' if one.seen.get('bound') else 'its'} {cpus}")
+    return f"{_ready(one)}: {used}."
+
+
+def _no_cpu(one: Disturbance) -> str:
+    others = one.seen.get("others")
+    looked = (
+        "what other processes used of its CPUs is not known"
+        if others is None
+        else others_words(f"{others:.2g}", f"its {cpus_words(one.seen['cpus'])}")
+        + f", and {one.seen['idle']:.2g} were idle"
+    )
+    return f"{_ready(one)}; {NOT_KNOWN} ({looked})."
+
+
+def _crowd(one: Disturbance) -> str:
+    threads = one.seen["threads"]
+    who = "its threads" if threads is None else count(threads, "thread")
+    whose = "they" if one.seen.get("bound") else "it"
+    return (
+        f"{_ready(one)}: {who} shared the {cpus_words(one.seen['cpus'])} that {whose} may use, and "
+        f"{one.seen['wanted']:.2g} were ready to run on average."
+    )
+
+
+def _steal(one: Disturbance) -> str:
+    words = steal_words(f"{show_percent(one.share or 0.0)} of the CPU time")
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def _rate(value: float, unit: str) -> str:
+    return f"{value:.4g} operations/s" if unit == "op/s" else show(value, "B/s")
+
+
+def _io_limit(one: Disturbance) -> str:
+    seen = one.seen
+    return (
+        f"A limit on I/O was reached: {seen['direction']}s on device {seen['device']} may take "
+        f"{_rate(seen['limit'], seen['unit'])} ({seen['file']}), and they took {_rate(seen['rate'], seen['unit'])} on "
+        f"average; the limit explains {_share(one)}."
+    )
+
+
+def _where(one: Disturbance) -> str:
+    options = one.seen["options"]
+    mounted = f", mounted with {', '.join(options)}" if options else ""
+    kind, place = one.seen["type"], one.seen["mount_point"]
+    return f"{place} ({kind}{mounted})" if place else "a file system that is not known"
+
+
+def _file_system(one: Disturbance) -> str:
+    if one.share is None:
+        return f"The files are on {_where(one)}. {_NETWORK}."
+    return f"The program waited {_share(one)} for files on {_where(one)}."
+
+
+def _synchronised(one: Disturbance) -> str:
+    return (
+        f"The program waited {_share(one)} in fsync and similar calls, until data was on the device of {_where(one)}."
+    )
+
+
+def _memory(one: Disturbance) -> str:
+    return (
+        f"Memory was short: tasks waited for memory {_share(one)}, and each repeat had {one.seen['faults']:.3g} page "
+        "faults that read from a device or swap."
+    )
+
+
+def _locks(one: Disturbance) -> str:
+    seen = one.seen
+    kernel = (
+        f", and blocking and waking them took up to {show_percent(seen['kernel'])} in the kernel"
+        if seen["kernel"] > 0
+        else ""
+    )
+    return (
+        "Threads waited for locks (mutexes) that other threads held: they were blocked for "
+        f"{show_percent(seen['blocked'])} of their working time{kernel}; the program had {_rounded(seen['rate'])} "
+        "voluntary switches a second."
+    )
+
+
+def _page_faults(one: Disturbance) -> str:
+    seen = one.seen
+    return (
+        f"Page faults took about {_share(one)}: {_rounded(seen['rate'])} a second, each "
+        f"{seen['per_fault_s'] * 1e6:.2g} µs of CPU time in the kernel. Each page of its memory was handed "
+        f"out {_rounded(seen['per_page'])} times."
+    )
+
+
+def _rounded(value: float) -> str:
+    """Two digits: `210 000`, `7.5`."""
+    return f"{float(f'{value:.2g}'):,g}".replace(",", " ")
+
+
+def _sleep(one: Disturbance) -> str:
+    return f"The program slept for {_share(one)} (nanosleep, usleep and the like), and none of its threads ran."
+
+
+def _child(one: Disturbance) -> str:
+    seen = one.seen
+    others = f" and {count(seen['others'], 'other')}" if seen["others"] else ""
+    return (
+        f"{seen['process']} waited {_share(one)} for child processes to end: {seen['child']}{others}. It computes "
+        f"itself for {show_percent(seen['own'])} of its time."
+    )
+
+
+_SENTENCE: Mapping[Cause, Callable[[Disturbance], str]] = {
+    Cause.CPU_QUOTA: _quota,
+    Cause.STEAL: _steal,
+    Cause.OTHER_PROCESSES: _others,
+    Cause.NO_CPU: _no_cpu,
+    Cause.MORE_THREADS_THAN_CPUS: _crowd,
+    Cause.IO_LIMIT: _io_limit,
+    Cause.FILE_SYSTEM: _file_system,
+    Cause.SYNCHRONISED_IO: _synchronised,
+    Cause.MEMORY: _memory,
+    Cause.LOCKS: _locks,
+    Cause.PAGE_FAULTS: _page_faults,
+    Cause.SLEEP: _sleep,
+    Cause.CHILD: _child,
+}
+
+_REMEDY: Mapping[Cause, Callable[[Disturbance], str]] = {
+    Cause.CPU_QUOTA: lambda one: raise_quota(one.seen["quota"], "use fewer threads"),
+    Cause.STEAL: lambda _: use_own_host("Measure"),
+    Cause.OTHER_PROCESSES: lambda _: stop_others(),
+    Cause.NO_CPU: lambda _: "Measure with nothing else running; `perf sched timehist` shows who had the CPUs",
+    Cause.MORE_THREADS_THAN_CPUS: lambda one: (
+        f"Start as many threads as there are CPUs for them ({one.seen['cpus']}), or let the program use more CPUs "
+        "(`taskset -cp PID` shows those of a process)"
+    ),
+    Cause.IO_LIMIT: lambda one: f"Raise the limit in {one.seen['file']}, or measure outside of this control group",
+    Cause.FILE_SYSTEM: lambda one: (
+        "Put the files on a file system of this machine (`df -T` lists them)"
+        if not one.seen["options"]
+        else f"Mount {one.seen['mount_point']} without {', '.join(one.seen['options'])}, or put the files elsewhere"
+    ),
+    Cause.SYNCHRONISED_IO: lambda _: "Synchronise less often, or more data at a time",
+    Cause.MEMORY: lambda _: "Use less memory, or raise the limit of the control group (`memory.max`), and avoid swap",
+    Cause.LOCKS: lambda _: (
+        "Hold locks for a shorter time, use several locks, or let each thread collect its own results "
+        "(`perf trace -s -e futex` counts the calls)"
+    ),
+    Cause.PAGE_FAULTS: lambda _: (
+        "Allocate large arrays once instead of in each step; or let the C library keep freed memory "
+        "(`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_`, glibc), or use huge pages"
+    ),
+    Cause.SLEEP: lambda _: (
+        "Wait for the event itself (a condition variable, a pipe, inotify), or sleep for a shorter time at once"
+    ),
+    Cause.CHILD: lambda one: f"Go on with other work while {one.seen['child']} runs, or do its work in the program",
+}

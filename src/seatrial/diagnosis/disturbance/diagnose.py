@@ -10,17 +10,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.diagnosis.cpu import LEAST_DELAY as LEAST_SHARE
+from seatrial.diagnosis.cpu import CpuSignals, is_busy, is_used_up
 from seatrial.diagnosis.disturbance.cause import Cause, Disturbance
 from seatrial.diagnosis.disturbance.own_causes import own_causes
 from seatrial.diagnosis.disturbance.signals import Signals
 from seatrial.profiler.cause import Sureness
 
-_LEAST_THROTTLED = 0.1
-"""Of the periods of a quota."""
-_EXPLAINS = 0.5
-"""A cause explains waiting if it is at least so large, as a share of it."""
-_IDLE = 0.5
-"""CPUs with less than this idle on average, together, are busy."""
 _ALL_BUSY = 0.9
 _LIMIT_REACHED = 0.7
 """What was moved, over what a limit allows in the time of waiting for I/O."""
@@ -50,7 +45,7 @@ def has_idle_cpus(signals: Signals) -> bool:
     """Whether half a CPU or more of those that the program might use was idle on average: others then took none that
     it needed, as far as is known."""
     idle = _own_cpus(signals)[2]
-    return idle is not None and idle >= _IDLE
+    return idle is not None and not is_busy(idle)
 
 
 # A CPU
@@ -111,7 +106,7 @@ def _without_cpu(signals: Signals) -> Iterator[Disturbance]:
 
 def _quota(signals: Signals) -> Disturbance | None:
     quota = signals.quota
-    if quota is None or quota.periods <= 0 or quota.throttled_periods < _LEAST_THROTTLED * quota.periods:
+    if quota is None or quota.periods <= 0 or not is_used_up(quota.throttled_periods / quota.periods):
         return None
     share = min(1.0, quota.throttled_s / max(signals.wall_s, (signals.cpu_s or 0.0) + quota.throttled_s))
     if share < LEAST_SHARE:
@@ -152,31 +147,30 @@ def _own_cpus(signals: Signals) -> tuple[int, float | None, float | None]:
 
 def _competition(signals: Signals, left_s: float, whole_s: float) -> Iterator[Disturbance]:
     """Why threads waited `left_s` for a CPU, apart from a quota: the program's own threads are more than its CPUs, or
-    other processes ran there.
-
-    Threads that are always ready to run, n of them on c CPUs, wait n - c seconds each second with nobody else there;
-    what they wait longer is for others.
-    """
+    other processes ran there."""
     cpus, others_s, idle = _own_cpus(signals)
     throttled_s = signals.quota.throttled_s if signals.quota is not None else 0.0
-    threads_s = signals.threads_s or signals.wall_s
-    wanted = ((signals.counted_cpu_s or 0.0) + (signals.delay_s or 0.0) - throttled_s) / threads_s
-    own_s = min(left_s, max(0.0, wanted - cpus) * threads_s) if cpus else 0.0
-    seen: dict[str, Any] = {"delay": left_s / whole_s, "cpus": cpus, "threads": signals.threads, "wanted": wanted}
+    threads_s, window_s = signals.threads_s or signals.wall_s, _window_s(signals)
+    known = CpuSignals(
+        ran=(signals.counted_cpu_s or 0.0) / threads_s,
+        waited=left_s / threads_s,
+        cpus=cpus,
+        others=None if others_s is None else others_s / window_s,
+        # CPUs are idle while the quota holds the program back.
+        idle=None if idle is None else idle - throttled_s / signals.wall_s,
+    )
+    seen: dict[str, Any] = {"delay": left_s / whole_s, "cpus": cpus, "threads": signals.threads, "wanted": known.wanted}
     if signals.is_part:
         seen["bound"] = sorted(signals.allowed)
-    if others_s is not None:
-        seen |= {"others": others_s / _window_s(signals), "idle": idle}
+    if known.others is not None:
+        seen |= {"others": known.others, "idle": idle}
+    own_s = known.crowd * threads_s
     if own_s >= LEAST_SHARE * whole_s:
         yield Disturbance(Cause.MORE_THREADS_THAN_CPUS, own_s / whole_s, Sureness.MEASURED, seen)
     rest_s = left_s - own_s
-    if rest_s < LEAST_SHARE * whole_s:
-        return
-    # CPUs are idle while the quota holds the program back.
-    is_busy = idle is not None and idle - throttled_s / signals.wall_s < _IDLE
-    is_explained = others_s is not None and others_s >= _EXPLAINS * rest_s and is_busy
-    cause = Cause.OTHER_PROCESSES if is_explained else Cause.NO_CPU
-    yield Disturbance(cause, rest_s / whole_s, Sureness.MEASURED, seen)
+    if rest_s >= LEAST_SHARE * whole_s:
+        cause = Cause(known.taken_by(rest_s / window_s).value)
+        yield Disturbance(cause, rest_s / whole_s, Sureness.MEASURED, seen)
 
 
 def _by_idle_cpus(signals: Signals) -> Iterator[Disturbance]:

@@ -12,10 +12,10 @@ from seatrial.engine.kinds.imported import ImportedKind
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.kinds.native import NativeKind
 from seatrial.engine.kinds.python_script import PythonScriptKind
-from seatrial.model.benchmark import DeclaredCommand, DeclaredRanks, External, ImportedOnly, Native
-from seatrial.model.given_input import GivenInput
-from seatrial.model.program import Program
-from seatrial.model.python_script import PythonScript
+from seatrial.model.benchmark.benchmark import DeclaredCommand, DeclaredRanks, External, ImportedOnly, Native
+from seatrial.model.benchmark.given_input import GivenInput
+from seatrial.model.benchmark.program import Program
+from seatrial.model.benchmark.python_script import PythonScript
 
 KINDS: Mapping[type[Program], type[Kind[Any]]] = {
     Native: NativeKind,

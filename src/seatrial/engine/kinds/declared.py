@@ -22,21 +22,20 @@ from seatrial.engine.kinds.external import ExternalKind, ExternalProgram
 from seatrial.engine.kinds.native import NativeKind, NativeProgram
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Built, Environment
-from seatrial.environments.file_contents import digest
 from seatrial.environments.installed import Installed, find_command
+from seatrial.environments.loaded_libraries import Once, digest
 from seatrial.environments.mpi import choose_mpi, lacking_mpi, mpi_of
-from seatrial.environments.once import Once
-from seatrial.environments.variables import variables_with
+from seatrial.environments.target import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import run
 from seatrial.launch.ranks import placed
-from seatrial.model.benchmark import External, Native
-from seatrial.model.declaration import WALL, Declaration, filled_in
-from seatrial.model.experiment import content_key
-from seatrial.model.mpi import Mpi
-from seatrial.model.outcome import Outcome
-from seatrial.model.protocol import Hello, ProgramRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import External, Native
+from seatrial.model.benchmark.declaration import WALL, Declaration, filled_in
+from seatrial.model.benchmark.program import Hello, ProgramRecord
+from seatrial.model.environment.mpi import Mpi
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import content_key
+from seatrial.model.results.sample import Sample
 from seatrial.places.contained import Contained
 from seatrial.plan.points import Point
 

@@ -19,22 +19,21 @@ from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import absent_environment
 from seatrial.environments.installed import Installed, NotInstalledError, NotLoadedError, find_installed
+from seatrial.environments.loaded_libraries import Once
 from seatrial.environments.mpi import choose_mpi, mpi_of
 from seatrial.environments.mpi_settings import setting_variables
-from seatrial.environments.once import Once
-from seatrial.environments.variables import variables_with
+from seatrial.environments.target import variables_with
 from seatrial.errors import BuildError, ProtocolError, UsageError
 from seatrial.launch.local import run
 from seatrial.launch.ranks import placed
-from seatrial.model.benchmark import External, InputExchange
-from seatrial.model.declaration import WALL
-from seatrial.model.experiment import content_key
-from seatrial.model.layout import RANKS
-from seatrial.model.mpi import Mpi
-from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import Params, whole
-from seatrial.model.protocol import Hello, ProgramRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import External, InputExchange
+from seatrial.model.benchmark.declaration import WALL
+from seatrial.model.benchmark.parameter import Params, whole
+from seatrial.model.benchmark.program import RANKS, Hello, ProgramRecord
+from seatrial.model.environment.mpi import Mpi
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import content_key
+from seatrial.model.results.sample import Sample
 from seatrial.places.contained import Contained
 from seatrial.places.containers.fitted import Containers
 from seatrial.places.images.programs_inside import ImageProgram, find_in_image, for_program

@@ -13,18 +13,18 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.apps.given_input import stated_key
+from seatrial.applications.readers import reader_of
+from seatrial.applications.running.given_input import stated_key
 from seatrial.engine.kinds.external import ExternalKind, ExternalProgram
 from seatrial.engine.ready import Ready
-from seatrial.environments.file_contents import files_among
 from seatrial.environments.installed import Installed
+from seatrial.environments.loaded_libraries import files_among
 from seatrial.errors import BuildError, ParseError, ProtocolError
-from seatrial.imports.readers import reader_of
-from seatrial.model.benchmark import External
-from seatrial.model.given_input import CASE, CLOCKED_S, FOLDER, NONE, GivenInput
-from seatrial.model.parameter import Params
-from seatrial.model.protocol import ProgramRecord
-from seatrial.model.sample import Sample
+from seatrial.model.benchmark.benchmark import External
+from seatrial.model.benchmark.given_input import CASE, CLOCKED_S, FOLDER, NONE, GivenInput
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.program import ProgramRecord
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import Point
 
 _MOST_FILES = 10_000

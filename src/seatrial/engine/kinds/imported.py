@@ -6,8 +6,8 @@ from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.ready import Refused
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError
-from seatrial.model.benchmark import ImportedOnly
-from seatrial.model.outcome import Outcome
+from seatrial.model.benchmark.benchmark import ImportedOnly
+from seatrial.model.results.outcome import Outcome
 from seatrial.plan.points import Point
 
 

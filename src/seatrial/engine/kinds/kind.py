@@ -13,11 +13,11 @@ from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError
-from seatrial.model.experiment import Experiment
-from seatrial.model.machine_identity import machine_identity
-from seatrial.model.mpi import Mpi
-from seatrial.model.outcome import Outcome, Stage
-from seatrial.model.program import Program
+from seatrial.model.benchmark.program import Program
+from seatrial.model.environment.mpi import Mpi
+from seatrial.model.machine.identity import machine_identity
+from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.record import Experiment
 from seatrial.model.secrets import masked_parameters
 from seatrial.places.rank_helpers import make_helpers
 from seatrial.plan.points import Point

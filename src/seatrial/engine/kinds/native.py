@@ -1,4 +1,4 @@
-"""Our own programs: built from source in each environment; they write the record themselves (model/protocol.py)."""
+"""Our own programs: built from source in each environment; they write the record (model/benchmark/program.py)."""
 
 from __future__ import annotations
 
@@ -20,33 +20,35 @@ from seatrial.engine.devices import Devices, with_devices
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.ready import Ready, Refused, Runnable
 from seatrial.environments.blas import HOW_TO_GET_ONE, find_blas
-from seatrial.environments.blas_libraries import BlasLibraries, LoadedLibrary
 from seatrial.environments.build import Built, Environment, build, program_key
 from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.chosen import absent_environment, isa_of
-from seatrial.environments.fft_libraries import FftLibraries
-from seatrial.environments.file_contents import Commands, files_among
 from seatrial.environments.gpu import lacking_gpu
+from seatrial.environments.loaded_libraries import (
+    BlasLibraries,
+    Commands,
+    FftLibraries,
+    LoadedLibrary,
+    Once,
+    files_among,
+)
 from seatrial.environments.mpi import lacking_mpi
-from seatrial.environments.once import Once
-from seatrial.environments.target import DECISIVE_FEATURES
-from seatrial.environments.variables import variables_with
+from seatrial.environments.target import DECISIVE_FEATURES, variables_with
 from seatrial.errors import BuildError
-from seatrial.model.benchmark import Native
-from seatrial.model.container import INSIDE
-from seatrial.model.experiment import content_key
-from seatrial.model.guest import VM
-from seatrial.model.layout import RANKS
-from seatrial.model.machine import Machine
-from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import Params, whole
-from seatrial.model.protocol import Hello, ProgramRecord, parse_record
+from seatrial.model.benchmark.benchmark import Native
+from seatrial.model.benchmark.parameter import Params, whole
+from seatrial.model.benchmark.program import RANKS, Hello, ProgramRecord, parse_record
+from seatrial.model.environment.container import INSIDE
+from seatrial.model.machine.guest import VM
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.record import content_key
 from seatrial.places.contained import Contained
 from seatrial.places.containers.fitted import Containers, contained_environment
-from seatrial.places.containers.start import start_arguments, write_started
 from seatrial.places.containers.tiny_root import timed_program
+from seatrial.places.containers.trial import start_arguments, write_started
 from seatrial.places.guest.fitted import Guests
-from seatrial.places.guest.in_guest import guest_environment
+from seatrial.places.guest.runtime import guest_environment
 from seatrial.places.images.libraries import ImageLibraries
 from seatrial.plan.points import Point
 

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 from seatrial.engine.kinds.external import ExternalKind
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
-from seatrial.environments.file_contents import files_among
 from seatrial.environments.installed import Installed
+from seatrial.environments.loaded_libraries import files_among
 from seatrial.environments.mpi import choose_mpi, lacking_mpi
 from seatrial.environments.python_modules import find_interpreter
 from seatrial.errors import BuildError
-from seatrial.model.benchmark import External
-from seatrial.model.layout import RANKS
-from seatrial.model.mpi import Mpi
-from seatrial.model.outcome import Outcome
-from seatrial.model.parameter import whole
-from seatrial.model.python_script import AUTO, PYTHON, PythonScript
+from seatrial.model.benchmark.benchmark import External
+from seatrial.model.benchmark.parameter import whole
+from seatrial.model.benchmark.program import RANKS
+from seatrial.model.benchmark.python_script import AUTO, PYTHON, PythonScript
+from seatrial.model.environment.mpi import Mpi
+from seatrial.model.results.outcome import Outcome
 from seatrial.plan.points import Point
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seatrial.errors import ParseError
 from seatrial.fabric.parts import DevicePart, FabricDump, PartKind, PortPart, Source
-from seatrial.model.host_list import MAX_NAMES, expand_hosts
+from seatrial.model.machine.host_list import MAX_NAMES, expand_hosts
 
 
 class Tree:

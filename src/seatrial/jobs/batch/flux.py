@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from seatrial.errors import ParseError
 from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
 from seatrial.jobs.batch.system import by_ssh, exit_status, job_script
-from seatrial.model.host_list import expand_hosts
-from seatrial.model.job_options import JobOptions
+from seatrial.model.environment.site import JobOptions
+from seatrial.model.machine.host_list import expand_hosts
 
 _STATES = {
     **dict.fromkeys(("D", "P", "S", "DEPEND", "PRIORITY", "SCHED"), JobState.PENDING),

@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec import field
 
 from seatrial.errors import UsageError
+from seatrial.model.environment.site import JobOptions
 from seatrial.model.frozen import Frozen
-from seatrial.model.job_options import JobOptions
 
 
 class JobState(StrEnum):

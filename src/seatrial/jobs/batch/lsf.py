@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from seatrial.errors import ParseError
 from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
 from seatrial.jobs.batch.system import by_ssh, job_script
-from seatrial.model.job_options import JobOptions
+from seatrial.model.environment.site import JobOptions
 
 _STATES = {
     **dict.fromkeys(("PEND", "WAIT"), JobState.PENDING),

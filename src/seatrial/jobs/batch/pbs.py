@@ -14,7 +14,7 @@ from typing import Any
 from seatrial.errors import ParseError
 from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
 from seatrial.jobs.batch.system import by_ssh, clock, job_script
-from seatrial.model.job_options import JobOptions
+from seatrial.model.environment.site import JobOptions
 
 _STATES = {
     **dict.fromkeys("QWTM", JobState.PENDING),

@@ -9,8 +9,8 @@ from datetime import datetime
 from seatrial.errors import ParseError
 from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
 from seatrial.jobs.batch.system import clock, job_script
-from seatrial.model.host_list import expand_hosts
-from seatrial.model.job_options import JobOptions
+from seatrial.model.environment.site import JobOptions
+from seatrial.model.machine.host_list import expand_hosts
 
 _STATES = {
     **dict.fromkeys(("PENDING", "PD", "CONFIGURING", "CF"), JobState.PENDING),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from seatrial.errors import ParseError
-from seatrial.model.host_list import expand_hosts
+from seatrial.model.machine.host_list import expand_hosts
 
 _USABLE = frozenset({"idle", "mix", "mixed", "alloc", "allocated", "comp", "completing", "resv", "reserved"})
 _MARKS = "*~#!%$@^-+"

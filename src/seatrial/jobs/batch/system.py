@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from seatrial.jobs.batch.job import JobRequest, JobStatus
-from seatrial.model.job_options import JobOptions
+from seatrial.model.environment.site import JobOptions
 
 
 class BatchSystem(Protocol):

@@ -32,7 +32,7 @@ from seatrial.machine.readers.amd_smi_parts import (
 from seatrial.machine.readers.amd_smi_text import read_text
 from seatrial.machine.readers.dump import choose, read_lines
 from seatrial.machine.survey import FactBook, LinkRate, NamedPart, PciPart, PeerLink, Survey
-from seatrial.model.machine import DeviceKind, Path, PeerAccess
+from seatrial.model.machine.machine import DeviceKind, Path, PeerAccess
 
 SOURCE_TOPOLOGY, SOURCE_STATIC = "amd-smi topology", "amd-smi static"
 

@@ -10,8 +10,8 @@ import re
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.dump import Line, read_lines
 from seatrial.machine.survey import FactBook, NamedPart, Survey
-from seatrial.model.host_links import pci_address
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.links import pci_address
+from seatrial.model.machine.machine import DeviceKind
 
 TOOL = "cxi_stat"
 

@@ -14,8 +14,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from seatrial.machine.readers.dmidecode_blocks import TOOL, Block, Dump, choose_dump, split_dumps
-from seatrial.machine.readers.dmidecode_values import (
+from seatrial.machine.memory_population import declared_slots, say_memory_facts, system_modules
+from seatrial.machine.readers.dmidecode_blocks import (
+    TOOL,
+    Block,
+    Dump,
+    choose_dump,
     read_count,
     read_handle,
     read_rank,
@@ -23,12 +27,12 @@ from seatrial.machine.readers.dmidecode_values import (
     read_size,
     read_width,
     read_word,
+    split_dumps,
 )
 from seatrial.machine.readers.dump import Line, read_lines
 from seatrial.machine.readers.smbios import SmbiosArray, SmbiosModule
-from seatrial.machine.smbios_memory import declared_slots, say_memory_facts, system_modules
 from seatrial.machine.survey import CpuPart, FactBook, Survey
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 _SOURCE = "dmidecode"
 _REFUSALS = ("permission denied", "operation not permitted", "no smbios nor dmi entry point found")

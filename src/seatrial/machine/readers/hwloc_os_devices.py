@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.machine.readers.hwloc_infos import info_size, read_infos
+from seatrial.machine.readers.hwloc_memory import info_size, read_infos
 from seatrial.machine.readers.xml import Element
 from seatrial.machine.survey import FactBook, NamedPart
-from seatrial.model.fact import Facts
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.machine import DeviceKind
 
 _NUMBERS = {
     0: DeviceKind.BLOCK,

@@ -19,13 +19,16 @@ from msgspec.structs import replace
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.hwloc_distances import TEXTS, End, PeerMatrix, node_distances, peer_matrices
-from seatrial.machine.readers.hwloc_infos import info_number, machine_facts, number_of, read_infos
 from seatrial.machine.readers.hwloc_memory import (
     SideCache,
     cache_facts,
+    info_number,
+    machine_facts,
     memory_module,
     memory_rates,
+    number_of,
     placed_modules,
+    read_infos,
     say_memory_kind,
     side_cache,
     with_rates,
@@ -34,9 +37,9 @@ from seatrial.machine.readers.hwloc_os_devices import OsDevices, Place
 from seatrial.machine.readers.scalars import read_cpu_mask, write_cpu_list
 from seatrial.machine.readers.xml import Document, Element, read_xml
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts
-from seatrial.model.fact import Facts
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.fact import Facts
+from seatrial.model.machine.machine import DeviceKind
 
 TOOL = "hwloc-xml"
 MAX_MASK_BITS = 2_000_000

@@ -12,7 +12,7 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.machine.readers.dump import Line, read_lines, without_prefix
 from seatrial.machine.survey import FactBook, NamedPart, Survey
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 TOOL = "ibstat"
 

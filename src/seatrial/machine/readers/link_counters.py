@@ -1,6 +1,6 @@
 """Counters of links, as tools print them: perfquery, ibqueryerrors (infiniband-diags) and `ethtool -S`.
 
-Each reader returns port -> counter -> value, with the names of `model.link_counters`; counters of traffic are left out.
+Each reader returns port -> counter -> value, with the names of `model.machine.links`; counters of traffic are left out.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, read_lines
-from seatrial.model.link_counters import CANONICAL
+from seatrial.model.machine.links import CANONICAL
 
 _PERFQUERY_PORT = re.compile(r"#\s*Port (?:extended )?counters: Lid (\d{1,6}) port (\d{1,4})\b", re.ASCII)
 _PERFQUERY = re.compile(r"(\w+):\.*(0x[0-9a-fA-F]{1,16}|\d{1,20})\s*\Z", re.ASCII)

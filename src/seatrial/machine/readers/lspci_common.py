@@ -1,4 +1,4 @@
-"""Common to both forms of lspci's output: addresses, and pasted lines.
+"""Common to both forms of lspci's output: addresses, pasted and wrapped lines, links and settings of functions.
 
 Formats: pciutils 3.x, lspci(8); the samples in the tests are its output.
 """

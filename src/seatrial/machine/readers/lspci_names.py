@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 UNKNOWN_CLASS = "0000"
 """Stands for the class of a function if the text does not state it (see `PciPart`)."""

@@ -18,7 +18,7 @@ from seatrial.machine.readers.lspci_links import BlockLink, read_link
 from seatrial.machine.readers.lspci_names import CLASS_BY_NAME, UNKNOWN_CLASS, PciIdentity, kind_by_name, read_identity
 from seatrial.machine.survey import FactBook, PciPart, Survey
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 SOURCE = "lspci -vv"
 

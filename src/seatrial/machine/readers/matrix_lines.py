@@ -1,20 +1,188 @@
-"""The lines of a text with matrices of devices, restored to the tool's layout.
+"""The lines of a text with matrices of devices, restored to the tool's layout, also where a terminal wrapped them.
 
 Documentation shows matrices as Markdown tables, often with reordered columns: a table with one column of row labels,
 and devices or affinities in all others, is converted to the tool's layout cell by cell. Wrapped lines are joined by
 `matrix_wraps`. Everything else stays unchanged.
+
+Matrices whose lines a terminal or mailer wrapped at its width -> the lines as printed.
+
+A matrix of 8 GPUs and 10 adapters is 190 characters wide. Wrapping keeps every character (fold), or replaces tabs by
+spaces and drops those at the end of a line (text copied from a screen). Lines are joined only if the result is certain:
+a row for every label, a known cell for every pair, and the same in both directions. Lines that are not joined are read,
+and refused, unchanged.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice, pairwise
 
 from msgspec.structs import replace
 
-from seatrial.machine.readers.dump import Line, read_lines
-from seatrial.machine.readers.matrix_wraps import unwrapped
-from seatrial.machine.readers.topology_matrix import CPU_AFFINITY, GPU_NUMA, MAX_LABELS, NUMA_AFFINITY
+from seatrial.machine.readers.dump import Line, is_fence, read_lines, without_prefix
+from seatrial.machine.readers.topology_matrix import CPU_AFFINITY, GPU_NUMA, MAX_LABELS, NUMA_AFFINITY, is_any_cell
+from seatrial.model.frozen import Frozen
+
+_NUMBER = re.compile(r"[0-9]{1,4}\Z")
+_PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")
+_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\Z")
+_COLUMNS = re.compile(f"{CPU_AFFINITY}|{NUMA_AFFINITY}|{GPU_NUMA}")
+_MAX_PIECES = 40
+_MAX_TRIES = 200  # matrices in one text
+_MAX_BLOCK = 8 * MAX_LABELS
+_MAX_WIDTH = 1000
+
+
+class _Seam(Frozen):
+    """Where one piece ended and the next began without a space: number of the last word before; whether the piece had
+    the full width; and whether it certainly ended inside a number ("0-31," must continue)."""
+
+    word: int
+    is_full: bool
+    is_inside: bool
+
+
+class _Joined(Frozen):
+    """A rejoined line, its seams, and whether its last piece has the full width: another may be missing."""
+
+    text: str
+    seams: tuple[_Seam, ...]
+    ends_full: bool
+
+    @property
+    def words(self) -> list[str]:
+        return self.text.split()
+
+
+def unwrapped(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """All lines, those of wrapped matrices joined. A joined line has the number of its first piece."""
+    result: list[Line] = []
+    at = tries = 0
+    while at < len(lines):
+        first = _first_row(lines, at) if tries < _MAX_TRIES else None
+        joined = _matrix_at(lines, at, first) if first is not None else None
+        tries += first is not None
+        if joined is None:
+            result.append(lines[at])
+            at += 1
+        else:
+            result += joined[0]
+            at = joined[1]
+    return tuple(result)
+
+
+def _first_row(lines: Sequence[Line], at: int) -> int | None:
+    """Index of the first row below a possible header line."""
+    text = without_prefix(lines[at].text[:_MAX_WIDTH])
+    words = text.split()
+    if len(words) < 2 or words[0] != "GPU0" or is_any_cell(words[1]) or not all(map(_LABEL.match, words)):
+        return None
+    for index in range(at, min(at + _MAX_PIECES, len(lines))):
+        if lines[index].is_blank or _is_apart(lines[index]):
+            return None
+        if _begins_row(lines[index], {"GPU0"}):
+            return index
+    return None
+
+
+def _matrix_at(lines: Sequence[Line], at: int, first: int) -> tuple[list[Line], int] | None:
+    """The joined lines of a wrapped matrix that begins at a line, and the index of the line after it."""
+    block: list[int] = []
+    for index in range(at, min(first + _MAX_BLOCK, len(lines))):
+        line = lines[index]
+        if _is_apart(line) or (not line.is_blank and index - 1 not in (*block[-1:], at - 1) and not _begins_row(line)):
+            break
+        if not line.is_blank:  # a continuation may be only spaces
+            block.append(index)
+    for is_padded in (False, True):
+        found = _join([lines[index] for index in block], first - at, is_padded)
+        if found is not None:
+            return found[0], block[found[1] - 1] + 1
+    return None
+
+
+def _is_apart(line: Line) -> bool:
+    return is_fence(line.text) or line.text.lstrip().startswith("==") or len(line.text) > _MAX_WIDTH
+
+
+def _begins_row(line: Line, labels: set[str] | None = None) -> bool:
+    """Whether a line begins like a row of one of these labels (None: of any label)."""
+    text = without_prefix(line.text)
+    words = text[:_MAX_WIDTH].split(maxsplit=2)
+    if len(words) < 2 or len(text) - len(text.lstrip()) > 1 or not _is_value(words[1]):
+        return False
+    return _LABEL.match(words[0]) is not None if labels is None else words[0] in labels
+
+
+def _is_value(word: str) -> bool:
+    return is_any_cell(word) or _NUMBER.match(word) is not None or word in ("True", "False")
+
+
+def _join(block: Sequence[Line], n_header: int, is_padded: bool) -> tuple[list[Line], int] | None:
+    """The joined matrix at the beginning of a block with `n_header` header lines, and the number of its lines."""
+    texts = [without_prefix(line.text) for line in block]
+    width = max(len(text.expandtabs()) for text in texts)
+    header = _one(texts[:n_header], width, is_padded)
+    labels = _COLUMNS.sub("", header.text).split()
+    if len(set(labels)) < len(labels) or len(labels) > MAX_LABELS or not all(map(_LABEL.match, labels)):
+        return None
+    known = set(labels)
+    starts = list(islice((n for n in range(n_header, len(block)) if _begins_row(block[n], known)), len(labels)))
+    if len(starts) < len(labels):
+        return None
+    longest = max((b - a for a, b in pairwise(starts)), default=_MAX_PIECES)
+    for end in range(min(starts[-1] + longest, len(block)), starts[-1], -1):
+        rows = [_one(texts[a:b], width, is_padded) for a, b in pairwise([*starts, end])]
+        if n_header == 1 and end == len(rows) + 1:
+            return None  # not wrapped
+        if _is_whole(labels, rows) and _are_seams_sure(header, rows, len(labels), is_padded):
+            result = [replace(block[0], text=header.text)]
+            are_cut = any(seam.word > len(labels) for row in rows for seam in row.seams)
+            for row, a, b in zip(rows, starts, [*starts[1:], end], strict=True):
+                is_ended = block[b - 1].is_ended and not (are_cut and row.ends_full)
+                result.append(replace(block[a], text=row.text, is_ended=is_ended))
+            return result, end
+    return None
+
+
+def _one(pieces: Sequence[str], width: int, is_padded: bool) -> _Joined:
+    text = pieces[0]
+    seams: list[_Seam] = []
+    for before, piece in pairwise(pieces):
+        missing = width - len(before.expandtabs())
+        is_word_begin = _COLUMNS.match(piece) is not None
+        if before and piece and not before[-1].isspace() and not piece[0].isspace() and not is_word_begin:
+            is_inside = before[-1] in ",-" or piece[0] in ",-"
+            seams.append(_Seam(len(text.split()) - 1, missing == 0, is_inside))
+        text += " " * missing + piece if is_padded else piece
+    return _Joined(text, tuple(seams), len(pieces[-1].expandtabs()) == width)
+
+
+def _is_whole(labels: Sequence[str], rows: Sequence[_Joined]) -> bool:
+    """Whether the rows are those of the labels, in any order, with a cell for each pair, equal in both directions."""
+    cells = {row.words[0]: row.words[1 : len(labels) + 1] for row in rows}
+    if set(cells) != set(labels) or any(len(values) < len(labels) for values in cells.values()):
+        return False
+    if not all(_PLACE.match(word) for row in rows for word in row.words[len(labels) + 1 :]):
+        return False
+    for number, a in enumerate(labels):
+        for other, b in enumerate(labels):
+            if not _is_value(cells[a][other]) or cells[a][other] != cells[b][number]:
+                return False
+    return True
+
+
+def _are_seams_sure(header: _Joined, rows: Sequence[_Joined], n_labels: int, is_padded: bool) -> bool:
+    """Whether no number of an affinity is joined or split by a guess: the end of one piece and the beginning of the
+    next are one word only if the width is proven, by a word that was certainly wrapped at it."""
+    seams = [seam for row in rows for seam in row.seams]
+    tails = [seam for seam in seams if seam.word > n_labels]
+    is_proven = any(seam.is_full for seam in header.seams) or any(
+        seam.is_full and (seam.is_inside or seam.word <= n_labels) for seam in seams
+    )
+    return not tails or (is_proven and (is_padded or all(seam.is_full for seam in tails)))
+
 
 _RULE = re.compile(r":?-{1,200}:?\Z")
 _DECORATION = " \t`*"

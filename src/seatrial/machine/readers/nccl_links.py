@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from seatrial.machine.readers.xml import Document, Element
 from seatrial.machine.survey import PciPart, PeerLink
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 _NVLINK_Bps: Mapping[int, float] = {
     60: 20e9, 70: 25e9, 75: 25e9, 80: 25e9, 86: 14.0625e9, 90: 25e9, 100: 50e9, 103: 50e9,

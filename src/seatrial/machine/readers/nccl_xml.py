@@ -28,8 +28,8 @@ from seatrial.machine.readers.nccl_links import DirectLink, normal_address, reso
 from seatrial.machine.readers.scalars import read_cpu_mask, read_link_speed, write_cpu_list
 from seatrial.machine.readers.xml import Document, Element, read_xml
 from seatrial.machine.survey import CpuPart, FactBook, LinkRate, NamedPart, PciPart, Survey
-from seatrial.model.fact import FactKind, Facts, FactValue
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.fact import FactKind, Facts, FactValue
+from seatrial.model.machine.machine import DeviceKind
 from seatrial.model.units import Unit
 
 TOOL = "nccl-xml"

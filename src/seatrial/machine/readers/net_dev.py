@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from seatrial.errors import ParseError
-from seatrial.model.link_traffic import Traffic
+from seatrial.model.machine.links import Traffic
 
 _LINE = re.compile(r"\s*(\S+):((?:\s*\d{1,20}){16})\s*\Z", re.ASCII)
 _SENT = 8

@@ -14,7 +14,7 @@ from seatrial.machine.readers.matrix_lines import read_matrix_lines
 from seatrial.machine.readers.nvidia_smi_topo import nvidia_part
 from seatrial.machine.readers.topology_matrix import Kind, Matrix, find_matrices, own_matrices, read_grid
 from seatrial.machine.survey import Survey
-from seatrial.model.machine import PeerAccess
+from seatrial.model.machine.machine import PeerAccess
 
 TOOL = "nvidia-smi-p2p"
 SOURCE = "nvidia-smi topo -p2p"

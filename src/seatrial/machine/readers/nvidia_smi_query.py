@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from seatrial.errors import ParseError
 from seatrial.machine.survey import FactBook, NamedPart
-from seatrial.model.host_links import pci_address
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.links import pci_address
+from seatrial.model.machine.machine import DeviceKind
 
 TOOL = "nvidia-smi"
 ECC_QUERY = "--query-gpu=pci.bus_id,ecc.mode.current"

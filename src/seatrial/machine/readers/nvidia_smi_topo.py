@@ -16,7 +16,7 @@ from seatrial.machine.readers.dump import Line, choose, is_fence, without_prefix
 from seatrial.machine.readers.matrix_lines import read_matrix_lines
 from seatrial.machine.readers.topology_matrix import VOCABULARY, Kind, find_matrices, gpu_index, own_matrices, read_grid
 from seatrial.machine.survey import FactBook, NamedPart, Survey, merge_facts
-from seatrial.model.machine import DeviceKind, Path
+from seatrial.model.machine.machine import DeviceKind, Path
 
 TOOL = "nvidia-smi-topo"
 SOURCE = "nvidia-smi topo -m"

@@ -25,7 +25,7 @@ from seatrial.machine.readers.topology_matrix import (
     read_grid,
 )
 from seatrial.machine.survey import FactBook, NamedPart, Survey
-from seatrial.model.machine import DeviceKind, Path
+from seatrial.model.machine.machine import DeviceKind, Path
 
 TOOL = "rocm-smi-topo"
 SOURCE = "rocm-smi --showtopo"

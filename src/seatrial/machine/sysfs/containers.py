@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.mounts import Mount, read_mounts
-from seatrial.model.platform import Sign
+from seatrial.model.machine.machine import Sign
 
 _INITIAL = {"pid": 4026531836, "user": 4026531837, "cgroup": 4026531835}
 """Namespace -> the inode of the kernel's first one (include/linux/proc_ns.h). Services have their own mount, network,

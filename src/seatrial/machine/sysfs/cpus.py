@@ -1,11 +1,20 @@
-"""Packages, cores, hardware threads and their caches from /sys/devices/system/cpu and /proc/cpuinfo.
+"""The CPUs: packages, NUMA, caches, cores, threads, clock settings and idle states, from /sys/devices/system/cpu.
 
 Format: Linux, Documentation/ABI/stable/sysfs-devices-system-cpu and Documentation/admin-guide/cputopology.rst.
+
+Clock settings of one CPU from cpufreq, and those of the whole machine (boost).
+
+Format: Linux, Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst and amd-pstate.rst. Files are in kHz.
+
+Idle states (C-states) of the CPUs from /sys/devices/system/cpu/cpu*/cpuidle.
+
+Format: Linux, Documentation/admin-guide/pm/cpuidle.rst. Latencies are in microseconds there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from seatrial.errors import ParseError
@@ -13,9 +22,78 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.readers.cpuinfo import CpuRecord, read_cpuinfo, vector_isa
 from seatrial.machine.readers.scalars import read_cpu_list, read_size, write_cpu_list
 from seatrial.machine.survey import CpuPart, FactBook
-from seatrial.machine.sysfs.frequency import add_frequency
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
+
+_CPU_ROOT = "/sys/devices/system/cpu"
+
+
+def add_frequency(files: FileTree, cpu: int, book: FactBook) -> None:
+    """Add governor, driver and clock range of one CPU; nothing if the machine has no cpufreq (most VMs)."""
+    folder = f"{_CPU_ROOT}/cpu{cpu}/cpufreq"
+    book.say("governor", files.word(f"{folder}/scaling_governor"), f"{folder}/scaling_governor")
+    book.say("frequency_driver", files.word(f"{folder}/scaling_driver"), f"{folder}/scaling_driver")
+    preference = f"{folder}/energy_performance_preference"
+    book.say("energy_preference", files.word(preference), preference)
+    for name, file, volatile in (
+        ("max_frequency", "cpuinfo_max_freq", False),
+        ("min_frequency", "cpuinfo_min_freq", False),
+        ("base_frequency", "base_frequency", False),
+        ("allowed_max_frequency", "scaling_max_freq", False),
+        ("frequency", "scaling_cur_freq", True),
+    ):
+        kHz = files.integer(f"{folder}/{file}")
+        book.say(name, kHz * 1000 if kHz else None, f"{folder}/{file}", "Hz", volatile=volatile)
+    capacity = f"{_CPU_ROOT}/cpu{cpu}/cpu_capacity"
+    if files.exists(folder):
+        book.say("capacity", files.integer(capacity), capacity)
+
+
+def add_frequency_settings(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook) -> None:
+    """Add the machine's boost setting, and its governor and driver as one text each, even if CPUs differ."""
+    no_turbo = f"{_CPU_ROOT}/intel_pstate/no_turbo"
+    off = files.integer(no_turbo)
+    book.say("boost", None if off is None else off == 0, no_turbo)
+    boost = f"{_CPU_ROOT}/cpufreq/boost"
+    on = files.integer(boost)
+    book.say("boost", None if on is None else on == 1, boost)
+    for name in ("governor", "frequency_driver"):
+        counts = Counter(
+            text for part in parts if part.kind is DeviceKind.PU and (text := part.facts.text(name)) is not None
+        )
+        if counts:
+            texts = [text if len(counts) == 1 else f"{text} x {count}" for text, count in counts.most_common()]
+            book.say(name, ", ".join(texts), f"{_CPU_ROOT}/cpu*/cpufreq")
+
+
+def add_idle_states(files: FileTree, parts: Sequence[CpuPart], book: FactBook) -> None:
+    """Add the idle states, those that are off on every CPU, and the longest exit latency (s) of those that are not.
+
+    Names and latencies are those of the first CPU; a state counts as off only if it is off everywhere.
+    """
+    cpus = sorted(cpu for part in parts if part.kind is DeviceKind.PU for cpu in part.cpus)
+    first = next((cpu for cpu in cpus if files.names(f"{_CPU_ROOT}/cpu{cpu}/cpuidle")), None)
+    if first is None:
+        return
+    folder = f"{_CPU_ROOT}/cpu{first}/cpuidle"
+    numbers = sorted(int(name[5:]) for name in files.names(folder) if name[:5] == "state" and name[5:].isdecimal())
+    names = {number: (files.word(f"{folder}/state{number}/name") or "").replace(" ", "-") for number in numbers}
+    off = {number for number in numbers if _is_off(files, cpus, number)}
+    latencies = [
+        latency
+        for number in numbers
+        if number not in off and (latency := files.integer(f"{folder}/state{number}/latency")) is not None
+    ]
+    source = f"{_CPU_ROOT}/cpu*/cpuidle/state*"
+    book.say("idle_states", " ".join(names[number] for number in numbers if names[number]), f"{source}/name")
+    book.say("idle_states_off", " ".join(names[n] for n in numbers if n in off and names[n]), f"{source}/disable")
+    book.say("idle_exit_latency", max(latencies) * 1e-6 if latencies else None, f"{source}/latency", "s")
+
+
+def _is_off(files: FileTree, cpus: Sequence[int], state: int) -> bool:
+    """Whether the state is disabled on every CPU."""
+    return all(files.integer(f"{_CPU_ROOT}/cpu{cpu}/cpuidle/state{state}/disable") not in (0, None) for cpu in cpus)
+
 
 CPU_ROOT = "/sys/devices/system/cpu"
 

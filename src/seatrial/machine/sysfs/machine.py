@@ -8,20 +8,14 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.readers.process_status import read_process_status
 from seatrial.machine.survey import FactBook, Survey
 from seatrial.machine.sysfs.cgroups import add_cgroup_limits
-from seatrial.machine.sysfs.cpus import survey_cpus
-from seatrial.machine.sysfs.edac import survey_edac
-from seatrial.machine.sysfs.frequency import add_frequency_settings
-from seatrial.machine.sysfs.gpu import survey_gpu_drivers
-from seatrial.machine.sysfs.guest import add_guest
-from seatrial.machine.sysfs.idle import add_idle_states
-from seatrial.machine.sysfs.memory import add_memory
+from seatrial.machine.sysfs.cpus import add_frequency_settings, add_idle_states, survey_cpus
+from seatrial.machine.sysfs.memory import add_memory, survey_edac
 from seatrial.machine.sysfs.network import survey_network
 from seatrial.machine.sysfs.numa import survey_numa
-from seatrial.machine.sysfs.pci import survey_pci
-from seatrial.machine.sysfs.platform import add_platform
-from seatrial.machine.sysfs.settings import add_settings
+from seatrial.machine.sysfs.pci import survey_gpu_drivers, survey_pci
+from seatrial.machine.sysfs.platform import add_guest, add_platform, add_settings
 from seatrial.machine.sysfs.storage import survey_storage
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 
 def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:

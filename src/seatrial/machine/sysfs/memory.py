@@ -1,4 +1,9 @@
-"""Memory sizes, huge pages and swap: /proc/meminfo, the online memory blocks, the huge page pools."""
+"""Memory: sizes, huge pages and swap (/proc/meminfo, memory blocks, page pools), and modules from EDAC and SMBIOS.
+
+Memory modules from the EDAC drivers, which need no root (Linux, Documentation/ABI/testing/sysfs-devices-edac).
+
+EDAC has the memory controller and channel of each module but no transfer rate.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,13 @@ import re
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
+from seatrial.machine.memory_population import declared_slots, say_memory_facts, system_modules
 from seatrial.machine.readers.meminfo import read_meminfo
 from seatrial.machine.readers.scalars import read_choice
+from seatrial.machine.readers.smbios import read_smbios
 from seatrial.machine.readers.zoneinfo import read_present_pages
-from seatrial.machine.survey import CpuPart, FactBook
-from seatrial.model.machine import DeviceKind
+from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey
+from seatrial.model.machine.machine import DeviceKind
 
 _BLOCKS = "/sys/devices/system/memory"
 _POOLS = "/sys/kernel/mm/hugepages"
@@ -89,3 +96,75 @@ def _binary_size(kib: int) -> str:
         if kib >= scale and kib % scale == 0:
             return f"{kib // scale}{name}"
     return f"{kib}KiB"
+
+
+_ROOT = "/sys/devices/system/edac/mc"
+_SOCKET = re.compile(r"CPU_SrcID#(\d{1,3})_", re.ASCII)  # the label of the skx, i10nm and sb drivers
+_CHANNEL = re.compile(r"channel (\d{1,3})\b", re.ASCII)
+
+
+def survey_edac(files: FileTree, book: FactBook) -> tuple[MemoryModule, ...]:
+    """The modules that EDAC lists. Adds `ecc_mode`, the mode of the controllers."""
+    modules: list[MemoryModule] = []
+    modes: set[str] = set()
+    for controller in (name for name in files.names(_ROOT) if re.fullmatch(r"mc\d{1,4}", name)):
+        # Some drivers list ranks (rank0, rank1, ...) instead of modules; these are skipped.
+        for dimm in (name for name in files.names(f"{_ROOT}/{controller}") if re.fullmatch(r"dimm\d{1,4}", name)):
+            folder = f"{_ROOT}/{controller}/{dimm}"
+            size_mb = files.integer(f"{folder}/size")
+            if not size_mb:
+                continue
+            label = files.word(f"{folder}/dimm_label") or dimm
+            location = files.word(f"{folder}/dimm_location") or ""
+            socket, channel = _SOCKET.search(label), _CHANNEL.search(location)
+            modules.append(
+                MemoryModule(
+                    locator=label,
+                    bank=f"{controller} {location}".strip(),
+                    size_bytes=size_mb << 20,
+                    memory_type=files.word(f"{folder}/dimm_mem_type"),
+                    socket=int(socket[1]) if socket else None,
+                    channel=f"{controller} channel {channel[1]}" if channel else None,
+                    source=folder,
+                )
+            )
+            mode = files.word(f"{folder}/dimm_edac_mode")
+            if mode is not None:
+                modes.add(mode)
+    if modes:
+        book.say("ecc_mode", ", ".join(sorted(modes)), f"{_ROOT}/mc*/dimm*/dimm_edac_mode")
+    return tuple(modules)
+
+
+_FOLDER = "/sys/firmware/dmi"
+_TABLE = f"{_FOLDER}/tables/DMI"
+
+
+def survey_firmware(files: FileTree, *, is_virtual: bool) -> Survey:
+    """The modules, or a sentence on why they cannot be read."""
+    data = files.data(_TABLE)
+    if data is None:
+        return _without_modules(_why_absent(files, is_virtual))
+    try:
+        smbios = read_smbios(data)
+    except ParseError as error:
+        return _without_modules(f"{_TABLE} is damaged ({error.message}); ask the board's vendor")
+    modules = system_modules(smbios.modules, smbios.arrays, _TABLE)
+    if not modules:
+        return _without_modules(f"{_TABLE} describes no memory modules")
+    book = FactBook()
+    say_memory_facts(book, smbios.modules, modules, smbios.arrays, _TABLE)
+    book.say("sockets", len(smbios.sockets) or None, _TABLE, "1")
+    return Survey(source="SMBIOS", facts=book.facts(), modules=modules, memory_slots=declared_slots(smbios.arrays))
+
+
+def _without_modules(why: str) -> Survey:
+    return Survey("SMBIOS", why_no_modules=why, unread=(f"DIMMs: {why}",))
+
+
+def _why_absent(files: FileTree, is_virtual: bool) -> str:
+    if _TABLE in files.refused:
+        return f"{_TABLE} can only be read by root; run once as root to get the modules and the DRAM limit"
+    if is_virtual:
+        return f"{_FOLDER} is missing (virtual machine without SMBIOS); only the host can list the modules"
+    return f"{_FOLDER} is missing (no SMBIOS firmware); see the data sheet for the modules and the DRAM limit"

@@ -1,4 +1,4 @@
-"""Network and InfiniBand adapters from /sys/class/net and /sys/class/infiniband.
+"""Network and InfiniBand adapters, and the counters of their links.
 
 Formats: Linux, Documentation/ABI/testing/sysfs-class-net and Documentation/ABI/stable/sysfs-class-infiniband.
 An adapter with both an RDMA name (mlx5_0) and network names (ib0, ens1f0) is one device: the RDMA name is its name, as
@@ -12,7 +12,8 @@ import re
 from seatrial.machine.files import FileTree
 from seatrial.machine.survey import FactBook, NamedPart
 from seatrial.machine.sysfs.pci import pci_of
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.links import LINK_COUNTERS
+from seatrial.model.machine.machine import DeviceKind
 
 _NET = "/sys/class/net"
 _RDMA = "/sys/class/infiniband"
@@ -85,3 +86,27 @@ def _add_rdma(files: FileTree, folder: str, book: FactBook) -> None:
         book.say(f"{prefix}physical_state", physical, f"{folder}/ports/{port}/phys_state", volatile=True)
         layer = files.word(f"{folder}/ports/{port}/link_layer")
         book.say(f"{prefix}link_layer", layer, f"{folder}/ports/{port}/link_layer")
+
+
+_MOST_PORTS = 64
+"""Of more ports (virtual functions), the first are read: every file is a request to the adapter."""
+
+
+def read_link_counters(files: FileTree) -> dict[str, dict[str, int]]:
+    """Port ("mlx5_0 port 1", "eth0") -> counter -> value, of adapters that are hardware. Never fails."""
+    places = [
+        (f"{name} port {port}", f"{_RDMA}/{name}/ports/{port}/{folder}")
+        for name in files.names(_RDMA)
+        for port in files.names(f"{_RDMA}/{name}/ports")
+        for folder in ("counters", "hw_counters")
+    ]
+    places += [
+        (name, f"{_NET}/{name}/statistics") for name in files.names(_NET) if files.exists(f"{_NET}/{name}/device")
+    ]
+    found: dict[str, dict[str, int]] = {}
+    for port, folder in places[: 2 * _MOST_PORTS]:
+        values = {name: files.integer(f"{folder}/{name}") for name in files.names(folder) if name in LINK_COUNTERS}
+        known = {name: value for name, value in values.items() if value is not None}
+        if known:
+            found.setdefault(port, {}).update(known)
+    return found

@@ -13,8 +13,8 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.readers.meminfo import read_meminfo
 from seatrial.machine.readers.scalars import read_cpu_list, write_cpu_list
 from seatrial.machine.survey import CpuPart, FactBook
-from seatrial.model.fact import FactKind
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.fact import FactKind
+from seatrial.model.machine.machine import DeviceKind
 from seatrial.model.units import Unit
 
 NODE_ROOT = "/sys/devices/system/node"

@@ -1,8 +1,12 @@
-"""The PCI tree with capable and trained link speeds from /sys/bus/pci/devices.
+"""The PCI tree with its link speeds, and the names of GPUs from their drivers.
 
 Format: Linux, Documentation/ABI/testing/sysfs-bus-pci. The tree is the folder path that each entry links to:
 /sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0. Only functions relevant to performance are kept: bridges, GPUs
 and those with a named device of another source; `assemble` drops bridges without devices.
+
+GPU names from the drivers, without their tools: /proc/driver/nvidia and amdgpu's product name.
+
+The UUID and serial number of the GPU are in the same places and are not read.
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.pci_config import read_pci_config
 from seatrial.machine.readers.scalars import read_cpu_list, read_link_speed
-from seatrial.machine.survey import FactBook, LinkRate, PciPart
+from seatrial.machine.survey import FactBook, LinkRate, NamedPart, PciPart
+from seatrial.model.machine.machine import DeviceKind
 
 PCI_DEVICES = "/sys/bus/pci/devices"
 
@@ -136,3 +141,34 @@ def _link(files: FileTree, folder: str, which: str) -> LinkRate | None:
     if speed is None or lanes is None or not 0 < lanes <= _MAX_LANES:
         return None
     return LinkRate(speed, lanes)
+
+
+_NVIDIA = "/proc/driver/nvidia/gpus"
+
+
+def survey_gpu_drivers(files: FileTree) -> tuple[NamedPart, ...]:
+    """One part per GPU that a driver names, attached to its PCI function."""
+    parts: list[NamedPart] = []
+    version = _nvidia_version(files)
+    for address in files.names(_NVIDIA):
+        text = files.text(f"{_NVIDIA}/{address}/information") or ""
+        book = FactBook()
+        for fact, key in (("model_name", "Model"), ("video_bios", "Video BIOS")):
+            match = re.search(rf"^{key}:[ \t]*(.+?)[ \t]*$", text, re.MULTILINE)
+            book.say(fact, match[1] if match else None, f"{_NVIDIA}/{address}/information")
+        book.say("driver_version", version, "/proc/driver/nvidia/version")
+        parts.append(NamedPart(DeviceKind.GPU, "", address.lower(), facts=book.facts()))
+    for address in files.names("/sys/bus/pci/drivers/amdgpu"):
+        name = f"/sys/bus/pci/devices/{address}/product_name"
+        book = FactBook()
+        book.say("model_name", files.word(name), name)
+        memory = f"/sys/bus/pci/devices/{address}/mem_info_vram_total"
+        book.say("memory_total", files.integer(memory) or None, memory, "B")
+        if book.facts():
+            parts.append(NamedPart(DeviceKind.GPU, "", address, facts=book.facts()))
+    return tuple(parts)
+
+
+def _nvidia_version(files: FileTree) -> str | None:
+    match = re.search(r"Kernel Module.*?\s(\d{3}\.\d+(?:\.\d+)?)\s", files.text("/proc/driver/nvidia/version") or "")
+    return match[1] if match else None

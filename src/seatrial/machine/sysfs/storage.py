@@ -10,7 +10,7 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.readers.scalars import read_choice
 from seatrial.machine.survey import FactBook, NamedPart
 from seatrial.machine.sysfs.pci import pci_of
-from seatrial.model.machine import DeviceKind
+from seatrial.model.machine.machine import DeviceKind
 
 _SECTOR_BYTES = 512  # the unit in sysfs, whatever the device's sector size
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import Count, key
 
 MOST_NODES = 512
 """A Linux bridge has at most 1024 ports, and each node has its own slurmd."""
@@ -43,21 +45,26 @@ class NodeSettings(Frozen):
 
 
 class Node(Frozen):
-    """A node: `switch` is the one that its link leads to. `memory_B` None: not limited."""
+    """A node.
 
-    number: int
+    `switch` is the one that its link leads to.
+    """
+
+    number: Count
     switch: str
     link: Link
     cpus: tuple[int, ...]
-    quota: float | None = None
-    memory_B: int | None = None
+    quota: Annotated[float | None, "the share of the time of its CPUs that it may use; null: all"] = None
+    memory_B: Annotated[int | None, "null: not limited"] = None
 
     @property
+    @key
     def name(self) -> str:
         """Its host name."""
         return f"n{self.number}"
 
     @property
+    @key
     def address(self) -> str:
         """Its IPv4 address."""
         return f"10.101.{self.number >> 8}.{self.number & 255}"

@@ -5,25 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from msgspec import to_builtins
+from typing import Annotated, Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.places.cluster.shape import Link, Node, Shape, Switch
+from seatrial.model.json_object import plain
+from seatrial.model.json_record import record_of
+from seatrial.model.json_shape import Finite
+from seatrial.places.cluster.shape import Shape
 
 STATE = "state.json"
 _VERSION = 1
 
 
 class Obtained(Frozen):
-    """What was measured on a link, None: not measured. `out_Bps` is away from the node or leaf switch, `in_Bps` towards
-    it, both the payload of TCP. `round_trip_s` includes the other end's link. `against`: the nodes at the other end."""
+    """What was measured on a link, None: not measured. Rates are those of the payload of TCP. `round_trip_s` includes
+    the other end's link."""
 
-    out_Bps: float | None = None
-    in_Bps: float | None = None
-    round_trip_s: float | None = None
-    against: tuple[str, ...] = ()
+    out_Bps: Annotated[Finite, "away from the node or leaf switch"] = None
+    in_Bps: Annotated[Finite, "towards it"] = None
+    round_trip_s: Annotated[Finite, "of one byte, to the node at the other end and back"] = None
+    against: Annotated[tuple[str, ...], "the nodes at the other end"] = ()
 
 
 class State(Frozen):
@@ -37,24 +38,14 @@ class State(Frozen):
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        return {"v": _VERSION, **to_builtins(self)}
+        return {"v": _VERSION, **plain(self)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
-        """The inverse. Raises KeyError, TypeError or ValueError."""
+        """The inverse. Raises KeyError or ValueError."""
         if document["v"] != _VERSION:
             raise ValueError(f"version {document['v']}")
-        shape = document["shape"]
-        return cls(
-            document["name"],
-            Shape(
-                tuple(Node(**{**n, "link": Link(**n["link"]), "cpus": tuple(n["cpus"])}) for n in shape["nodes"]),
-                tuple(Switch(**{**s, "uplink": s["uplink"] and Link(**s["uplink"])}) for s in shape["switches"]),
-                shape["ratio"],
-            ),
-            document["processes"],
-            {name: Obtained(**{**one, "against": tuple(one["against"])}) for name, one in document["obtained"].items()},
-        )
+        return record_of(cls, document)
 
 
 def read_state(folder: Path) -> State | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from seatrial.model.container_device import Device
+from seatrial.model.environment.container import Device
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from seatrial.model.container_device import Device
-from seatrial.places.containers.error import ContainerError
-from seatrial.places.containers.image import Image, ImageKind
+from seatrial.model.environment.container import Device
+from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 from seatrial.places.containers.tiny_root import holding_program
 

@@ -1,16 +1,20 @@
-"""What a point chooses to run in: an image, or a container of the site file, with what the study adds to it."""
+"""What a point chooses to run in, and whether it has the drivers of its devices."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from seatrial.errors import UsageError
-from seatrial.model.container_device import Device, devices_of
-from seatrial.model.container_mount import SEPARATOR, ContainerMount, mounts_of
-from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.environments.asking import ask
+from seatrial.errors import BuildError, ProtocolError, UsageError
+from seatrial.model.benchmark.program import parse_record
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.environment.container import NVIDIA, ROCM, SEPARATOR, ContainerMount, Device, devices_of, mounts_of
+from seatrial.model.environment.site import SiteContainer
 from seatrial.model.frozen import Frozen
-from seatrial.model.site import SiteContainer
-from seatrial.places.containers.error import ContainerError
+from seatrial.places.contained import Contained
+from seatrial.places.containers.image import ContainerError
+from seatrial.places.rank_helpers import inside_probe
 from seatrial.plan.site_in_force import site_in_force
 
 
@@ -65,3 +69,47 @@ def _others(mounts: tuple[ContainerMount, ...], own: list[str]) -> list[str]:
     """The site's mounts at other paths than the study's."""
     taken = {mount.inside for mount in mounts_of(own)}
     return [str(mount) for mount in mounts if mount.inside not in taken]
+
+
+_LIBRARIES = {NVIDIA: "libcuda.so.1", ROCM: "libhsa-runtime64.so.1"}
+"""The library by which programs reach the driver."""
+
+
+def check_drivers(container: Contained, run: Callable[[Contained, Sequence[str]], str]) -> None:
+    """Raise ContainerError for a device whose driver's library the loader does not find inside; `run` answers what a
+    program prints there."""
+    wanted = dict.fromkeys(library for device in container.devices if (library := _LIBRARIES.get(device.kind or "")))
+    for library in wanted:
+        words = [str(inside_probe()), "--load", library]
+        path, why = _loaded(run(container, words), library)
+        if path:
+            continue
+        try:
+            outside, _ = _loaded(ask(words).stdout, library)
+        except BuildError:
+            outside = ""
+        if not outside:
+            raise ContainerError(
+                f"{container.image.given} has no driver for {_names(container)} (no driver): neither the container nor "
+                f"this machine has {library}: {why}",
+                "install the driver, or leave out the devices of the container",
+            )
+        folder = Path(outside).parent
+        raise ContainerError(
+            f"{container.image.given} has no driver for {_names(container)} (missing driver): this machine has "
+            f"{outside}, but {container.runtime.title} does not bring it into the container: {why}",
+            f"mount its folder (environment.container_mounts={folder}) and set environment.LD_LIBRARY_PATH={folder}",
+        )
+
+
+def _names(container: Contained) -> str:
+    return ", ".join(device.name for device in container.devices)
+
+
+def _loaded(output: str, library: str) -> tuple[str, str]:
+    """The path of a library, and the loader's words if there is none."""
+    try:
+        note = parse_record(output.encode()).notes.get(f"loaded {library}", {})
+        return str(note.get("path", "")), str(note.get("error", ""))
+    except (ProtocolError, AttributeError):
+        return "", "the program that asks for it printed something else"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from seatrial.model.container_device import NVIDIA, Device
-from seatrial.places.containers.error import ContainerError
-from seatrial.places.containers.image import ImageKind
+from seatrial.model.environment.container import NVIDIA, Device
+from seatrial.places.containers.image import ContainerError, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 
 

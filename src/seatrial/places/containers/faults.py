@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seatrial.model.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
+from seatrial.model.environment.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
 from seatrial.model.frozen import Frozen
-from seatrial.places.containers.error import ContainerError
+from seatrial.places.containers.image import ContainerError
 
 _LINES = 3
 _SHOWN = 300

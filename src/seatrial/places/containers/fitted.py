@@ -14,31 +14,28 @@ from seatrial.environments.asking import Answer, ask
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.chosen import Environments
-from seatrial.environments.once import Once
+from seatrial.environments.loaded_libraries import Once
 from seatrial.environments.private_copy import private_top
-from seatrial.environments.variables import variables_with
+from seatrial.environments.target import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
 from seatrial.launch.ranks import rank_layout
-from seatrial.model.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.experiment import content_key
+from seatrial.model.benchmark.program import Layout, ProgramRecord, parse_record
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.environment.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
+from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.frozen import Frozen
-from seatrial.model.layout import Layout
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.protocol import ProgramRecord, parse_record
+from seatrial.model.results.record import content_key
 from seatrial.places.brought import Brought, bring_all, bring_mpi
 from seatrial.places.contained import Contained
-from seatrial.places.containers.choice import ContainerChoice, container_choice
-from seatrial.places.containers.drivers import check_drivers
-from seatrial.places.containers.error import ContainerError
+from seatrial.places.containers.choice import ContainerChoice, check_drivers, container_choice
 from seatrial.places.containers.faults import OF_LIBRARIES, not_started, ranks_fault
-from seatrial.places.containers.image import Image, ImageKind, image_of
+from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
 from seatrial.places.containers.runtime import Runtime
 from seatrial.places.containers.runtimes import RUNTIMES, runtime_for
-from seatrial.places.images.stated import stated_by
+from seatrial.places.images.facts import stated_by
 from seatrial.places.images.tools_inside import ImageTools
 from seatrial.places.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
 from seatrial.places.shared_folders import folder_of_all_nodes, shared_folder

@@ -10,8 +10,20 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from seatrial.errors import BuildError
 from seatrial.model.frozen import Frozen
-from seatrial.places.containers.error import ContainerError
+
+
+class ContainerError(BuildError):
+    """An image or a runtime cannot be used here, or ranks cannot work in it; `todo` is the remedy, `output` what the
+    runtime printed, `fault` the name of a known fault."""
+
+    need = "container"
+
+    def __init__(self, message: str, todo: str = "", output: str = "", fault: str = "") -> None:
+        super().__init__(message, todo, output=output)
+        self.fault = fault
+
 
 _BLOCK_B = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,254}")

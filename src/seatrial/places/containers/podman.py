@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import ClassVar
 
-from seatrial.model.container_device import NVIDIA, Device
+from seatrial.model.environment.container import NVIDIA, Device
 from seatrial.places.containers.image import ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Runtime, is_root
 

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar
 
-from seatrial.model.container_device import NVIDIA, Device
-from seatrial.places.containers.error import ContainerError
-from seatrial.places.containers.image import Image, ImageKind
+from seatrial.model.environment.container import NVIDIA, Device
+from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 from seatrial.processes.output import OutOfTimeError, output_of
 

@@ -13,11 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from seatrial.model.container_device import Device
-from seatrial.model.container_mount import is_unmistakable
+from seatrial.model.environment.container import Device, is_unmistakable
 from seatrial.model.frozen import Frozen
-from seatrial.places.containers.error import ContainerError
-from seatrial.places.containers.image import Image, ImageKind
+from seatrial.places.containers.image import ContainerError, Image, ImageKind
 
 SHARED = Path("/tmp")  # noqa: S108  launchers and ranks meet there, inside and outside
 """The folder that is the same inside and outside."""

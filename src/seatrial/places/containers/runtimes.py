@@ -9,8 +9,7 @@ from seatrial.places.containers.bubblewrap import Bubblewrap
 from seatrial.places.containers.charliecloud import Charliecloud
 from seatrial.places.containers.docker import Docker
 from seatrial.places.containers.enroot import Enroot
-from seatrial.places.containers.error import ContainerError
-from seatrial.places.containers.image import Image
+from seatrial.places.containers.image import ContainerError, Image
 from seatrial.places.containers.nspawn import Nspawn
 from seatrial.places.containers.podman import Podman
 from seatrial.places.containers.pyxis import Pyxis

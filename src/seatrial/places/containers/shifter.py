@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from seatrial.model.container_device import NVIDIA, Device
+from seatrial.model.environment.container import NVIDIA, Device
 from seatrial.places.containers.image import ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Runtime
 

@@ -9,17 +9,17 @@ from msgspec.structs import replace
 
 from seatrial.environments.build import Built, Environment
 from seatrial.environments.elf import interpreter
-from seatrial.environments.once import Once
+from seatrial.environments.loaded_libraries import Once
 from seatrial.errors import BuildError, ParseError, ProtocolError
 from seatrial.launch.ranks import rank_layout
-from seatrial.model.container import INSIDE
-from seatrial.model.guest import Guest
-from seatrial.model.protocol import Hello, parse_record
+from seatrial.model.benchmark.program import Hello, parse_record
+from seatrial.model.environment.container import INSIDE
+from seatrial.model.machine.guest import Guest
 from seatrial.places.contained import Contained
-from seatrial.places.containers.error import ContainerError
 from seatrial.places.containers.faults import last_words
 from seatrial.places.containers.fitted import run_inside, tried_ranks
-from seatrial.places.guest.in_guest import InGuest, guest_container
+from seatrial.places.containers.image import ContainerError
+from seatrial.places.guest.runtime import InGuest, guest_container
 from seatrial.plan.points import Point
 
 _Variables = tuple[tuple[str, str | None], ...]

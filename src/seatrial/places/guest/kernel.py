@@ -26,7 +26,6 @@ _INSTALL = (
 _MAGIC_AT, _MAGIC = 0x202, b"HdrS"
 _VERSION_AT, _BEFORE_VERSION = 0x20E, 0x200
 _VERSION = re.compile(rb"[0-9][0-9A-Za-z.+~_-]{0,120}")
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}\Z")
 _MOST_KERNEL_B = 1 << 28
 _MOST_MODULE_B = 1 << 26
 _ALWAYS = ("virtio_pci", "virtio_console")

@@ -1,32 +1,43 @@
-"""The guests that programs can run in here: that which is up, those of the site file, and one of a topology file."""
+"""The guests that programs can run in here, and the files that describe a guest."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from seatrial.errors import SeatrialError
+from seatrial.model.environment.site import SiteGuest
 from seatrial.model.frozen import Frozen
-from seatrial.model.guest import RUNNING
-from seatrial.model.site import SiteGuest
+from seatrial.model.json_shape import OrNull, Text, published
+from seatrial.model.machine.guest import RUNNING
+from seatrial.places.guest.channel import Channel
+from seatrial.places.guest.files import pack, unpack
 from seatrial.places.guest.initramfs import find_busybox
 from seatrial.places.guest.kernel import KERNEL, find_kernel
-from seatrial.places.guest.qemu import find_emulator
+from seatrial.places.guest.qemu import GuestError, find_emulator
+from seatrial.places.guest.session import Streams
 
 ANY_TOPOLOGY = "/FILE.yaml"
 """Stands for the path of a topology file."""
 
 
+@published("Guest")
 class OfferedGuest(Frozen):
-    """A value of `environment.vm`, and what it stands for. `running`: it is up; `startable`: all that it is started
-    from is here; `unreached`: ssh would reach it, which was not tried; `fails`: with the reason in `need`."""
+    """A virtual machine that programs can run in.
 
-    name: str
-    title: str
-    state: Literal["running", "startable", "unreached", "fails"]
-    need: str = ""
+    A value of `environment.vm`. `running`: it is up; `fails`: with the reason in `need`.
+    """
+
+    name: Annotated[Text, "The value of environment.vm that selects it; /FILE.yaml: the path of a topology file"]
+    title: Annotated[str, "What it is, or is started from"]
+    state: Annotated[
+        Literal["running", "startable", "unreached", "fails"],
+        "startable: what it is started from is here; unreached: ssh would reach it, which was not tried",
+    ]
+    need: Annotated[OrNull[str], "Why it cannot be used"] = ""
 
 
 def offered_guests(of_site: Sequence[SiteGuest], home: Path) -> list[OfferedGuest]:
@@ -72,3 +83,24 @@ def _processors(why_emulated: str) -> str:
 
 def _need(error: SeatrialError) -> str:
     return f"{error.message}; {error.todo}" if error.todo else error.message
+
+
+_NAME = "copy_facts"
+
+
+def copied_facts(channel: Channel, program: Path, patterns: Sequence[str]) -> bytes:
+    """The archive of the files that match these patterns. `program` needs no libraries. Raises GuestError."""
+    with channel.opened() as guest, tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as printed:
+        with pack(program, _NAME) as archive:
+            unpack(guest, archive, channel.there)
+        given.write("".join(f"{pattern}\n" for pattern in patterns).encode())
+        given.seek(0)
+        copy = f"{channel.there}/{_NAME}"
+        with tempfile.TemporaryFile() as said:
+            streams = Streams(given.fileno(), printed.fileno(), said.fileno())
+            status = guest.run([copy], streams, {}, "/")
+        guest.run(["rm", "-f", "--", copy], Streams(None, 2, 2), {}, "/")
+        if status:
+            raise GuestError(f"the guest could not say what it is: exit status {status}", "seatrial vm status")
+        printed.seek(0)
+        return printed.read()

@@ -1,24 +1,32 @@
-"""Runs a command in the guest with our standard streams and signals, with files brought in before and out after it."""
+"""Runs a command in the guest, also one that is up for the duration of a run.
+
+A guest for the duration of a run: its processes end with this one, whatever ends that, and a later run removes the
+files that a killed one left.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from seatrial.errors import UsageError
+from seatrial.errors import StoreError, UsageError
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.guest import GuestTopology
 from seatrial.places.guest.channel import PORT, Channel
 from seatrial.places.guest.files import fetch as fetched
 from seatrial.places.guest.files import pack, unpack
-from seatrial.places.guest.home import GuestHome, check_guest_home
+from seatrial.places.guest.home import GuestHome, check_guest_home, guest_home_path
 from seatrial.places.guest.qemu import GuestError
 from seatrial.places.guest.session import Streams
 from seatrial.places.guest.state import GuestState, read_guest_state
+from seatrial.places.guest.up import Parts, bring_guest_up, take_guest_down
+from seatrial.processes.start import Running
 
 WORK = "/root"
 """The working folder of commands, and that of files without a place."""
@@ -50,7 +58,6 @@ def run_command(
     command: Sequence[str],
     bring: Sequence[Transfer] = (),
     fetch: Sequence[Transfer] = (),
-    variables: Mapping[str, str] | None = None,
 ) -> int:
     """Run a command in the guest, and return its exit status as in a shell.
 
@@ -64,7 +71,7 @@ def run_command(
             with archive:
                 unpack(guest, archive, "/")
         with _streams() as streams:
-            status = guest.run(command, streams, variables or {}, WORK)
+            status = guest.run(command, streams, {}, WORK)
         for one in fetch:
             fetched(guest, one.source if one.source.startswith("/") else f"{WORK}/{one.source}", Path(one.target))
     return status
@@ -107,3 +114,43 @@ def _is_open(number: int) -> bool:
     except OSError:
         return False
     return True
+
+
+_SUFFIX = "-run-"
+
+
+@contextmanager
+def guest_for_a_run(
+    topology: GuestTopology, parts: Parts, progress: Callable[[str], None]
+) -> Iterator[tuple[Path, GuestState]]:
+    """The folder and the state of a new guest. Raises GuestError if it does not start, StoreError."""
+    usual = guest_home_path(os.environ)
+    _remove_leftovers(usual)
+    path = usual.with_name(f"{usual.name}{_SUFFIX}{os.getpid()}-{os.urandom(2).hex()}")
+    started: list[Running] = []
+
+    def start(words: Sequence[str], environment: Mapping[str, str], log: Path, mark: int) -> int:
+        with log.open("ab") as printed, Path(os.devnull).open("rb") as nothing:
+            running = Running(words, environment, (nothing.fileno(), printed.fileno(), printed.fileno(), mark))
+        started.append(running)
+        return int(running.pid)
+
+    try:
+        yield path, bring_guest_up(path, topology, parts, progress, start)
+    finally:
+        for running in started:
+            running.kill()
+            running.wait()
+        take_guest_down(path)
+
+
+def _remove_leftovers(usual: Path) -> None:
+    """Remove the folders of runs that were killed: their processes are over."""
+    try:
+        found = [path for path in usual.parent.iterdir() if path.name.startswith(f"{usual.name}{_SUFFIX}")]
+    except OSError as error:
+        raise StoreError(f"{usual.parent} cannot be read: {error.strerror}") from error
+    for path in found:
+        pid = path.name.removeprefix(f"{usual.name}{_SUFFIX}").partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists() and path.lstat().st_uid == os.geteuid():
+            shutil.rmtree(path, ignore_errors=True)

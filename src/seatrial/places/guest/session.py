@@ -70,8 +70,6 @@ def run_in_guest(
     words: Sequence[str],
     streams: Streams,
     *,
-    variables: Mapping[str, str] | None = None,
-    folder: str = "/root",
     answer_within_s: float,
     is_alive: Callable[[], bool] = lambda: True,
 ) -> int:
@@ -80,9 +78,7 @@ def run_in_guest(
     Raises GuestError if the guest does not answer within `answer_within_s` seconds, ends, or sends what it should not.
     """
     with connected(port) as connection:
-        return talk(
-            connection, words, streams, variables or {}, folder, answer_within_s=answer_within_s, is_alive=is_alive
-        )
+        return talk(connection, words, streams, {}, "/root", answer_within_s=answer_within_s, is_alive=is_alive)
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
-
 from seatrial.model.frozen import Frozen
-from seatrial.model.guest_topology import DeviceKind, GuestDevice, GuestNode, GuestTopology
+from seatrial.model.json_object import plain
+from seatrial.model.json_record import record_of
+from seatrial.model.machine.guest import GuestTopology
 
 STATE = "state.json"
 _VERSION = 1
@@ -29,33 +29,19 @@ class GuestState(Frozen):
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        return {"v": _VERSION, **to_builtins(self)}
+        return {"v": _VERSION, **plain(self)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> GuestState:
-        """The inverse. Raises KeyError, TypeError or ValueError."""
+        """The inverse. Raises KeyError or ValueError."""
         if document["v"] != _VERSION:
             raise ValueError(f"version {document['v']}")
-        topology = document["topology"]
-        rows = topology["distances"]
-        return cls(
-            GuestTopology(
-                tuple(GuestNode(**node) for node in topology["nodes"]),
-                topology["threads"],
-                None if rows is None else tuple(map(tuple, rows)),
-                tuple(map(_device, topology["devices"])),
-            ),
-            *(document[name] for name in ("pid", "accelerator", "why_emulated", "kernel", "boot_s")),
-        )
-
-
-def _device(one: Mapping[str, Any]) -> GuestDevice:
-    return GuestDevice(**{**one, "kind": DeviceKind(one["kind"]), "below": tuple(map(_device, one["below"]))})
+        return record_of(cls, document)
 
 
 def state_text(state: GuestState) -> str:
     """The text of the file."""
-    return json.dumps(state.document(), indent=1, default=lambda kind: kind.value)
+    return json.dumps(state.document(), indent=1)
 
 
 def read_guest_state(folder: Path) -> GuestState | None:

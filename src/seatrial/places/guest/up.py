@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seatrial.launch.owned_folder import write_synced
 from seatrial.model.frozen import Frozen
-from seatrial.model.guest_topology import DeviceKind, GuestTopology
+from seatrial.model.machine.guest import DeviceKind, GuestTopology
 from seatrial.places.guest.home import ALIVE, GuestHome, existing_guest_home, new_guest_home
 from seatrial.places.guest.initramfs import BUSYBOX, find_busybox, initramfs
 from seatrial.places.guest.kernel import Kernel, needed_modules

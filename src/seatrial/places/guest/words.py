@@ -12,13 +12,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.guest_topology import DeviceKind, GuestDevice, GuestTopology
+from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestTopology
 from seatrial.places.guest.kernel import Kernel
 from seatrial.places.guest.session import PORTS, port_path
 
 CONSOLE = "console"
 INITRAMFS = "initramfs"
-MONITOR = "monitor"
 _FIRST_BUS, _BUSES_EACH = 0x20, 0x18
 _CXL_FIRST_BUS = 0xE0
 """The bus numbers of host bridges: with eight nodes, each has room for 23 ports and what is behind them."""

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from seatrial.errors import ImageError
+from seatrial.model.environment.image import FACTS_FILE, FACTS_FOLDER
 from seatrial.model.frozen import Frozen
-from seatrial.model.image_facts import FACTS_FILE, FACTS_FOLDER
 from seatrial.places.images.tree import Entry, Kind, Tree, folder
 
 _TYPES = {Kind.FOLDER: tarfile.DIRTYPE, Kind.FILE: tarfile.REGTYPE, Kind.LINK: tarfile.SYMTYPE}

@@ -1,4 +1,4 @@
-"""A release of Debian as a tar archive, by mmdebstrap.
+"""A release of Debian as a tar archive, and the packages that an image has.
 
 As root it works in a mount namespace of its own, so that nothing stays mounted whatever ends it; without root in a user
 namespace, with the ids of /etc/subuid.
@@ -7,14 +7,15 @@ namespace, with the ids of /etc/subuid.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seatrial.errors import ImageError
-from seatrial.model.image import DebianBase
+from seatrial.model.environment.image import DebianBase, Package
+from seatrial.places.images.apt_sources import APT, machine_sources, sources_of
 from seatrial.places.images.private import tool_environment
 from seatrial.places.images.tools import run_tool, tool
-from seatrial.places.images.tree import Kind, Tree, text_file
+from seatrial.places.images.tree import Entry, Kind, Tree, text_file
 from seatrial.processes.output import OutOfTimeError, output_of
 
 _USUAL_WORDS = (
@@ -30,8 +31,17 @@ _USUAL_WORDS = (
 _OF_THE_HOST = ("etc/hostname", "etc/resolv.conf")
 
 
-def debian_command(base: DebianBase, packages: Sequence[str]) -> list[str]:
-    """The command that prints the archive. Raises ImageError for a missing tool."""
+def debian_command(base: DebianBase, packages: Sequence[str], apt: Path = APT) -> list[str]:
+    """The command that prints the archive; without a mirror in the definition, from the sources of this machine's apt.
+
+    Raises ImageError for a missing tool, and if no mirror is known.
+    """
+    sources = sources_of(base.suite, machine_sources(apt)) if base.mirror is None else [base.mirror]
+    if not sources:
+        raise ImageError(
+            f"no mirror of Debian is known: {apt} has no source of a release",
+            "name one in the definition: {debian: SUITE, mirror: URL}",
+        )
     words = [
         tool("mmdebstrap", "mmdebstrap"),
         f"--mode={'root' if os.geteuid() == 0 else 'unshare'}",
@@ -41,7 +51,7 @@ def debian_command(base: DebianBase, packages: Sequence[str]) -> list[str]:
         *([f"--include={','.join(packages)}"] if packages else []),
         base.suite,
         "-",
-        *([base.mirror] if base.mirror is not None else []),
+        *sources,
     ]
     if os.geteuid() == 0:
         return [tool("unshare", "util-linux"), "--mount", "--propagation", "private", "--", *words]
@@ -89,3 +99,61 @@ def _need_user_namespace() -> None:
             "100000-165535 USER, and allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or "
             "kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu)",
         )
+
+
+_STATUS = "var/lib/dpkg/status"
+_STATUS_FOLDER = "var/lib/dpkg/status.d/"
+_OTHER_LISTS = (
+    "var/lib/rpm",
+    "usr/lib/sysimage/rpm",
+    "lib/apk",
+    "usr/lib/apk",
+    "var/lib/pacman",
+)
+"""Where other package managers keep theirs, which we do not read."""
+_MOST_B = 64 << 20
+
+
+def installed_packages(tree: Tree) -> tuple[Package, ...] | None:
+    """The packages in an image, by name; none if it has no package manager, None if it has one that is not dpkg, or its
+    list cannot be read."""
+    found: list[Package] = []
+    lists = [path for path in (_STATUS, *_status_files(tree)) if path in tree]
+    for path in lists:
+        text = _text(tree.get(path))
+        if text is None:
+            return None
+        found += parse_status(text)
+    if not lists and any(other in tree for other in _OTHER_LISTS):
+        return None
+    return tuple(sorted(found, key=lambda one: (one.name, one.architecture, one.version)))
+
+
+def parse_status(text: str) -> Iterator[Package]:
+    """The installed packages in a list of dpkg; text -> packages. A paragraph without a Status is installed: images
+    without dpkg (distroless) have such."""
+    for paragraph in text.split("\n\n"):
+        fields = _fields(paragraph)
+        if "Package" not in fields or fields.get("Status", "install ok installed").split()[-1:] != ["installed"]:
+            continue
+        name, version, architecture = (fields.get(key, "") for key in ("Package", "Version", "Architecture"))
+        if name and f"{name}{version}{architecture}".isprintable():
+            yield Package(name, version, architecture)
+
+
+def _fields(paragraph: str) -> Mapping[str, str]:
+    lines = [line.partition(":") for line in paragraph.splitlines() if line[:1] not in ("", " ", "\t", "#")]
+    return {name: value.strip() for name, colon, value in lines if colon}
+
+
+def _status_files(tree: Tree) -> list[str]:
+    if _STATUS_FOLDER.rstrip("/") not in tree:
+        return []
+    return [path for path, entry in tree.sorted() if path.startswith(_STATUS_FOLDER) and not path.endswith(".md5sums")]
+
+
+def _text(entry: Entry | None) -> str | None:
+    if entry is None or entry.kind is not Kind.FILE or entry.size > _MOST_B:
+        return None
+    with entry.content.open() as stream:
+        return stream.read(entry.size).decode("utf-8", "replace")

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from seatrial.environments.blas import AUTO, FAMILIES, NoBlasError
-from seatrial.environments.blas_libraries import LoadedLibrary
 from seatrial.environments.build import Built
 from seatrial.environments.fftw import FFTW, OWN, NoFftwError
-from seatrial.environments.once import Once
+from seatrial.environments.loaded_libraries import LoadedLibrary, Once
 from seatrial.errors import ProtocolError, UnknownNameError
-from seatrial.model.protocol import Hello, parse_record
+from seatrial.model.benchmark.program import Hello, parse_record
 from seatrial.places.contained import Contained
-from seatrial.places.containers.error import ContainerError
 from seatrial.places.containers.fitted import run_inside
+from seatrial.places.containers.image import ContainerError
 
 _Variables = tuple[tuple[str, str | None], ...]
 

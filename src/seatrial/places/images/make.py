@@ -12,25 +12,31 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from seatrial.errors import ImageError, UsageError
+from seatrial.model.environment.image import (
+    FACTS_FILE,
+    FACTS_FOLDER,
+    IMAGE_ENDINGS,
+    DebianBase,
+    GivenBase,
+    ImageDefinition,
+    ImageFacts,
+    ImageFormat,
+    ImageProgram,
+    facts_text,
+    read_facts,
+)
 from seatrial.model.frozen import Frozen
-from seatrial.model.image import IMAGE_ENDINGS, DebianBase, GivenBase, ImageDefinition, ImageFormat
-from seatrial.model.image_facts import FACTS_FILE, FACTS_FOLDER, ImageFacts, ImageProgram, facts_text, read_facts
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.places.images.canonical import Content, write_tar
-from seatrial.places.images.debian import forget_host, make_debian
-from seatrial.places.images.from_folder import LeftOut
-from seatrial.places.images.from_tar import add_tar
-from seatrial.places.images.given import add_given, kind_of
+from seatrial.places.images.debian import forget_host, installed_packages, make_debian
+from seatrial.places.images.entries import LeftOut, add_tar
+from seatrial.places.images.given import add_files, add_given, add_programs, check_outside, kind_of
 from seatrial.places.images.oci import ARCHITECTURES, write_oci
-from seatrial.places.images.outside import add_files, add_programs, check_outside
-from seatrial.places.images.packages import installed_packages
 from seatrial.places.images.private import move_into_place, private_folder, refuse_existing
 from seatrial.places.images.programs import Wanted, add_built
-from seatrial.places.images.static import add_mount_points, add_static_root
 from seatrial.places.images.tools import tool
-from seatrial.places.images.tree import Entry, Kind, Tree, folder, text_file
-from seatrial.places.images.write_folder import write_folder
-from seatrial.places.images.write_squashfs import need_sif, write_sif, write_squashfs
+from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, add_static_root, folder, text_file
+from seatrial.places.images.write import need_sif, write_folder, write_sif, write_squashfs
 from seatrial.version import __version__
 
 EPOCH_S = 946_684_800

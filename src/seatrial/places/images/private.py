@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from seatrial.environments.owned_folders import own_name, remove_folder, sweep
+from seatrial.environments.private_copy import own_name, remove_folder, sweep
 from seatrial.errors import ImageError, UsageError
 from seatrial.processes.output import OutOfTimeError, output_of
 

@@ -17,13 +17,13 @@ from seatrial.environments.compiler import Compiler
 from seatrial.environments.native_sources import Unit, units_of
 from seatrial.environments.target import resolve_target
 from seatrial.errors import BuildError, ImageError
-from seatrial.model.experiment import content_key
+from seatrial.model.environment.image import ImageProgram
 from seatrial.model.frozen import Frozen
-from seatrial.model.image_facts import ImageProgram
-from seatrial.places.images.from_folder import entry_of
-from seatrial.places.images.inside import inside, inside_environment
+from seatrial.model.results.record import content_key
+from seatrial.places.images.entries import entry_of
+from seatrial.places.images.tools import inside, inside_environment
 from seatrial.places.images.tree import Kind, Tree, folder
-from seatrial.places.images.write_folder import write_folder
+from seatrial.places.images.write import write_folder
 
 PROGRAMS = "opt/seatrial"
 """Where they are in the image: below it, the command that compiled for an MPI, or `serial`, then the program."""

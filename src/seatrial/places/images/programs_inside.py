@@ -13,14 +13,14 @@ from seatrial.environments.loader import listed_libraries
 from seatrial.environments.mpi_identity import of_text
 from seatrial.environments.mpi_library import is_mpi_library
 from seatrial.errors import ProtocolError
-from seatrial.model.benchmark import External
-from seatrial.model.container import OUTSIDE
+from seatrial.model.benchmark.benchmark import External
+from seatrial.model.benchmark.program import parse_record
+from seatrial.model.environment.container import OUTSIDE
+from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.frozen import Frozen
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.protocol import parse_record
 from seatrial.places.contained import Contained
-from seatrial.places.containers.error import ContainerError
 from seatrial.places.containers.fitted import answer_inside, run_inside
+from seatrial.places.containers.image import ContainerError
 from seatrial.places.rank_helpers import inside_probe
 
 _Variables = tuple[tuple[str, str | None], ...]

@@ -11,15 +11,15 @@ from seatrial.environments.asking import Answer, ask
 from seatrial.environments.build import NATIVE_HEADERS, Environment
 from seatrial.environments.compiler import Compiler, examined
 from seatrial.environments.mpi_identity import of_macros
-from seatrial.environments.mpi_wrapper import WrapperWords, parse_answer
+from seatrial.environments.mpi_library import WrapperWords, parse_answer
 from seatrial.environments.target import resolve_target
 from seatrial.errors import BuildError
-from seatrial.model.container import BROUGHT, INSIDE
-from seatrial.model.environment_choice import EnvironmentChoice
-from seatrial.model.mpi import Mpi, MpiFamily
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.environment.container import BROUGHT, INSIDE
+from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.places.contained import Contained
-from seatrial.places.containers.error import ContainerError
 from seatrial.places.containers.faults import last_words, not_started
+from seatrial.places.containers.image import ContainerError
 from seatrial.places.starting import started
 
 _COMPILERS = ("g++", "c++", "clang++", *(f"g++-{n}" for n in range(16, 10, -1)))

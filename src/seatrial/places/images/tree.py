@@ -1,5 +1,6 @@
-"""The files of an image as values, before anything is written: a tree in which nothing leads outside.
+"""The files of an image as values, before anything is written, and the root for static programs.
 
+Nothing in the tree leads outside.
 Paths are relative to the image's root, without a leading slash (`usr/bin/env`). Symbolic links are values, too: they
 are followed inside the tree only, never on this machine.
 """
@@ -16,7 +17,8 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from seatrial.errors import ImageError, UsageError
+from seatrial.environments.elf import interpreter
+from seatrial.errors import ImageError, ParseError, UsageError
 from seatrial.model.frozen import Frozen
 
 _MOST_LINKS = 40
@@ -185,3 +187,42 @@ class Tree:
     @staticmethod
     def _refuse(path: str, seen: str, todo: str) -> None:
         raise UsageError(f"/{path} {seen} in the image", todo)
+
+
+_FOLDERS = ("dev", "etc", "home", "mnt", "opt", "proc", "root", "run", "sys", "tmp", "usr/bin", "var/tmp")
+_MOUNT_POINTS = ("dev", "proc", "sys", "run", "tmp", "etc")
+_PASSWD = b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+_GROUP = b"root:x:0:\nnogroup:x:65534:\n"
+
+
+def add_static_root(tree: Tree) -> None:
+    """A root without any program."""
+    for path in _FOLDERS:
+        tree.add(path, folder(tree.mtime_s, 0o1777 if path in ("tmp", "var/tmp") else 0o755))
+    tree.add("bin", Entry(Kind.LINK, 0o777, tree.mtime_s, target="usr/bin"))
+    tree.add("etc/passwd", text_file(_PASSWD, tree.mtime_s))
+    tree.add("etc/group", text_file(_GROUP, tree.mtime_s))
+
+
+def add_mount_points(tree: Tree) -> None:
+    """What every runtime mounts on, if the base has none: a runtime cannot make it in a read-only image."""
+    for path in _MOUNT_POINTS:
+        if path not in tree:
+            tree.add(path, folder(tree.mtime_s, 0o1777 if path == "tmp" else 0o755))
+    etc = tree.get("etc")
+    if etc is not None and etc.kind is Kind.FOLDER:
+        for path in ("etc/hosts", "etc/resolv.conf", "etc/hostname"):
+            if path not in tree:
+                tree.add(path, text_file(b"", tree.mtime_s))
+
+
+def require_static(path: Path) -> None:
+    """Raises UsageError for a program that needs a dynamic loader, or anything that is not a program."""
+    try:
+        loader = interpreter(path)
+    except (ParseError, OSError) as error:
+        why = error.why if isinstance(error, ParseError) else error.strerror
+        raise UsageError(f"{path} is not a program: {why}", "give a statically linked program") from error
+    if loader is not None:
+        todo = "link it with -static, or write base: {debian: SUITE}"
+        raise UsageError(f"{path} is linked dynamically: it needs {loader}, and a static image has no libraries", todo)

@@ -11,15 +11,13 @@ from msgspec.structs import replace
 
 from seatrial.environments.cache import check_folder, make_folder, own_cache
 from seatrial.errors import SeatrialError
-from seatrial.places.containers.error import ContainerError
-from seatrial.places.containers.image import Image, ImageKind
-from seatrial.places.images.from_folder import LeftOut
+from seatrial.places.containers.image import ContainerError, Image, ImageKind
+from seatrial.places.images.entries import LeftOut
 from seatrial.places.images.given import add_given
 from seatrial.places.images.private import move_into_place, private_folder
-from seatrial.places.images.static import add_mount_points
-from seatrial.places.images.tree import Tree
+from seatrial.places.images.tree import Tree, add_mount_points
 from seatrial.places.images.tree import folder as folder_entry
-from seatrial.places.images.write_folder import write_folder
+from seatrial.places.images.write import write_folder
 
 _FOLDER = "images"
 _LATEST_S = (1 << 33) - 1  # the largest time of a plain tar: times stay as they are

@@ -9,20 +9,16 @@ from msgspec.structs import replace
 
 from seatrial.profiler.call_site import Frame
 from seatrial.profiler.counters import NodeLimits
-from seatrial.profiler.merge.bound import gaps_share, is_of_files
-from seatrial.profiler.merge.counters import rank_counters
-from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
+from seatrial.profiler.merge.bound import gaps_share, is_of_files, reference_of
+from seatrial.profiler.merge.cpu import node_cpus, rank_counters, rank_cpu
 from seatrial.profiler.merge.input_output import io_of
-from seatrial.profiler.merge.openmp import parallel_places, rank_openmp
 from seatrial.profiler.merge.over_time import over_time, slice_differences
-from seatrial.profiler.merge.pairs import pair_table
 from seatrial.profiler.merge.rank_waits import rank_waits, without_skew
-from seatrial.profiler.merge.reference import reference_of
-from seatrial.profiler.merge.regions import merged_regions, region_faults
+from seatrial.profiler.merge.regions import merged_regions, parallel_places, rank_openmp, region_faults
 from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
 from seatrial.profiler.merge.sites import Resolve, call_sites
 from seatrial.profiler.merge.waiting import measured_waiting
-from seatrial.profiler.merge.worlds import World, worlds
+from seatrial.profiler.merge.worlds import World, pair_table, worlds
 from seatrial.profiler.profile import PairTable, Profile, RankState, RankTotals, SizeTotals, Trust
 from seatrial.profiler.tables.header import Family, State
 from seatrial.profiler.tables.io_samples import IoSamples

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from seatrial.profiler.cpu import SliceDifferences
 from seatrial.profiler.profile import Lane, OverTime
-from seatrial.profiler.slice_differences import SliceDifferences
 from seatrial.profiler.tables.header import BINS_OVER_TIME
 from seatrial.profiler.tables.process_table import ProcessTable
 

@@ -62,7 +62,7 @@ def _mpi_s(table: ProcessTable) -> float:
 
 def recorded_profile(summary: Mapping[str, Any]) -> Profile | None:
     """A profile with the ranks and nodes of a summary, and nothing else; None without columns, or if their lengths
-    differ: a record may be damaged. Its types have been checked (`model/record_shape.py`)."""
+    differ: a record may be damaged. Its types have been checked (`model/results/record_shape.py`)."""
     columns = summary.get("per_rank")
     if not columns or len({len(column) for column in columns.values()}) != 1 or not columns["rank"]:
         return None

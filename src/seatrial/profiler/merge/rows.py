@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.merge.bound import (
+    ON_ONE_HOST,
     SMALL_B,
+    Reference,
     bound_of,
     is_blocking_receive,
     is_blocking_send,
@@ -16,7 +18,6 @@ from seatrial.profiler.merge.bound import (
     may_wait,
 )
 from seatrial.profiler.merge.polling import polling_calls
-from seatrial.profiler.merge.reference import ON_ONE_HOST, Reference
 from seatrial.profiler.merge.waiting import Measured, summed
 from seatrial.profiler.profile import Bound, CallTotals, SizeTotals
 from seatrial.profiler.tables.process_table import ProcessTable, bin_ceiling, bin_floor

@@ -8,7 +8,7 @@ from enum import IntEnum
 from math import isfinite
 from typing import NamedTuple
 
-from seatrial.profiler.cpu_use import CpuUse
+from seatrial.profiler.cpu import CpuUse
 from seatrial.profiler.profile_io import SystemCall, SystemUse
 
 MAGIC = 0x464F525041534553

@@ -1,4 +1,4 @@
-"""The actions of each rank of a traced program, for replay in a simulator: compute, send, receive, wait, collectives.
+"""The actions of each rank of a traced program, for replay; of an incomplete trace, the part that can be replayed.
 
 Time outside MPI is computation; so are calls without an action in a replay (one-sided, files, neighbourhood
 collectives), which `LeftOut` counts. The replay predicts the time of all other calls. A receive has the source and tag
@@ -9,13 +9,19 @@ nonblocking ones, become messages (`collective_messages`). Nonblocking ones are 
 A replay has one sequence for each rank, even if several threads were in calls at the same time. In that case the
 messages of a call are posted where it began and waited for where it ended: in the run, everything it waited for had
 begun by then, so the replay cannot wait for a later action.
+
+The part of an incomplete trace that can be replayed: actions that have a counterpart on the other ranks.
+
+A truncated trace, or a program that was killed, leaves messages without a receiver and collectives that some ranks did
+not reach; a replay would wait for them forever. Among messages with the same source, destination and tag, and among
+collectives, the first ones match each other: the rest is dropped.
 """
 
 from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import islice, tee, zip_longest
 from typing import NamedTuple
@@ -23,6 +29,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from seatrial.model.frozen import Frozen
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.trace.collective_messages import Round, Shape, is_known, rounds_of
 from seatrial.profiler.trace.trace_file import Flag, Kind, Record
@@ -349,3 +356,83 @@ def _plain_name(record: Record) -> str:
     """The name of the blocking form of a collective, without MPI_ and _c."""
     name = _name(record).removeprefix("MPI_").removesuffix("_c").removesuffix("_init")
     return name if is_known(name) or not name.startswith("I") else name[1:].capitalize()
+
+
+_Message = tuple[int, int, int]
+
+
+class Matching(Struct):
+    """Messages by (source, destination, tag) and collectives by rank, counted over all ranks."""
+
+    sent: Counter[_Message] = field(default_factory=Counter)
+    received: Counter[_Message] = field(default_factory=Counter)
+    collectives: Counter[int] = field(default_factory=Counter)
+    dropped: int = 0
+
+    def count(self, rank: int, actions: Iterable[Action]) -> None:
+        """Count a rank's actions; call it for each rank before `kept`."""
+        self.collectives[rank] += 0
+        for action in actions:
+            if isinstance(action, Send):
+                self.sent[rank, action.dest, action.tag] += 1
+            elif isinstance(action, Receive):
+                self.received[action.source, rank, action.tag] += 1
+            elif isinstance(action, WorldCollective):
+                self.collectives[rank] += 1
+
+    def kept(self, rank: int, actions: Iterable[Action]) -> Iterator[Action]:
+        """The actions of a rank, without unmatched ones and the waits for them."""
+        sent: Counter[_Message] = Counter()
+        received: Counter[_Message] = Counter()
+        posted: Counter[_Message] = Counter()
+        collectives = min(self.collectives.values(), default=0)
+        for action in actions:
+            if isinstance(action, Send):
+                message = (rank, action.dest, action.tag)
+                is_kept = _next_is_within(message, sent, self.received)
+                posted[message] += is_kept and action.is_posted
+            elif isinstance(action, Receive):
+                message = (action.source, rank, action.tag)
+                is_kept = _next_is_within(message, received, self.sent)
+                posted[message] += is_kept and action.is_posted
+            elif isinstance(action, Wait):
+                if posted[action] > 0:
+                    posted[action] -= 1
+                    yield action
+                continue
+            elif isinstance(action, WorldCollective):
+                is_kept = collectives > 0
+                collectives -= 1
+            else:
+                is_kept = True
+            if is_kept:
+                yield action
+            else:
+                self.dropped += 1
+
+
+class Program(Frozen):
+    """The actions of each rank. Iterate over them once and in this order: this also counts what is left out."""
+
+    ranks: tuple[Iterable[Action], ...]
+    left_out: LeftOut
+    matching: Matching | None
+
+
+def program_of(world: TraceWorld, has_collectives: bool = True) -> Program:
+    """The actions of all ranks; of incomplete traces, those that have a counterpart."""
+    tags, left_out = Tags(), LeftOut()
+    matching = None if world.is_whole else Matching()
+    if matching is not None:
+        for rank in range(world.size):
+            matching.count(rank, RankActions(world, rank, tags, LeftOut(), has_collectives))
+    ranks: list[Iterable[Action]] = []
+    for rank in range(world.size):
+        actions = RankActions(world, rank, tags, left_out, has_collectives)
+        ranks.append(actions if matching is None else matching.kept(rank, actions))
+    return Program(tuple(ranks), left_out, matching)
+
+
+def _next_is_within(message: _Message, so_far: Counter[_Message], others: Counter[_Message]) -> bool:
+    so_far[message] += 1
+    return so_far[message] <= others[message]

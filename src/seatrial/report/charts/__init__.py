@@ -6,16 +6,15 @@ No maker depends on the name of a benchmark.
 
 from __future__ import annotations
 
-from seatrial.report.charts.chart import Chart, ChartMaker
 from seatrial.report.charts.core_to_core import CoreToCore, core_to_core
-from seatrial.report.charts.device_pairs import device_pairs
 from seatrial.report.charts.devices import devices_side_by_side
 from seatrial.report.charts.io_surface import io_surfaces
 from seatrial.report.charts.ladder import ladders
-from seatrial.report.charts.rank_pairs import RankPairs, rank_pairs
+from seatrial.report.charts.pairs import RankPairs, device_pairs, rank_pairs
 from seatrial.report.charts.repeats import repeats_in_time
 from seatrial.report.charts.roofline import roofline_charts
 from seatrial.report.charts.sweep import over_a_number
+from seatrial.report.charts.vega import Chart, ChartMaker
 
 __all__ = [
     "Chart",

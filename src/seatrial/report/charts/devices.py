@@ -7,14 +7,13 @@ from statistics import median
 from typing import Any
 
 from seatrial.analysis.device_copies import DeviceName, devices_of
-from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
-from seatrial.model.sample import point_key
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.sample import point_key
 from seatrial.model.units import Unit
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, layer, render
+from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import arrow, display_scale, label, show, show_percent, show_range
 
@@ -187,11 +186,8 @@ def _spec(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Un
         "width": _WIDTH,
         "height": {"step": max(_ROW_HEIGHT, 12 * len(stems)), "for": "position"},
         "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.5},
-                "encoding": {"y": y, "yOffset": offset, "x": {**x, "field": "low"}, "x2": {"field": "high"},
-                             "color": colour},
-            },
+            layer("rule", {"y": y, "yOffset": offset, "x": {**x, "field": "low"}, "x2": {"field": "high"},
+                             "color": colour}, strokeWidth=1.5),
             {"mark": mark, "encoding": {"y": y, "yOffset": offset, "x": x, "stroke": colour, "fill": filled}},
         ],
     }  # fmt: skip
@@ -203,14 +199,9 @@ def _room(labels: Sequence[str]) -> float:
 
 
 def _table(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Unit) -> Table:
-    columns = [
-        Column("Device", numeric=True),
-        Column("Name"),
-        Column("Figure"),
-        Column("Median", numeric=True),
-        Column("95 % interval", numeric=True),
-        Column("Relative to the median", numeric=True),
-    ]
+    columns = headings(
+        right("Device"), "Name", "Figure", right("Median"), right("95 % interval"), right("Relative to the median")
+    )
     rows: list[Sequence[Cell]] = []
     for family in families:
         middle = median(figure.median for figure in family.figures.values())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from seatrial.model.scaling import EFFICIENT, Fit, ScalingPoint, ScalingResult
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, render, text_layers
+from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult
+from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, Chart, layer, render, text_layers
 from seatrial.report.charts.workers_axis import (
     HEIGHT,
     WIDTH,
@@ -16,7 +15,7 @@ from seatrial.report.charts.workers_axis import (
     rows_of,
     workers_axis,
 )
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.templating import Cell, Column, Table, headings, right
 from seatrial.report.studies.effect import signed
 from seatrial.report.studies.scaling_words import crossing_words, fit_words, measured, workers
 from seatrial.report.units import NO_VALUE, bare_name, setting_number, show_percent
@@ -38,7 +37,7 @@ def efficiency_chart(result: ScalingResult, ident: str) -> Chart | None:
     caption += failed_words(result)
     words = " ".join(f"{workers(result, point.workers)}: {show_percent(value)}." for point, value in points)
     svg = render(_spec(result), f"{ident}-efficiency", title, f"{caption} {words}")
-    columns = [Column(bare_name(result.along), numeric=True), Column("Efficiency", numeric=True)]
+    columns = headings(right(bare_name(result.along)), right("Efficiency"))
     columns.append(Column("95 % interval", numeric=True))
     rows = [
         [
@@ -69,11 +68,7 @@ def _spec(result: ScalingResult) -> dict[str, Any]:
     y["scale"] = {"domain": [0, highest * _ROOM], "nice": False}
     y["axis"] = {"format": ".0%", "tickCount": 6}
     rules = [
-        {
-            "data": {"values": [{"y": level}]},
-            "mark": {"type": "rule", "color": colour, "strokeDash": dash, "strokeWidth": 1.2},
-            "encoding": {"y": y},
-        }
+        layer("rule", {"y": y}, [{"y": level}], color=colour, strokeDash=dash, strokeWidth=1.2)
         for level, colour, dash in ((1.0, "var(--muted)", [1, 0]), (EFFICIENT, "var(--alarm)", [6, 4]))
     ]
     crossing = []
@@ -102,7 +97,7 @@ def fit_chart(result: ScalingResult, ident: str) -> Chart | None:
     caption += "mean that the law does not hold, even if its standard error is small."
     words = " ".join(fit_words(result, fit) for fit in fits)
     svg = render(_fit_spec(result, fits, speedups), f"{ident}-fit", title, f"{caption} {words}")
-    columns = [Column("Law"), Column(bare_name(result.along), numeric=True)]
+    columns = headings("Law", right(bare_name(result.along)))
     columns += [Column(name, numeric=True) for name in ("Measured", "Fitted", "Residual")]
     rows = [
         [
@@ -135,11 +130,7 @@ def _fit_spec(result: ScalingResult, fits: list[Fit], speedups: dict[float, floa
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": "speedup ↑", "scale": {"zero": True}}
     residual = {"field": "residual", "type": "quantitative", "title": "residual", "axis": {"tickCount": 4}}
     points = [(number, speedup, _interval(result, number)) for number, speedup in sorted(speedups.items())]
-    fitted = {
-        "data": {"values": rows},
-        "mark": {"type": "line", "strokeWidth": 1.5},
-        "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
-    }
+    fitted = layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, rows, strokeWidth=1.5)
     left = {"type": "rule", "strokeWidth": 2}
     dot = {"type": "point", "filled": True, "size": 34, "opacity": 1}
     no_legend = {**colour, "legend": None}
@@ -153,11 +144,7 @@ def _fit_spec(result: ScalingResult, fits: list[Fit], speedups: dict[float, floa
         "height": _RESIDUAL_HEIGHT,
         "data": {"values": rows},
         "layer": [
-            {
-                "data": {"values": [{}]},
-                "mark": {"type": "rule", "color": "var(--axis)"},
-                "encoding": {"y": {"datum": 0}},
-            },
+            layer("rule", {"y": {"datum": 0}}, [{}], color="var(--axis)"),
             {"mark": left, "encoding": {"x": x, "y": residual, "y2": {"field": "zero"}, "color": no_legend}},
             {"mark": dot, "encoding": {"x": x, "y": residual, "color": no_legend}},
         ],

@@ -10,12 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.model.benchmark import Better
-from seatrial.model.comparison import Comparison, Verdict
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.vega import render
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.model.study.comparison import Comparison, Verdict
+from seatrial.report.charts.vega import Chart, layer, render
+from seatrial.report.pages.templating import Cell, Column, Table
 from seatrial.report.studies.effect import (
     TIMES,
     Effect,
@@ -277,16 +276,9 @@ def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
         "width": _WIDTH,
         "height": _ROW_HEIGHT * len(rows),
         "layer": [
-            {
-                "mark": {"type": "rect", "color": "var(--band)"},
-                "encoding": {"x": at("margin_low"), "x2": {"field": "margin_high"}, "y": {**y, "field": "top"},
-                             "y2": {"field": "bottom"}},
-            },
-            {
-                "data": {"values": [{}]},
-                "mark": {"type": "rule", "color": "var(--axis)"},
-                "encoding": {"x": {**x, "datum": 1.0}},
-            },
+            layer("rect", {"x": at("margin_low"), "x2": {"field": "margin_high"}, "y": {**y, "field": "top"},
+                             "y2": {"field": "bottom"}}, color="var(--band)"),
+            layer("rule", {"x": {**x, "datum": 1.0}}, [{}], color="var(--axis)"),
             line("family_low", "family_high", 6, "var(--faint)"),
             line("plain_low", "plain_high", 1.6, "var(--ink)"),
             *points,

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from seatrial.model.comparison import Comparison, Side
-from seatrial.model.figure_result import RepeatValue
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.repeats import moment
-from seatrial.report.charts.two_sides import (
+from seatrial.model.results.figure_result import RepeatValue
+from seatrial.model.study.comparison import Comparison, Side
+from seatrial.report.charts.distributions import (
     COLOURS,
     PANEL_WIDTH,
     SIDES,
@@ -25,8 +23,9 @@ from seatrial.report.charts.two_sides import (
     padded_domain,
     side_legend,
 )
-from seatrial.report.charts.vega import render
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.charts.repeats import moment
+from seatrial.report.charts.vega import Chart, layer, render
+from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.studies.effect import signed
 from seatrial.report.units import NO_VALUE, show
 
@@ -125,11 +124,7 @@ def _panel(one: Drawn) -> dict[str, Any]:
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": one.axis_title, "axis": upwards}
     y["scale"] = {"domain": padded_domain(min(values), max(values), _LEAST_HEIGHT), "nice": False, "zero": False}
     lines = [
-        {
-            "data": {"values": [{"y": side.median / one.scale}]},
-            "mark": {"type": "rule", "color": colour, "strokeWidth": 1, "opacity": 0.6},
-            "encoding": {"y": y},
-        }
+        layer("rule", {"y": y}, [{"y": side.median / one.scale}], color=colour, strokeWidth=1, opacity=0.6)
         for colour, (_, side) in zip(COLOURS, one.sides, strict=True)
     ]
     return {
@@ -137,16 +132,14 @@ def _panel(one: Drawn) -> dict[str, Any]:
         "height": _HEIGHT,
         "layer": [
             *lines,
-            {
-                "data": {"values": joined},
-                "mark": {"type": "rule", "color": "var(--axis)", "strokeWidth": 0.9},
-                "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
-            },
-            {
-                "data": {"values": rows},
-                "mark": {"type": "point", "filled": True, "size": 30, "opacity": 1},
-                "encoding": {"x": x, "y": y, **by_side()},
-            },
+            layer(
+                "rule",
+                {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
+                joined,
+                color="var(--axis)",
+                strokeWidth=0.9,
+            ),
+            layer("point", {"x": x, "y": y, **by_side()}, rows, filled=True, size=30, opacity=1),
         ],
     }
 
@@ -158,15 +151,7 @@ def _chosen(side: Side) -> list[int]:
 
 
 def _table(drawn: Sequence[Drawn], record: Recorded) -> Table:
-    columns = [
-        Column("Position", numeric=True),
-        Column("Figure"),
-        Column("Side"),
-        Column("Block", numeric=True),
-        Column("Started (UTC)"),
-        Column("Value", numeric=True),
-        Column("Record"),
-    ]
+    columns = headings(right("Position"), "Figure", "Side", right("Block"), "Started (UTC)", right("Value"), "Record")
     rows = []
     for one in drawn:
         places = _places(one)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.units import Unit
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.heat import (
+from seatrial.report.charts.pair_matrix import (
     LEGEND_HEIGHT,
     LEGEND_WIDTH,
     HeatScale,
@@ -24,9 +23,8 @@ from seatrial.report.charts.heat import (
     text,
     values_in_cells,
 )
-from seatrial.report.charts.shapes import file_and_record
-from seatrial.report.pages.svg import Svg
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.charts.vega import Chart, file_and_record
+from seatrial.report.pages.templating import Cell, Svg, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import arrow_meaning, label, setting_number, show, show_range
 
@@ -177,13 +175,7 @@ def _multiple(surface: Surface, scale: HeatScale) -> tuple[str, float, float]:
 
 
 def _numbers(found: Sequence[Surface], unit: Unit) -> Table:
-    columns = [
-        Column("Call"),
-        Column("File", numeric=True),
-        Column("Record", numeric=True),
-        Column("Median", numeric=True),
-        Column("95 % interval", numeric=True),
-    ]
+    columns = headings("Call", right("File"), right("Record"), right("Median"), right("95 % interval"))
     rows = [
         [
             Cell(surface.name),

@@ -6,14 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from seatrial.analysis.latency_levels import LatencyLevel, levels
-from seatrial.model.figure_result import FigureResult
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind, Machine
-from seatrial.report.charts.chart import Chart
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.figure_result import FigureResult
 from seatrial.report.charts.lines import Line, lines_over
-from seatrial.report.charts.shapes import working_set
-from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, decade_ticks, render, text_layers
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.charts.vega import (
+    SERIES_COLOURS,
+    SERIES_DASHES,
+    STROKE_LEGEND,
+    Chart,
+    decade_ticks,
+    layer,
+    render,
+    text_layers,
+    working_set,
+)
+from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import setting_number, show, show_range
 
@@ -127,18 +135,14 @@ def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Ru
         "height": _HEIGHT,
         "layer": [
             *_cache_marks(caches, x, y, sizes, high),
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.7},
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-            },
-            {
-                "mark": {"type": "line", "strokeWidth": 2},
-                "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 26, "opacity": 1},
-                "encoding": {"x": x, "y": y, "color": colour},
-            },
+            layer(
+                "rule",
+                {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+                strokeWidth=1.2,
+                opacity=0.7,
+            ),
+            layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=2),
+            layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=26, opacity=1),
             *_rung_marks(rungs, names, x, y),
         ],
     }
@@ -230,13 +234,7 @@ def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequenc
 
 def _table(lines: Sequence[Line], rungs: Sequence[Rung]) -> Table:
     names = {(rung.line, rung.level.working_set_B): rung.level.name for rung in rungs}
-    columns = [
-        Column("Line"),
-        Column("Working set", numeric=True),
-        Column("Median", numeric=True),
-        Column("95 % interval", numeric=True),
-        Column("Level"),
-    ]
+    columns = headings("Line", right("Working set"), right("Median"), right("95 % interval"), "Level")
     rows = [
         [
             Cell(line.name),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from seatrial.model.figure_result import FigureResult
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
+from seatrial.model.results.figure_result import FigureResult
 from seatrial.report.pages.view import Row
 from seatrial.report.units import label
 

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from seatrial.analysis.rules.expectation import relative_width
-from seatrial.model.figure_result import FigureResult, RepeatValue
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.vega import render
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.model.results.figure_result import FigureResult, RepeatValue
+from seatrial.report.charts.vega import Chart, layer, render
+from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, Row, TrialView
 from seatrial.report.units import NO_VALUE, show, show_percent
 
@@ -111,14 +110,8 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
                     "mark": {"type": "rule", "color": "var(--axis)"},
                     "encoding": {"y": {"datum": 0}},
                 },
-                {
-                    "mark": {"type": "line", "color": "var(--faint)", "strokeWidth": 1},
-                    "encoding": {"x": x, "y": y},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "color": "var(--accent)", "size": 26, "opacity": 1},
-                    "encoding": {"x": x, "y": y},
-                },
+                layer("line", {"x": x, "y": y}, color="var(--faint)", strokeWidth=1),
+                layer("point", {"x": x, "y": y}, filled=True, color="var(--accent)", size=26, opacity=1),
             ],
         },
     }
@@ -171,16 +164,16 @@ def _in_words(chosen: Sequence[Series]) -> str:
 
 
 def _table(view: TrialView, benchmark: BenchmarkView, chosen: Sequence[Series]) -> Table:
-    columns = [
-        Column("Repeat"),
-        Column("Started (UTC)"),
-        Column("Figure"),
-        Column("Value", numeric=True),
-        Column("Relative to median", numeric=True),
-        Column("Load", numeric=True),
-        Column("Steal", numeric=True),
-        Column("Record"),
-    ]
+    columns = headings(
+        "Repeat",
+        "Started (UTC)",
+        "Figure",
+        right("Value"),
+        right("Relative to median"),
+        right("Load"),
+        right("Steal"),
+        "Record",
+    )
     rows = []
     for row, figure in chosen:
         for repeat in drawn(figure):

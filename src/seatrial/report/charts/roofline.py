@@ -6,12 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.heat import short
-from seatrial.report.charts.roofline_devices import device_rooflines
-from seatrial.report.charts.roofline_elements import Point, Ridge, Roof, Roofline, roofline
-from seatrial.report.charts.vega import decade_ticks, render, text_layers
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.charts.pair_matrix import short
+from seatrial.report.charts.roofline_devices import Point, Ridge, Roof, Roofline, device_rooflines, roofline
+from seatrial.report.charts.vega import Chart, decade_ticks, render, text_layers
+from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import TrialView
 from seatrial.report.units import show, show_percent
 
@@ -170,13 +168,7 @@ def _points(points: Sequence[Point], x: dict[str, Any], y: dict[str, Any]) -> li
 
 
 def _table(model: Roofline) -> Table:
-    columns = [
-        Column("Element"),
-        Column("Intensity", numeric=True),
-        Column("Rate", numeric=True),
-        Column("Basis"),
-        Column("Source"),
-    ]
+    columns = headings("Element", right("Intensity"), right("Rate"), "Basis", "Source")
     rows = [
         *(
             [Cell(f"roof: {roof.name}"), Cell(""), _roof_rate(roof), Cell(roof.basis), Cell(roof.origin)]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from seatrial.model.benchmark import Better
-from seatrial.model.scaling import ScalingPoint, ScalingResult
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.vega import decade_ticks, render, text_layers
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.study.result import ScalingPoint, ScalingResult
+from seatrial.report.charts.vega import Chart, decade_ticks, layer, render, text_layers
 from seatrial.report.charts.workers_axis import (
     HEIGHT,
     WIDTH,
@@ -17,7 +16,7 @@ from seatrial.report.charts.workers_axis import (
     rows_of,
     workers_axis,
 )
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.templating import Cell, Column, Table, headings, right
 from seatrial.report.studies.effect import interval_words, ratio_words, signed
 from seatrial.report.studies.scaling_words import measured, winning_parameters, workers
 from seatrial.report.units import (
@@ -87,11 +86,13 @@ def _spec(result: ScalingResult, points: list[tuple[ScalingPoint, float]], winne
     y["axis"] = {"values": decade_ticks(low, high), "format": "~g"}
     rows = rows_of([(p.workers, value / scale, _scaled(p.ci95, scale)) for p, value in points])
     layers = [
-        {
-            "data": {"values": [{"x": at, "y": value / scale} for at, value in line]},
-            "mark": {"type": "line", "strokeWidth": 1, "color": "var(--muted)"},
-            "encoding": {"x": x, "y": y},
-        },
+        layer(
+            "line",
+            {"x": x, "y": y},
+            [{"x": at, "y": value / scale} for at, value in line],
+            strokeWidth=1,
+            color="var(--muted)",
+        ),
         *failed_marks(result, x, on_top=shown[-1] < shown[0]),
         *points_with_intervals(x, y, rows),
     ]
@@ -115,7 +116,7 @@ def scaling_table(result: ScalingResult) -> Table:
     """All points with their statistics; a separate column for the residuals of each fit."""
     winners = winning_parameters(result)
     names = ["Median", "95 % interval", "Repeats", "Speedup", "95 % interval", "Efficiency", "95 % interval"]
-    columns = [Column(bare_name(result.along), numeric=True), *(Column(name, numeric=True) for name in names)]
+    columns = headings(right(bare_name(result.along)), *map(right, names))
     columns += [Column(f"Residual, {fit.law.capitalize()}", numeric=True) for fit in result.fits]
     columns += [Column("Winning settings")] if winners else []
     columns += [Column("Reason for no result")] if any(point.value is None for point in result.points) else []

@@ -6,15 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from seatrial.analysis.device_sums import DEVICES, summed_figures, whole_of
-from seatrial.model.benchmark import Better
-from seatrial.model.limit import Basis
-from seatrial.model.parameter import whole
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.parameter import whole
+from seatrial.model.machine.limit import Basis
 from seatrial.model.units import Unit
-from seatrial.report.charts.chart import Chart
 from seatrial.report.charts.lines import Line, Measured, distinguishing_settings, following, lines_over, settings_of
-from seatrial.report.charts.shapes import has_its_own_panel
-from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, decade_ticks, render
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.charts.vega import (
+    SERIES_COLOURS,
+    SERIES_DASHES,
+    STROKE_LEGEND,
+    Chart,
+    decade_ticks,
+    has_its_own_panel,
+    layer,
+    render,
+)
+from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.units import arrow, bare_name, display_scale, label, setting_number, show, show_percent, show_range
 
@@ -222,18 +229,11 @@ def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
         "height": _HEIGHT,
         "layer": [
             *_reference_lines(lines, axis, x, y, scale, limit),
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.5},
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-            },
-            {
-                "mark": {"type": "line", "strokeWidth": 1.8},
-                "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 30, "opacity": 1},
-                "encoding": {"x": x, "y": y, "color": colour},
-            },
+            layer(
+                "rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}, strokeWidth=1.5
+            ),
+            layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=1.8),
+            layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=30, opacity=1),
         ],
     }
 
@@ -288,12 +288,7 @@ def _in_words(lines: Sequence[Line], axis: str, unit: Unit) -> str:
 
 
 def _table(title: str, lines: Sequence[Line], axis: str, unit: Unit) -> Table:
-    columns = [
-        Column("Line"),
-        Column(bare_name(axis), numeric=True),
-        Column("Median", numeric=True),
-        Column("95 % interval", numeric=True),
-    ]
+    columns = headings("Line", right(bare_name(axis)), right("Median"), right("95 % interval"))
     rows = [
         [
             Cell(line.name),

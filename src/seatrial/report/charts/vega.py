@@ -1,24 +1,23 @@
-"""Vega-Lite specifications as plain dicts, rendered to SVG for embedding in the page.
-
-The renderer's output is parsed and rebuilt from an allow-list of elements and attributes. So data cannot inject a
-script, link or event handler, ids of two charts cannot clash (references to them, `url(#id)` and `href="#id"`, are
-renamed too; any other `href` is dropped), and the picture contains a title and description for screen readers. Colours
-are CSS variables of the page (templates/style.css), so one picture works in light and dark mode and in print.
-"""
+"""Charts as Vega-Lite specifications: the parts that all share, and the shapes of points."""
 
 from __future__ import annotations
 
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from typing import Any
 from xml.etree import ElementTree
 
+from seatrial.analysis.pairs import pair_of
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.frozen import Frozen
+from seatrial.model.results.figure_result import FigureResult
 from seatrial.report.charts.renderer import NotDrawnError, draw
-from seatrial.report.pages.svg import Svg
+from seatrial.report.pages.templating import Svg, Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +77,14 @@ def decade_ticks(low: float, high: float) -> list[float]:
     # Via text: 2 * 10.0 ** -9 has a rounding error that a label would show.
     ticks = [float(f"{factor}e{power}") for power in powers for factor in factors]
     return [tick for tick in ticks if low <= tick <= high]
+
+
+def layer(
+    mark: str, encoding: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] | None = None, **style: Any
+) -> dict[str, Any]:
+    """A mark for each row of the data (None: those of the chart); `style` are properties of the mark."""
+    data = {} if rows is None else {"data": {"values": rows}}
+    return {**data, "mark": {"type": mark, **style}, "encoding": encoding}
 
 
 def text_layers(
@@ -148,3 +155,56 @@ def _clean(element: ElementTree.Element, ident: str) -> ElementTree.Element:
 
 def _local(name: str) -> str:
     return name.rpartition("}")[2]
+
+
+class Chart(Frozen):
+    """One chart. `caption` states how to read it and what was left out."""
+
+    title: str
+    caption: str
+    svg: Svg
+    table: Table
+
+
+ChartMaker = Callable[[TrialView, BenchmarkView], Iterable[Chart]]
+"""Makes the charts that the figures of one benchmark allow: none, one or several."""
+
+
+def cpu_pair(figure: FigureResult) -> tuple[int, int] | None:
+    """The two CPUs (numbered by the operating system) between which it was measured, or None."""
+    return _two(figure, "cpu_a", "cpu_b")
+
+
+def rank_pair(figure: FigureResult) -> tuple[int, int] | None:
+    """The two ranks between which it was measured, or None."""
+    return pair_of(figure.point)
+
+
+def device_pair(figure: FigureResult) -> tuple[int, int] | None:
+    """The source and target device (numbered by their backend) of the measurement, or None."""
+    return _two(figure, "source", "target")
+
+
+def file_and_record(figure: FigureResult) -> tuple[int, int] | None:
+    """(size of the file, size of each record) in bytes, or None."""
+    return _two(figure, "file_B", "record_B")
+
+
+def working_set(figure: FigureResult) -> int | None:
+    """The size in bytes of the data that the program accessed repeatedly, if the figure is a latency; else None."""
+    size = _whole(figure.point.get("working_set_B"))
+    return size if figure.unit == "s" and size is not None and size > 0 else None
+
+
+def has_its_own_panel(figure: FigureResult) -> bool:
+    """Whether another panel of the page shows figures of this shape, so that they need no line chart."""
+    return any(shape(figure) is not None for shape in (cpu_pair, rank_pair, device_pair, working_set))
+
+
+def _two(figure: FigureResult, one: str, other: str) -> tuple[int, int] | None:
+    a, b = _whole(figure.point.get(one)), _whole(figure.point.get(other))
+    return None if a is None or b is None else (a, b)
+
+
+def _whole(value: Value | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

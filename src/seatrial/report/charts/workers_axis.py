@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.model.scaling import ScalingPoint, ScalingResult
+from seatrial.model.study.result import ScalingPoint, ScalingResult
+from seatrial.report.charts.vega import layer
 from seatrial.report.studies.scaling_words import failed
 from seatrial.report.units import bare_name, setting_number
 
@@ -88,19 +89,13 @@ def points_with_intervals(x: dict[str, Any], y: dict[str, Any], rows: Sequence[d
     """A line through the points, the points, and a whisker for each interval."""
     colour = "var(--series-1)"
     return [
-        {
-            "data": {"values": [row for row in rows if row["low"] is not None]},
-            "mark": {"type": "rule", "strokeWidth": 1.8, "color": colour},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        },
-        {
-            "data": {"values": list(rows)},
-            "mark": {"type": "line", "strokeWidth": 1.6, "color": colour},
-            "encoding": {"x": x, "y": y},
-        },
-        {
-            "data": {"values": list(rows)},
-            "mark": {"type": "point", "filled": True, "size": 44, "opacity": 1, "color": colour},
-            "encoding": {"x": x, "y": y},
-        },
+        layer(
+            "rule",
+            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            [row for row in rows if row["low"] is not None],
+            strokeWidth=1.8,
+            color=colour,
+        ),
+        layer("line", {"x": x, "y": y}, list(rows), strokeWidth=1.6, color=colour),
+        layer("point", {"x": x, "y": y}, list(rows), filled=True, size=44, opacity=1, color=colour),
     ]

@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
-from seatrial.model.json_shape import Count, From, filled, shape
-
-
-@shape(None)
-class FolderJson(TypedDict):
-    """One results folder. Times are in seconds since the epoch; null: it has no repeat."""
-
-    path: str
-    name: Annotated[str, "empty: it has no name"]
-    tags: list[str]
-    notes: list[str]
-    benchmarks: list[str]
-    hosts: list[str]
-    studies: Count
-    experiments: Count
-    ok: Annotated[Count, "experiments whose outcome is ok"]
-    repeats: Count
-    first_s: Annotated[float | None, From("first_t0")]
-    last_s: Annotated[float | None, From("last_t0")]
-    damaged: Annotated[Count, "lines and files that were rejected"]
-    trash: Annotated[list[str], "what was dropped and can be restored"]
+from seatrial.analysis.folder import FolderSummary
+from seatrial.model.json_object import filled
+from seatrial.model.json_shape import Json, shape
 
 
 @shape(None)
@@ -33,9 +15,9 @@ class FoldersJson(TypedDict):
     """Results folders."""
 
     schema: Literal["seatrial.folders/1"]
-    folders: list[FolderJson]
+    folders: list[FolderSummary]
 
 
-def folders_document(found: Sequence[Any]) -> FoldersJson:
+def folders_document(found: Sequence[FolderSummary]) -> Json:
     """The document."""
-    return FoldersJson(schema="seatrial.folders/1", folders=[filled(FolderJson, one) for one in found])
+    return filled(FoldersJson, None, folders=found)

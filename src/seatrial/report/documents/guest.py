@@ -4,86 +4,55 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from seatrial.model.guest_topology import DeviceKind, GuestDevice
-from seatrial.model.json_shape import Count, Keywords, NonNegative, shape
+from seatrial.model.json_object import filled
+from seatrial.model.json_shape import GIVEN, Count, From, Json, Keywords, NonNegative, shape
+from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode
 from seatrial.places.guest.state import GuestState
 from seatrial.places.guest.status import Condition, GuestStatus
 
 
-@shape(None)
-class GuestNodeJson(TypedDict):
-    """A NUMA node."""
-
-    cpus: Count
-    memory_B: Count
-
-
-@shape(None)
+@shape(GuestDevice)
 class GuestDeviceJson(TypedDict):
     """A PCIe device. `behind_switch`: the position of its switch among the devices; null: it is on a root port."""
 
-    kind: Annotated[str, Keywords(enum=[kind.value for kind in DeviceKind])]
+    kind: Annotated[str, Keywords(enum=[kind.value for kind in DeviceKind]), From(lambda device: device.kind.value)]
     node: Count
     size_B: Annotated[int | None, "of the drive or memory; null: it has none"]
     functions: Annotated[int, "SR-IOV virtual functions"]
-    behind_switch: int | None
+    behind_switch: Annotated[int | None, GIVEN]
 
 
-@shape(None)
+@shape(GuestStatus)
 class GuestJson(TypedDict):
     """The guest on this machine. `incomplete`: it did not come up, or it has ended."""
 
     schema: Literal["seatrial.vm/1"]
-    folder: str
-    state: Condition
-    accelerator: Annotated[Literal["kvm", "tcg"] | None, "tcg: its processors are emulated, and no time means anything"]
-    why_emulated: str | None
-    kernel: str | None
-    boot_s: Annotated[NonNegative | None, "until it ran a command"]
-    threads: Annotated[int | None, "hardware threads of a core"]
-    nodes: list[GuestNodeJson]
-    distances: list[list[int]] | None
-    devices: list[GuestDeviceJson]
+    folder: Annotated[str, From(lambda found: str(found.folder))]
+    state: Annotated[Condition, From("condition")]
+    accelerator: Annotated[
+        Literal["kvm", "tcg"] | None,
+        From("state.accelerator"),
+        "tcg: its processors are emulated, and no time means anything",
+    ]
+    why_emulated: Annotated[str | None, From(lambda found: (found.state and found.state.why_emulated) or None)]
+    kernel: Annotated[str | None, From("state.kernel")]
+    boot_s: Annotated[NonNegative | None, From("state.boot_s"), "until it ran a command"]
+    threads: Annotated[int | None, From("state.topology.threads"), "hardware threads of a core"]
+    nodes: Annotated[list[GuestNode], From(lambda found: found.state.topology.nodes if found.state else ())]
+    distances: Annotated[list[list[int]] | None, From("state.topology.distances")]
+    devices: Annotated[list[GuestDeviceJson], From(lambda found: _devices(found.state))]
     console: Annotated[str, "the last lines that an incomplete guest printed"]
 
 
-def guest_document(found: GuestStatus) -> GuestJson:
+def guest_document(found: GuestStatus) -> Json:
     """The document."""
-    state = found.state
-    topology = None if state is None else state.topology
-    rows = None if topology is None else topology.distances
-    return GuestJson(
-        schema="seatrial.vm/1",
-        folder=str(found.folder),
-        state=found.condition,
-        accelerator=_accelerator(state),
-        why_emulated=(state.why_emulated or None) if state else None,
-        kernel=state.kernel if state else None,
-        boot_s=state.boot_s if state else None,
-        threads=topology.threads if topology else None,
-        nodes=[GuestNodeJson(cpus=one.cpus, memory_B=one.memory_B) for one in (topology.nodes if topology else ())],
-        distances=None if rows is None else [list(row) for row in rows],
-        devices=_devices(topology.devices if topology else ()),
-        console=found.console,
-    )
+    return filled(GuestJson, found)
 
 
-def _accelerator(state: GuestState | None) -> Literal["kvm", "tcg"] | None:
-    if state is None:
-        return None
-    return "kvm" if state.accelerator == "kvm" else "tcg"
-
-
-def _devices(devices: tuple[GuestDevice, ...]) -> list[GuestDeviceJson]:
-    made: list[GuestDeviceJson] = []
-    for device in devices:
+def _devices(state: GuestState | None) -> list[Json]:
+    made: list[Json] = []
+    for device in state.topology.devices if state else ():
         position = len(made)
-        made.append(_device(device, device.node, None))
-        made += [_device(below, device.node, position) for below in device.below]
+        made.append(filled(GuestDeviceJson, device, behind_switch=None))
+        made += [filled(GuestDeviceJson, below, node=device.node, behind_switch=position) for below in device.below]
     return made
-
-
-def _device(device: GuestDevice, node: int, behind: int | None) -> GuestDeviceJson:
-    return GuestDeviceJson(
-        kind=device.kind.value, node=node, size_B=device.size_B, functions=device.functions, behind_switch=behind
-    )

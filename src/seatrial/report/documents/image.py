@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from seatrial.model.image import ImageFormat
-from seatrial.model.image_facts import ImageProgramJson, PackageJson, facts_document
-from seatrial.model.json_shape import Count, shape
+from seatrial.model.environment.image import ImageFormat, ImageProgram, Package
+from seatrial.model.json_object import filled
+from seatrial.model.json_shape import Count, Json, shape
 from seatrial.places.images.make import MadeImage
 
 
@@ -25,29 +25,13 @@ class ImageJson(TypedDict):
     epoch_s: Annotated[Count, "the latest time of a file in it, in seconds since 1970"]
     size_B: Annotated[Count, "of the file; of a folder, of the files in it"]
     files: Count
-    packages: Annotated[list[PackageJson] | None, "null: it has a package manager other than dpkg"]
+    packages: Annotated[list[Package] | None, "null: it has a package manager other than dpkg"]
     variables: dict[str, str]
-    programs: Annotated[list[ImageProgramJson], "measuring programs that were compiled inside"]
+    programs: Annotated[list[ImageProgram], "measuring programs that were compiled inside"]
     dropped_setuid: Annotated[Count, "files of the base whose setuid and setgid bits were dropped"]
 
 
-def image_document(made: MadeImage) -> ImageJson:
+def image_document(made: MadeImage) -> Json:
     """The document."""
-    facts = facts_document(made.facts)
-    return ImageJson(
-        schema="seatrial.image/1",
-        path=str(made.path),
-        format=made.format,
-        digest=made.digest,
-        content=facts["content"],
-        definition=facts["definition"],
-        base=facts["base"],
-        architecture=facts["architecture"],
-        epoch_s=facts["epoch_s"],
-        size_B=made.size_B,
-        files=facts["files"],
-        packages=facts["packages"],
-        variables=facts["variables"],
-        programs=facts["programs"],
-        dropped_setuid=facts["dropped_setuid"],
-    )
+    own = {"path": str(made.path), "format": made.format, "digest": made.digest, "size_B": made.size_B}
+    return filled(ImageJson, made.facts, **own)

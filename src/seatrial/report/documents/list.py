@@ -6,16 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.environments.blas import Blas
-from seatrial.model.benchmark import Benchmark, Better, Check, Figure, area_of
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, area_of
+from seatrial.model.benchmark.parameter import Parameter
+from seatrial.model.environment.mpi import Mpi
+from seatrial.model.environment.site import SiteEnvironment
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import GIVEN, OPEN, From, Text, filled, shape, when
-from seatrial.model.mpi import Mpi, MpiFamily
-from seatrial.model.parameter import Parameter
-from seatrial.model.site import SiteEnvironment
+from seatrial.model.json_object import filled
+from seatrial.model.json_shape import GIVEN, OPEN, From, Json, Keywords, Text, shape, view, when
+from seatrial.model.results.history import Qualifier, Reference
 from seatrial.model.units import Unit
 from seatrial.places.containers.trial import Trial
 from seatrial.places.guest.offered import OfferedGuest
-from seatrial.report.documents.references import ReferenceJson
 from seatrial.report.units import written
 
 
@@ -37,19 +38,18 @@ class Tools(Frozen):
     guests: Sequence[OfferedGuest] = ()
 
 
+_NOT_LISTED = ("compile_flags", "link_flags", "variables", "runtime_only")
 _NEED_IS_NULL = {"need": {"type": "null"}}
 _NEED_IS_TEXT = {"need": {"type": "string", "minLength": 1}}
 _MORE_STRINGS = {"additionalProperties": {"type": "string"}}
 
 
-@shape(Mpi, when("state", "ready", _NEED_IS_NULL, _NEED_IS_TEXT))
+@view(Mpi, when("state", "ready", _NEED_IS_NULL, _NEED_IS_TEXT), without=_NOT_LISTED)
 class MpiJson(TypedDict):
     """An MPI library."""
 
     name: Annotated[Text, "The value of environment.mpi that selects it"]
     title: str
-    family: MpiFamily
-    version: str
     library: Annotated[str, From(lambda mpi: str(mpi.library)), "The path of libmpi"]
     build_id: Annotated[str, "GNU build id, or sha256: and the hash of the file"]
     launcher: Annotated[
@@ -58,7 +58,6 @@ class MpiJson(TypedDict):
         "null: only a batch system can start its ranks",
     ]
     generic: Annotated[bool, From("is_generic"), "Whether it is built for any machine, such as a wheel"]
-    found: str
     state: Annotated[Literal["ready", "runtime-only"], GIVEN]
     need: Annotated[str | None, GIVEN]
 
@@ -78,32 +77,6 @@ class BlasJson(TypedDict):
     ]
     found: Annotated[str, "Where it was found"]
     remark: Annotated[str, "What is known of its speed on this CPU"]
-
-
-@shape(Trial)
-class ContainerRuntimeJson(TypedDict):
-    """A container runtime."""
-
-    name: Annotated[Text, "The value of environment.container_runtime that selects it"]
-    title: str
-    state: Annotated[
-        Literal["ready", "unverified", "fails", "absent"],
-        "ready: it started a program here; unverified: it is installed, but our tests only check its commands",
-    ]
-    need: Annotated[str | None, From(lambda trial: trial.need or None), "Why it starts no program, in its own words"]
-
-
-@shape(OfferedGuest)
-class GuestJson(TypedDict):
-    """A virtual machine that programs can run in."""
-
-    name: Annotated[Text, "The value of environment.vm that selects it; /FILE.yaml: the path of a topology file"]
-    title: Annotated[str, "What it is, or is started from"]
-    state: Annotated[
-        Literal["running", "startable", "unreached", "fails"],
-        "startable: what it is started from is here; unreached: ssh would reach it, which was not tried",
-    ]
-    need: Annotated[str | None, From(lambda guest: guest.need or None), "Why it cannot be used"]
 
 
 @shape(SiteEnvironment)
@@ -176,6 +149,23 @@ class BenchmarkJson(TypedDict):
     checks: NotRequired[list[ListedCheckJson]]
 
 
+@view(Reference)
+class ReferenceJson(TypedDict):
+    """A published value from another machine, without an interval."""
+
+    qualifier: Annotated[
+        str | None,
+        Keywords(enum=[*(one.value for one in Qualifier if one.value), None]),
+        From(lambda reference: reference.qualifier.value or None),
+        "How the source qualifies the value; null: not qualified",
+    ]
+
+
+def references_document(references: Iterable[Reference]) -> list[Json]:
+    """One object for each reference, its value in the SI unit of `unit`."""
+    return [filled(ReferenceJson, reference) for reference in references]
+
+
 @shape(None, OPEN)
 class ListJson(TypedDict):
     """What can be measured here, and with which tools. Of each kind, the default comes first."""
@@ -185,34 +175,35 @@ class ListJson(TypedDict):
     mpis: NotRequired[Annotated[list[MpiJson], "those that programs can be built with first"]]
     environments: NotRequired[list[EnvironmentJson]]
     blas: NotRequired[list[BlasJson]]
-    containers: NotRequired[Annotated[list[ContainerRuntimeJson], "the runtimes that are known, installed or not"]]
-    guests: NotRequired[Annotated[list[GuestJson], "virtual machines; none was started or reached"]]
+    containers: NotRequired[Annotated[list[Trial], "the runtimes that are known, installed or not"]]
+    guests: NotRequired[Annotated[list[OfferedGuest], "virtual machines; none was started or reached"]]
     benchmarks: list[BenchmarkJson]
     references: NotRequired[Annotated[list[ReferenceJson], "only with --references"]]
 
 
-def list_document(benchmarks: Iterable[Benchmark], tools: Tools, missing: Mapping[str, str]) -> ListJson:
+def list_document(benchmarks: Iterable[Benchmark], tools: Tools, missing: Mapping[str, str]) -> Json:
     """The document of CONTRACT, with compilers, MPI libraries and environments in order of preference: the first
     is the default.
 
     `missing`: name of a benchmark whose program is not available here -> what it needs.
     """
-    return ListJson(
-        schema="seatrial.list/1",
-        compilers=list(tools.compilers),
+    return filled(
+        ListJson,
+        None,
+        compilers=tools.compilers,
         mpis=[
             *(filled(MpiJson, mpi, state="ready", need=None) for mpi in tools.mpis),
             *(filled(MpiJson, mpi, state="runtime-only", need=need) for mpi, need in tools.runtimes),
         ],
         environments=list(_environments(tools)),
-        blas=[filled(BlasJson, blas) for blas in tools.blas],
-        containers=[filled(ContainerRuntimeJson, trial) for trial in tools.containers],
-        guests=[filled(GuestJson, guest) for guest in tools.guests],
+        blas=tools.blas,
+        containers=tools.containers,
+        guests=tools.guests,
         benchmarks=[_benchmark(benchmark, missing.get(benchmark.name)) for benchmark in benchmarks],
     )
 
 
-def _environments(tools: Tools) -> Iterator[EnvironmentJson]:
+def _environments(tools: Tools) -> Iterator[Json]:
     """Those of the site file, then one for each MPI library with the first compiler; without MPI that compiler
     alone."""
     missing = tools.missing or {}
@@ -237,6 +228,6 @@ def _environments(tools: Tools) -> Iterator[EnvironmentJson]:
         yield filled(EnvironmentJson, alone, site=False, mpi=name, need=need)
 
 
-def _benchmark(benchmark: Benchmark, missing: str | None) -> BenchmarkJson:
+def _benchmark(benchmark: Benchmark, missing: str | None) -> Json:
     state = "unsupported" if missing else "ready" if benchmark.verified else "unverified"
     return filled(BenchmarkJson, benchmark, state=state, need=missing)

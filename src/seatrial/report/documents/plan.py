@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
-from seatrial.model.environment_choice import EnvironmentChoice
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.json_object import filled
 from seatrial.model.json_shape import (
     ABSENT,
     GIVEN,
     OPEN,
     From,
+    Json,
     Keywords,
     NonNegative,
+    OneOrMore,
     Positive,
     Setting,
     Text,
-    filled,
     shape,
     when,
 )
-from seatrial.model.study import Axis, BestOf, Scaling
+from seatrial.model.study.study import Axis, BestOf, Scaling
 from seatrial.plan.planned_jobs import PlannedJob, PlannedJobs
 from seatrial.plan.planned_study import LinkedProgram, PlannedExperiment, PlannedStudy
 from seatrial.plan.planned_trial import PlannedTrial
 from seatrial.plan.study_points import SameSides
-
-
-@shape(Axis)
-class AxisJson(TypedDict):
-    """A parameter, or a part of the environment, that the study varies."""
-
-    name: str
-    values: Annotated[list[Setting | None], Keywords(minItems=1)]
-
-
-@shape(EnvironmentChoice)
-class ChosenJson(TypedDict):
-    """The parts of the environment that the study sets."""
-
-    compiler: str | None
-    flags: list[str]
-    mpi: Annotated[str | None, "null: the first one found"]
-    settings: Annotated[dict[str, str], From("mpi_settings"), "of the MPI library, such as collective_algorithm"]
-    container: Annotated[str | None, "the image, or container of the site, that programs run in; null: none"]
-    container_runtime: Annotated[str | None, "null: the first one that starts the image"]
-    container_mpi: Annotated[str | None, "where the launcher of ranks is; null: where ranks can meet"]
-    container_mounts: Annotated[str | None, "what is mounted besides: SOURCE:INSIDE[:ro], with + between several"]
-    container_devices: Annotated[str | None, "the devices that it gets, with + between several"]
-    container_build: Annotated[str | None, "where programs are built; null: outside, if the image's C library fits"]
-    vm: Annotated[str | None, "the guest that programs run in; null: this machine"]
-    variables: Annotated[dict[str, str | None], "null: unset"]
 
 
 @shape(
@@ -73,7 +49,7 @@ class PlannedJson(TypedDict):
         From(lambda planned: planned.experiment.environment or None),
         "its key; null if none could be chosen",
     ]
-    chosen: NotRequired[Annotated[ChosenJson, From("point.environment")]]
+    chosen: NotRequired[Annotated[EnvironmentChoice, From("point.environment")]]
     given: NotRequired[
         Annotated[dict[str, Setting | None], From("point.given"), "the values of the axes as written in the study"]
     ]
@@ -85,19 +61,6 @@ class PlannedJson(TypedDict):
     ]
     reason: NotRequired[Annotated[str | None, From("refusal.reason")]]
     estimate_s: Annotated[NonNegative, GIVEN, "time of its repeats up to the first planned look; 0 if it cannot run"]
-
-
-@shape(PlannedJob)
-class JobJson(TypedDict):
-    """One job of a batch system."""
-
-    system: Annotated[str, "where it is submitted to: NAME:PARTITION"]
-    benchmarks: list[str]
-    nodes: Annotated[int, Keywords(minimum=1)]
-    expected_s: Annotated[NonNegative, "its time with few repeats"]
-    limit_s: Annotated[Positive, "its time limit"]
-    node_hours: NonNegative
-    script: Annotated[str, "what is submitted, with JOB in place of the job's id"]
 
 
 @shape(PlannedStudy)
@@ -115,41 +78,6 @@ class ComparedJson(TypedDict):
     ]
 
 
-@shape(Scaling)
-class ScaledJson(TypedDict):
-    """How figures change with a numeric axis."""
-
-    kind: Literal["strong", "weak"]
-    along: str
-
-
-@shape(BestOf)
-class SweepJson(TypedDict):
-    """A sweep for the best setting."""
-
-    over: list[str]
-    figure: str
-
-
-@shape(LinkedProgram)
-class LinkedJson(TypedDict):
-    """An installed program, and the MPI library that it is linked with."""
-
-    benchmark: str
-    program: Annotated[Text, "its path"]
-    library: Annotated[Text, "the name in the program's file"]
-    path: Annotated[str, "where the loader finds the library; empty: it does not"]
-    mpi: Annotated[str | None, "its name in environment.mpi; null: not a known library"]
-
-
-@shape(SameSides)
-class SameJson(TypedDict):
-    """Values of the compared axis that are one experiment on this machine, and so not compared."""
-
-    benchmark: str
-    values: list[Setting | None]
-
-
 @shape(PlannedStudy, OPEN)
 class PlanJson(TypedDict):
     """What a study would run: its experiments in the order of the study."""
@@ -157,12 +85,10 @@ class PlanJson(TypedDict):
     schema: Literal["seatrial.plan/1"]
     study: NotRequired[Annotated[str, Keywords(pattern="^[A-Za-z0-9_-]+$"), From("study.name")]]
     question: NotRequired[Annotated[Text, From("study.question")]]
-    axes: NotRequired[Annotated[list[AxisJson], From("study.axes")]]
-    combinations: NotRequired[
-        Annotated[int, Keywords(minimum=1), "combinations of the axes, before duplicates are merged"]
-    ]
+    axes: NotRequired[Annotated[list[Axis], From("study.axes")]]
+    combinations: NotRequired[Annotated[OneOrMore, "combinations of the axes, before duplicates are merged"]]
     experiments: Annotated[list[PlannedJson], Keywords(minItems=1), GIVEN]
-    count: Annotated[int, Keywords(minimum=1), From(lambda plan: len(plan.experiments))]
+    count: Annotated[OneOrMore, From(lambda plan: len(plan.experiments))]
     repeats: NotRequired[
         Annotated[int, Keywords(minimum=6), From("first_look"), "of each experiment up to the first planned look"]
     ]
@@ -173,10 +99,10 @@ class PlanJson(TypedDict):
     compare: NotRequired[
         Annotated[ComparedJson | None, From(lambda plan: None if plan.study.compare is None else plan)]
     ]
-    same: NotRequired[list[SameJson]]
-    linked: NotRequired[list[LinkedJson]]
-    scaling: NotRequired[Annotated[ScaledJson | None, From("study.scaling")]]
-    best_of: NotRequired[Annotated[SweepJson | None, From("study.best_of")]]
+    same: NotRequired[list[SameSides]]
+    linked: NotRequired[list[LinkedProgram]]
+    scaling: NotRequired[Annotated[Scaling | None, From("study.scaling")]]
+    best_of: NotRequired[Annotated[BestOf | None, From("study.best_of")]]
     probes: NotRequired[Annotated[list[Literal["mpi", "io", "power"]], From("study.probes")]]
 
     system: NotRequired[
@@ -186,7 +112,7 @@ class PlanJson(TypedDict):
             "where its jobs are submitted to: NAME:PARTITION; of a study with the axis `system` all, joined by commas",
         ]
     ]
-    jobs: NotRequired[Annotated[list[JobJson], GIVEN]]
+    jobs: NotRequired[Annotated[list[PlannedJob], GIVEN]]
     node_hours: NotRequired[Annotated[NonNegative, GIVEN, "the time limits of all jobs, times their nodes"]]
 
 
@@ -197,13 +123,12 @@ _OF_STUDIES = (
 """Keys that the plan of a trial does not have."""
 
 
-def plan_document(plan: PlannedStudy | PlannedTrial, jobs: PlannedJobs | None = None) -> PlanJson:
+def plan_document(plan: PlannedStudy | PlannedTrial, jobs: PlannedJobs | None = None) -> Json:
     """The document of CONTRACT. In addition to the contract: the study with its axes, the experiments that cannot run
     and why, the groups that are compared, the time of six repeats of each, and the jobs of a batch system."""
-    of_jobs: dict[str, Any] = dict.fromkeys(("system", "jobs", "node_hours"), ABSENT)
+    of_jobs: Json = {}
     if jobs is not None:
-        own = [filled(JobJson, job) for job in jobs.jobs]
-        of_jobs = {"system": jobs.system, "jobs": own, "node_hours": jobs.node_hours}
+        of_jobs = {"system": jobs.system, "jobs": jobs.jobs, "node_hours": jobs.node_hours}
     if isinstance(plan, PlannedTrial):
         planned = [filled(PlannedJson, one, estimate_s=plan.estimate_of(one)) for one in plan.experiments]
         absent = dict.fromkeys(_OF_STUDIES, ABSENT)

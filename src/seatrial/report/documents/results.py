@@ -7,33 +7,33 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec.structs import replace
 
-from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import ExperimentResult, FigureResult
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.json_object import filled
 from seatrial.model.json_shape import (
     ABSENT,
     GIVEN,
     OPEN,
     From,
     Interval,
+    Json,
     Keywords,
     NonNegative,
+    OneOrMore,
     Positive,
     Settings,
     Text,
-    filled,
     shape,
+    view,
     when,
 )
-from seatrial.model.limit import Basis, Limit
-from seatrial.model.outcome import State
-from seatrial.model.outlier import Outlier
-from seatrial.model.pair_sampling import PairSampling
-from seatrial.model.trial import Trial
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier
+from seatrial.model.results.outcome import State
+from seatrial.model.results.pair_sampling import PairSampling
+from seatrial.model.study.result import Trial
 from seatrial.model.units import Unit
-from seatrial.report.documents.compare import OutlierJson, StudyJson
+from seatrial.report.documents.compare import StudyJson
 from seatrial.report.trial_verdict import Verdict, verdict
-
-_OneOrMore = Annotated[int, Keywords(minimum=1)]
 
 
 def _complete(result: ExperimentResult) -> list[FigureResult]:
@@ -74,8 +74,8 @@ class FigureJson(TypedDict):
     ci95: Interval
     min: Annotated[float, From("minimum")]
     max: Annotated[float, From("maximum")]
-    n_repeats: _OneOrMore
-    n_samples: _OneOrMore
+    n_repeats: OneOrMore
+    n_samples: OneOrMore
     limit: Annotated[ReachedLimitJson | None, From(_known_limit)]
     limit_unknown_because: NotRequired[Annotated[str | None, From(_why_no_limit)]]
     fraction_of_limit: float | None
@@ -112,28 +112,19 @@ class ExperimentJson(TypedDict):
     figures: Annotated[list[FigureJson], From(_complete)]
 
 
-@shape(Outlier)
-class ScreenedOutlierJson(OutlierJson):
+@view(Outlier)
+class ScreenedOutlierJson(TypedDict):
     """A slow pair of ranks, rank or node."""
 
     experiment: Annotated[str, GIVEN]
 
 
-@shape(PairSampling)
+@view(PairSampling)
 class PairSamplingJson(TypedDict):
     """Which of all pairs of ranks were measured: `share` of them, by rounds of a tournament; `tells_ranks`: each rank
     met enough others to distinguish a slow rank from a slow pair."""
 
     experiment: Annotated[str, GIVEN]
-    pairs: Annotated[int, Keywords(minimum=0)]
-    of_pairs: _OneOrMore
-    share: Annotated[float, Keywords(minimum=0, maximum=1)]
-    least_partners: Annotated[int, Keywords(minimum=0)]
-    most_partners: Annotated[int, Keywords(minimum=0)]
-    seed: int | None
-    rounds: int | None
-    of_rounds: int | None
-    tells_ranks: bool
 
 
 @shape(Verdict)
@@ -163,19 +154,15 @@ class ResultsJson(TypedDict):
 
 def results_document(
     results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]], trial: Trial | None = None
-) -> ResultsJson:
+) -> Json:
     """The document of CONTRACT. In addition to the contract: `outliers`, in the form of `compare`, with the id of their
     experiment; `sampling` of pairs of ranks; `answer` if this is the standard trial."""
-    document = ResultsJson(
-        schema="seatrial.results/1",
-        environments={key: dict(document) for key, document in environments.items()},
-        experiments=[filled(ExperimentJson, result) for result in results],
-    )
+    parts: Json = {"environments": environments, "experiments": results}
     if trial is not None:
-        document["answer"] = filled(TrialAnswerJson, verdict(trial))
+        parts["answer"] = verdict(trial)
     screened = [(result.id, result.screening) for result in results if result.screening is not None]
     if screened:
-        document["outliers"] = [
+        parts["outliers"] = [
             filled(ScreenedOutlierJson, one, experiment=key) for key, found in screened for one in found.outliers
         ]
-    return document
+    return filled(ResultsJson, None, **parts)

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.analysis.device_copies import PeerRates
-from seatrial.model.machine import Machine
+from seatrial.model.machine.machine import Machine
 from seatrial.report.drawing.build import build_scene
-from seatrial.report.drawing.description import describe
 from seatrial.report.drawing.layout import lay_out
-from seatrial.report.drawing.peer_map import with_peer_map
-from seatrial.report.drawing.render import document, fragment
-from seatrial.report.pages.svg import Svg
+from seatrial.report.drawing.peers import with_peer_map
+from seatrial.report.drawing.render import describe, document, fragment
+from seatrial.report.pages.templating import Svg
 
 __all__ = ["machine_svg", "machine_svg_fragment"]
 

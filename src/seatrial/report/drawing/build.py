@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.cards import ENDPOINTS, CardMaker
+from seatrial.report.drawing.labels import clean
 from seatrial.report.drawing.matrix_groups import MatrixGroups, is_only_labelled
-from seatrial.report.drawing.names import clean
 from seatrial.report.drawing.pci_forest import PciForest
 from seatrial.report.drawing.peers import notes_of, peers_of, warnings_of
 from seatrial.report.drawing.processors import (

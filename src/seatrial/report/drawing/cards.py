@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Affinity, Device, DeviceKind, Link
-from seatrial.report.drawing.names import clean, model_name, several
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Link
+from seatrial.report.drawing.labels import clean, model_name, several
 from seatrial.report.drawing.rates import rate_of
 from seatrial.report.drawing.scene import Card, Line, Rate, Tone
-from seatrial.report.units import count, show
+from seatrial.report.units import count, few_names, show
 
 ENDPOINTS = frozenset({DeviceKind.GPU, DeviceKind.SWITCH, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK})
 _DISKS = frozenset({DeviceKind.NVME, DeviceKind.BLOCK})
@@ -120,8 +120,7 @@ class CardMaker:
             low = sum(bool(rate_of_one.also) or rate_of_one.grade.value == "low" for rate_of_one in rates)
             tone = Tone.WARNING if low else Tone.MUTED
             lines.append(Line("links differ" + (", some trained low" if low else ""), tone))
-        hint = f"{title}: {', '.join(clean(device.id) for device in devices[:64])}"
-        hint += f" and {len(devices) - 64} more" if len(devices) > 64 else ""
+        hint = f"{title}: {few_names([clean(device.id) for device in devices], 64)}"
         ids = tuple(device.id for device in devices)
         return Card(kind.value, title, tuple(lines), ids, hint, rate)
 
@@ -220,8 +219,7 @@ def _one_grade(rates: Sequence[Rate]) -> bool:
 
 def _rest(cards: Sequence[Card]) -> Card:
     devices = tuple(device for card in cards for device in card.devices)
-    hint = f"also here: {', '.join(clean(device) for device in devices[:64])}"
-    hint += f" and {len(devices) - 64} more" if len(devices) > 64 else ""
+    hint = f"also here: {few_names([clean(device) for device in devices], 64)}"
     return Card("rest", f"and {count(len(devices), 'more device')}", (Line(several(devices)),), devices, hint)
 
 

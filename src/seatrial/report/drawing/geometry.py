@@ -8,8 +8,8 @@ from functools import lru_cache
 from msgspec import Struct
 
 from seatrial.model.frozen import Frozen
+from seatrial.report.drawing.labels import text_width, wrap
 from seatrial.report.drawing.scene import Grade, Line, Tone
-from seatrial.report.drawing.text_width import text_width, wrap
 
 TITLE_SIZE, LINE_SIZE, LABEL_SIZE, HEAD_SIZE = 12.0, 11.0, 10.0, 16.0
 _LEADING = 1.32

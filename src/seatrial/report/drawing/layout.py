@@ -22,12 +22,12 @@ from seatrial.report.drawing.geometry import (
     moved,
     set_text,
 )
-from seatrial.report.drawing.legend import add_legend
+from seatrial.report.drawing.labels import text_width, wrap
 from seatrial.report.drawing.peer_layout import add_peers
 from seatrial.report.drawing.place_layout import DROP, GAP, PlaceLayout, place_width
 from seatrial.report.drawing.planning import FRAME, MARGIN, WIDEST, Plan, cost, gap, plans
 from seatrial.report.drawing.scene import Between, Domain, Line, Modules, Part, Scene, Socket, Tone
-from seatrial.report.drawing.text_width import text_width, wrap
+from seatrial.report.drawing.style import add_legend
 
 _NARROWEST = 420.0
 _PART_GAP = 6.0

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.model.host_links import links_above
-from seatrial.model.machine import Affinity, Device, DeviceKind, Machine
+from seatrial.model.machine.links import links_above
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.report.drawing.cards import CardMaker, Endpoint
-from seatrial.report.drawing.names import clean
+from seatrial.report.drawing.labels import clean
 from seatrial.report.drawing.scene import Card, Hub, Place
 from seatrial.report.units import cpu_list
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.host_links import links_above
-from seatrial.model.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.machine.links import links_above
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.cards import ENDPOINTS, CardMaker, Endpoint, gather, merge_functions
-from seatrial.report.drawing.names import clean, model_name
+from seatrial.report.drawing.labels import clean, model_name
 from seatrial.report.drawing.scene import Hub, Line, Place, Tone
 from seatrial.report.units import count
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from seatrial.report.drawing.geometry import LABEL_SIZE, PAD, Box, Picture, Stroke, Text, label, moved, set_text
-from seatrial.report.drawing.names import clean, runs
+from seatrial.report.drawing.labels import clean, runs, text_width, wrap
 from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
-from seatrial.report.drawing.text_width import text_width, wrap
 
 PEER_DROP = 34.0
 _LEVEL = 17.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from seatrial.model.machine import Device, DeviceKind, Machine, Population, SocketMemory
-from seatrial.report.drawing.names import clean, model_name, several
+from seatrial.model.machine.machine import Device, DeviceKind, Machine, Population, SocketMemory
+from seatrial.report.drawing.labels import clean, model_name, several
 from seatrial.report.drawing.scene import Line, Modules, Part, Slot, Tone
 from seatrial.report.units import count, cpu_list, show, show_transfers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
-from seatrial.model.machine import Link
+from seatrial.model.machine.machine import Link
 from seatrial.report.drawing.scene import Grade, Rate
 from seatrial.report.units import display_scale, show, show_percent
 

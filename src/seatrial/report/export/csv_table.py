@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from seatrial.model.exported import Exported
-from seatrial.model.stated import COLUMNS
+from seatrial.model.results.figure_result import COLUMNS, Exported
 
 
 def csv_text(exported: Exported) -> str:

@@ -1,7 +1,7 @@
 """A definition of an image in the languages of others: an Apptainer definition file and a Containerfile.
 
 They describe the same base, packages, files and variables; digests differ from ours, since those tools write times and
-layers of their own.
+layers of their own. Where packages and images come from is the site's: no mirror is named but that of the definition.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from seatrial.errors import UsageError
-from seatrial.model.image import AddedFile, DebianBase, GivenBase, ImageDefinition, StaticBase
-
-_MIRROR = "http://deb.debian.org/debian"
+from seatrial.model.environment.image import AddedFile, DebianBase, GivenBase, ImageDefinition, StaticBase
 
 
 def apptainer_definition(definition: ImageDefinition) -> str:
@@ -51,7 +49,9 @@ def _apptainer(definition: ImageDefinition) -> Iterator[str]:
     setup: list[str] = []
     match definition.base:
         case DebianBase(suite, mirror):
-            yield from ("Bootstrap: debootstrap", f"OSVersion: {suite}", f"MirrorURL: {mirror or _MIRROR}")
+            yield from ("Bootstrap: debootstrap", f"OSVersion: {suite}", f"MirrorURL: {mirror or '{{ MIRROR }}'}")
+            if mirror is None:
+                yield "# The mirror of this site: apptainer build --build-arg MIRROR=URL ..."
         case GivenBase(path) if path.is_dir() or path.suffix in (".sqfs", ".squashfs"):
             yield from ("Bootstrap: localimage", f"From: {path}")
         case GivenBase(path) if path.name.endswith((".oci.tar", ".oci")):
@@ -95,7 +95,8 @@ def _containerfile(definition: ImageDefinition, folder: Path) -> Iterator[str]:
         case DebianBase(suite, mirror):
             if mirror is not None:
                 yield f"# The definition names the mirror {mirror}; this uses that of the image below."
-            yield f"FROM docker.io/library/debian:{suite}-slim"
+            yield "# The image of Debian that this site uses: podman build --build-arg DEBIAN=IMAGE ..."
+            yield from (f"ARG DEBIAN=debian:{suite}-slim", "FROM ${DEBIAN}")
         case GivenBase(path) if path.name.endswith((".oci.tar", ".oci")):
             yield f"FROM oci-archive:{path}"
         case GivenBase(path) if path.is_dir():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import cast
 
-from seatrial.model.exported import Exported, ExportedRow
+from seatrial.model.results.figure_result import Exported, ExportedRow
 from seatrial.model.spelling import show
 from seatrial.model.units import Unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from seatrial.model.exported import Exported, ExportedRow
+from seatrial.model.results.figure_result import Exported, ExportedRow
 
 _FIGURES: Mapping[str, tuple[str, Callable[[ExportedRow], float | None]]] = {
     "seatrial_figure": ("Median of a figure over repeats, in the unit of its label.", lambda row: row.median),

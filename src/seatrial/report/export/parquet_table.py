@@ -5,8 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from seatrial.model.exported import Exported
-from seatrial.model.stated import COLUMNS
+from seatrial.model.results.figure_result import COLUMNS, Exported
 
 _NUMBERS = {"median": "DOUBLE", "ci95_low": "DOUBLE", "ci95_high": "DOUBLE", "n_repeats": "BIGINT"}
 

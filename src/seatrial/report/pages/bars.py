@@ -1,22 +1,147 @@
-"""The bar of one figure: from 0 to its limit, with the interval as a whisker, as inline SVG.
+"""Bars beside figures: to the limit, with published values as marks, and extra time with its interval.
 
-Lengths are percentages, so that a bar fills its cell without being distorted. A solid tick is a physical limit, a
-dashed one a measured ceiling; a bar without a tick has no known limit and is scaled to the largest figure of its unit.
+Ticks of references on a bar, and the list below that explains them.
 
-References are triangles above the bar with their numbers below it. They do not change the scale: a reference beyond the
-end is an arrow there, and the title states it.
+A reference has a tick on a bar if benchmark, figure, unit and all its stated parameters match. It must state at least
+one parameter: otherwise it would be on every bar of the benchmark.
+
+The bar of one overhead: its interval against the band of the margin, as inline SVG.
+
+No extra time is in the middle, more is to the right. The axis reaches a fixed number of margins to each side, the same
+for all rows of one margin; an interval that goes on beyond it ends in an arrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import groupby
 
-from seatrial.model.figure_result import FigureResult
-from seatrial.model.limit import Basis
-from seatrial.report.pages.reference_marks import Tick, merged_labels
-from seatrial.report.pages.svg import Svg
-from seatrial.report.units import show, show_percent, show_range
+from msgspec import Struct
+
+from seatrial.model.frozen import Frozen
+from seatrial.model.machine.limit import Basis
+from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.results.history import Reference
+from seatrial.references import references_for
+from seatrial.references.words import (
+    ANOTHER_MACHINE,
+    configuration_text,
+    contradiction_text,
+    machine_of,
+    source_text,
+    value_text,
+)
+from seatrial.report.pages.templating import Svg
+from seatrial.report.pages.view import Row
+from seatrial.report.studies.effect import Overhead
+from seatrial.report.units import settings, show, show_percent, show_range
+
+
+class Tick(Frozen):
+    """A reference on one bar. `mark` is its number in the list below the benchmark, `value` in the figure's unit."""
+
+    mark: str
+    value: float
+    words: str
+
+
+class ReferenceLine(Frozen):
+    """One entry of the list. `what` is the figure with the settings that the source states."""
+
+    mark: str
+    value: str
+    what: str
+    about: str
+
+
+class ReferenceMarks(Struct):
+    """Numbers the references of one benchmark in the order of the rows."""
+
+    _numbers: dict[str, int] = {}
+    _lines: list[ReferenceLine] = []
+
+    def ticks(self, row: Row, figure: FigureResult) -> tuple[Tick, ...]:
+        """The ticks of one bar, by number; new references are numbered."""
+        parameters = {**row.result.experiment.parameters, **figure.point}
+        found = references_for(row.result.experiment.benchmark, figure.name, parameters, figure.unit)
+        return tuple(
+            sorted((self._tick(reference) for reference in found if reference.parameters), key=lambda t: int(t.mark))
+        )
+
+    @property
+    def lines(self) -> Sequence[ReferenceLine]:
+        """The explanation of each number."""
+        return self._lines
+
+    def _tick(self, reference: Reference) -> Tick:
+        if reference.id not in self._numbers:
+            self._numbers[reference.id] = len(self._numbers) + 1
+            self._lines.append(_line(str(self._numbers[reference.id]), reference))
+        return Tick(str(self._numbers[reference.id]), reference.value, value_text(reference))
+
+
+def _line(mark: str, reference: Reference) -> ReferenceLine:
+    about = (
+        f"{machine_of(reference) or 'unnamed machine'} ({ANOTHER_MACHINE})",
+        configuration_text(reference),
+        source_text(reference),
+        reference.remark,
+        contradiction_text(reference),
+        f"reference {reference.id}",
+    )
+    return ReferenceLine(
+        mark,
+        value_text(reference),
+        f"{reference.figure} {settings(reference.parameters)}",
+        ". ".join(part[:1].upper() + part[1:] for part in about if part),
+    )
+
+
+def merged_labels(places: Mapping[str, float], narrowest: float, character: float) -> Sequence[tuple[str, float, str]]:
+    """Labels below a bar that do not overlap: (text, place, anchor), from left to right.
+
+    `places` are shares of the bar's width by mark, `narrowest` is the smallest width of a bar and `character` the width
+    of a digit, in pixels. Labels that would overlap on such a bar are merged into one between them.
+    """
+    groups: list[list[str]] = []
+    in_order = sorted(places, key=lambda mark: (places[mark], int(mark)))
+    for _, same_place in groupby(in_order, key=lambda mark: places[mark]):
+        groups.append(list(same_place))
+        while len(groups) > 1 and _overlap(groups[-2], groups[-1], places, character / narrowest):
+            last = groups.pop()
+            groups[-1] += last
+    return [(_label(group), _place(group, places), _anchor(_place(group, places))) for group in groups]
+
+
+def _overlap(left: Sequence[str], right: Sequence[str], places: Mapping[str, float], character: float) -> bool:
+    _, left_end = _extent(left, places, character)
+    right_start, _ = _extent(right, places, character)
+    return left_end + character > right_start
+
+
+def _extent(group: Sequence[str], places: Mapping[str, float], character: float) -> tuple[float, float]:
+    """The start and end of a label, as shares of the bar."""
+    place, width = _place(group, places), len(_label(group)) * character
+    start = place - {"start": 0.0, "middle": 0.5, "end": 1.0}[_anchor(place)] * width
+    return start, start + width
+
+
+def _place(group: Sequence[str], places: Mapping[str, float]) -> float:
+    return sum(places[mark] for mark in group) / len(group)
+
+
+def _anchor(place: float) -> str:
+    return "start" if place < 0.15 else "end" if place > 0.85 else "middle"
+
+
+def _label(group: Sequence[str]) -> str:
+    """The marks of a group in the order of their places: "1", "3, 1", "2-4"; for many only their count."""
+    numbers = [int(mark) for mark in group]
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return f"{numbers[0]}\N{EN DASH}{numbers[-1]}"
+    return ", ".join(group) if len(group) <= 3 else f"{len(group)} values"
+
 
 _HEIGHT = 20
 _LABELS_HEIGHT = 10
@@ -48,10 +173,10 @@ def _drawn(figure: FigureResult, limit: float | None, scale: float) -> str:
     parts.append(_rect("value", figure.median / scale))
     if limit and figure.limit is not None:
         basis = "physical" if figure.limit.basis is Basis.PHYSICAL else "measured"
-        parts.append(_line(limit / scale, limit / scale, 1, 19, f"limit {basis}"))
+        parts.append(_bar_line(limit / scale, limit / scale, 1, 19, f"limit {basis}"))
     if figure.ci95 is not None:
         low, high = (end / scale for end in figure.ci95)
-        lines = _line(low, high, 10, 10) + _line(low, low, 6.5, 13.5) + _line(high, high, 6.5, 13.5)
+        lines = _bar_line(low, high, 10, 10) + _bar_line(low, low, 6.5, 13.5) + _bar_line(high, high, 6.5, 13.5)
         # The halo keeps the whisker visible on the bar and beside it, in both colour schemes.
         parts.append(f'<g class="halo">{lines}</g><g class="whisker">{lines}</g>')
     return "".join(parts)
@@ -87,7 +212,7 @@ def _rect(kind: str, length: float) -> str:
     return f'<rect class="{kind}" x="0" y="6" width="{_percent(length)}" height="8"/>'
 
 
-def _line(from_x: float, to_x: float, from_y: float, to_y: float, kind: str = "") -> str:
+def _bar_line(from_x: float, to_x: float, from_y: float, to_y: float, kind: str = "") -> str:
     named = f' class="{kind}"' if kind else ""
     return f'<line{named} x1="{_percent(from_x)}" x2="{_percent(to_x)}" y1="{from_y:g}" y2="{to_y:g}"/>'
 
@@ -105,3 +230,50 @@ def _in_words(figure: FigureResult) -> str:
     else:
         words.append("no known limit")
     return ", ".join(words)
+
+
+_REACH = 4.0
+"""Margins to each side of the middle."""
+
+
+def overhead_bar(one: Overhead) -> Svg:
+    """The bar, with the same in words as its title."""
+    margin = one.comparison.margin
+    band = _extra_at(-margin / (1 + margin), margin), _extra_at(margin, margin)
+    drawn = [
+        f'<rect class="band" x="{_extra(band[0])}" y="1" width="{_extra(band[1] - band[0])}" height="18"/>',
+        _extra_mark(0.5, 0.5, 1, 19, "zero"),
+    ]
+    if one.interval is not None:
+        low, high = (_extra_at(end, margin) for end in one.interval)
+        drawn.append(_extra_mark(low, high, 10, 10, "reach"))
+        drawn += [_end(place) for place in (low, high)]
+    if 0.0 <= (middle := _extra_at(one.extra, margin, is_cut=False)) <= 1.0:
+        drawn.append(f'<circle class="value" cx="{_extra(middle)}" cy="10" r="3.5"/>')
+    title = f"{one.subject}: {one.words} extra time, interval {one.interval_words}, margin {one.margin}, {one.verdict}"
+    return Svg(
+        f'<svg class="bar overhead {one.comparison.verdict.value}" role="img" width="100%" height="{_HEIGHT}">'
+        f"<title>{escape(title)}</title>{''.join(drawn)}</svg>"
+    )
+
+
+def _extra_at(extra: float, margin: float, *, is_cut: bool = True) -> float:
+    """The place on the axis, between 0 and 1."""
+    place = 0.5 + extra / margin / _REACH / 2
+    return min(max(place, 0.0), 1.0) if is_cut else place
+
+
+def _end(place: float) -> str:
+    """A short stroke at an end of the interval; an arrow where it goes on beyond the axis."""
+    if 0.0 < place < 1.0:
+        return _extra_mark(place, place, 6, 14, "reach")
+    shape = "M7 5l-7 5 7 5z" if place <= 0.0 else "M-7 5l7 5-7 5z"
+    return f'<svg aria-hidden="true" x="{_extra(place)}" overflow="visible"><path class="arrow" d="{shape}"/></svg>'
+
+
+def _extra_mark(from_x: float, to_x: float, from_y: float, to_y: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{_extra(from_x)}" x2="{_extra(to_x)}" y1="{from_y:g}" y2="{to_y:g}"/>'
+
+
+def _extra(share: float) -> str:
+    return f"{share * 100:.2f}%"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from seatrial.model.fact import Disagreement
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.fact import Disagreement
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.report.units import count, show, show_fact, surrounding
 
 

@@ -3,26 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from seatrial.model.history import FigureHistory
-from seatrial.model.study_result import StudyResult
-from seatrial.model.trial import Trial
+from seatrial.analysis.answer.answer import answer_of_study
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.results.history import FigureHistory
+from seatrial.model.study.result import StudyResult, Trial
 from seatrial.profiler.profile import Profile
-from seatrial.report.charts.two_sides import Recorded
-from seatrial.report.histories.article import history_article
+from seatrial.report.charts.distributions import Recorded
+from seatrial.report.histories import history_article
 from seatrial.report.pages.fingerprint import fact_lines, fingerprint
-from seatrial.report.pages.study_page import study_article
-from seatrial.report.pages.templating import Verbatim, style_sheet, templates
+from seatrial.report.pages.templating import Verbatim, rendered
 from seatrial.report.pages.view import TrialView, trial_view
 from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
+from seatrial.report.studies.answer_words import answer_sentence
+from seatrial.report.studies.article import Article, Head, alarm, article, no_record, outcome_counts, whole_page
+from seatrial.report.studies.best_of_words import needed_words
+from seatrial.report.studies.container_section import start_sections
+from seatrial.report.studies.experiments import experiment_sections, published_sections
+from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
 from seatrial.report.trial_verdict import verdict
-from seatrial.report.units import count
+from seatrial.report.units import count, few_names, show, written
 from seatrial.version import __version__
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
+_MOST_VALUES = 8
+
+
+def study_article(
+    result: StudyResult,
+    number: int = 1,
+    record: Recorded = no_record,
+    *,
+    is_alone: bool = True,
+) -> Article:
+    """One study. `number` counts the studies of the page from 1; `record` gives the addresses of raw records.
+
+    `is_alone`: nothing else is on the page, so its name is the main heading.
+    """
+    ident = f"s{number}"
+    results = [
+        *comparison_sections(result.compared, ident, record),
+        *start_sections(result.results),
+        *scaling_sections(result.scaling, ident),
+        *best_of_sections(result.best_of),
+        *experiment_sections(result.results, record),
+    ]
+    place = next((at for at, section in enumerate(results, start=1) if section.name == "verdicts"), 1)
+    sections = [*results[:place], *published_sections(result.study), *results[place:]]
+    answer = answer_of_study(result)
+    head = Head(
+        "Study",
+        result.study.name,
+        [answer_sentence(answer)],
+        question=result.study.question,
+        about=_about(result),
+        alarm=alarm(result.compared),
+        needed=needed_words(answer),
+    )
+    return article(ident, head, sections, is_alone=is_alone)
+
+
+def _about(result: StudyResult) -> str:
+    """The varied axes, the outcomes, and the time spent."""
+    axes = [f"{axis.name} ({_values(axis.name, axis.values)})" for axis in result.study.axes]
+    varied = f"Varied: {'; '.join(axes)}. " if axes else ""
+    measured = f"{outcome_counts(result.results)}. " if result.results else ""
+    repeats = sum(max((figure.n_repeats for figure in one.figures), default=0) for one in result.results)
+    took = f" in {show(result.spent_s, 's')}" if result.spent_s > 0 else ""
+    return f"{varied}{measured}{count(repeats, 'repeat')}{took}." if repeats else f"{varied}{measured}".strip()
+
+
+def _values(name: str, values: Sequence[Value | None]) -> str:
+    return few_names([written(name, value) for value in values], _MOST_VALUES)
+
 
 _HISTORIES = "Figures over time"
 
@@ -39,19 +93,17 @@ def page(
     `results_link` is the address of the results folder relative to the page, or a URL, already percent-encoded; with
     None, raw records are named but not linked. Nothing else is read.
     """
-    environment = templates()
     views = [trial_view(trial, n, results_link) for n, trial in enumerate(trials, start=1)]
     is_alone = len(trials) + len(studies) + len(profiles) + bool(histories) == 1
     record = _records(views)
-    return environment.get_template("page.html.j2").render(
-        title=_title(trials, studies, profiles),
-        style=style_sheet(),
-        studies=[
-            *(study_article(environment, one, n, record, is_alone=is_alone) for n, one in enumerate(studies, start=1)),
-            *(profile_article(environment, one, n, is_alone=is_alone) for n, one in enumerate(profiles, start=1)),
-            *([history_article(environment, histories, _HISTORIES, is_alone=is_alone)] if histories else []),
+    return whole_page(
+        _title(trials, studies, profiles),
+        [
+            *(study_article(one, n, record, is_alone=is_alone) for n, one in enumerate(studies, start=1)),
+            *(profile_article(one, n, is_alone=is_alone) for n, one in enumerate(profiles, start=1)),
+            *([history_article(histories, _HISTORIES, is_alone=is_alone)] if histories else []),
         ],
-        articles=[_article(environment, view) for view in views],
+        [_article(view) for view in views],
         version=next((trial.version for trial in trials if trial.version), __version__ if studies or profiles else ""),
     )
 
@@ -66,14 +118,13 @@ def _records(views: Sequence[TrialView]) -> Recorded:
     return record
 
 
-def _article(environment: Environment, view: TrialView) -> dict[str, Any]:
+def _article(view: TrialView) -> dict[str, Any]:
     """One machine: its head and its panels."""
     sections = []
     for panel in PANELS:
         context = panel.context(view)
         if context is not None:
-            template = environment.get_template(panel.file)
-            html = template.render(view=view, panel=panel, **context)
+            html = rendered(panel.file, view=view, panel=panel, **context)
             sections.append({"panel": panel, "anchor": view.anchor(panel.name), "html": Verbatim(html)})
     return {
         "view": view,

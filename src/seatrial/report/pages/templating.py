@@ -1,14 +1,16 @@
-"""The templates, which escape all text from outside."""
+"""What pages are made of: templates, which escape all text from outside, pictures and tables."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from seatrial.model.frozen import Frozen
 from seatrial.report.units import show_percent
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ def templates() -> Environment:
     return environment
 
 
+def rendered(template: str, **context: Any) -> str:
+    """The text of a template, by its path in the folder of templates."""
+    return templates().get_template(template).render(**context)
+
+
 def _printable(value: object) -> object:
     """Text from outside without unprintable characters: a name must not change the direction of a page's text."""
     if type(value) is not str or value.isprintable():
@@ -68,3 +75,53 @@ def _with_code(text: str) -> Markup:
     pieces = _CODE.split(str(_printable(text)))
     marked = [Markup("<code>{}</code>").format(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces)]
     return Markup("").join(marked)
+
+
+class Svg(Frozen):
+    """An inline `<svg>` element. Its author has escaped all text in it. `is_picture`: not a sentence in its place."""
+
+    text: str
+    is_picture: bool = True
+
+    def __html__(self) -> str:
+        """The text for templates with autoescaping."""
+        return self.text
+
+
+class Cell(Frozen):
+    """The content of a cell. `value` is the exact number behind a rounded text; `href` makes it a link.
+
+    `tone` is a class of the style sheet that colours the cell; `is_code` marks a command, which a click selects.
+    """
+
+    text: str
+    value: float | None = None
+    href: str | None = None
+    tone: str = ""
+    is_code: bool = False
+
+
+class Column(Frozen):
+    """A column's heading; numbers are right-aligned, the heading of an `upright` column is rotated to save width."""
+
+    title: str
+    numeric: bool = False
+    is_upright: bool = False
+
+
+def right(title: str) -> Column:
+    """The heading of a column of numbers, which are on the right."""
+    return Column(title, numeric=True)
+
+
+def headings(*titles: str | Column) -> list[Column]:
+    """The headings of a table; one that is only a title has text below it."""
+    return [Column(title) if isinstance(title, str) else title for title in titles]
+
+
+class Table(Frozen):
+    """Rows with column headings. `caption` describes the table; the first cell of a row is its heading."""
+
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]

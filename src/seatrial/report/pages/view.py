@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import quote
 
 from seatrial.analysis.rules.expectation import Judge, Judgement
-from seatrial.model.figure_result import ExperimentResult, FigureResult, RepeatValues
 from seatrial.model.frozen import Frozen
-from seatrial.model.trial import PerRepeat, Trial
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValues
+from seatrial.model.study.result import PerRepeat, Trial
 from seatrial.report.units import label
 
 _MOST_TRIED = 50

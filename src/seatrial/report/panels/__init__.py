@@ -10,18 +10,18 @@ from seatrial.report.panels.charts import (
     DEVICES_PANEL,
     EACH_DEVICE_PANEL,
     FILES_PANEL,
+    FINDINGS_PANEL,
     LADDER_PANEL,
     RANKS_PANEL,
     REPEATS_PANEL,
     ROOFLINE_PANEL,
     SETTINGS_PANEL,
+    UNMEASURED_PANEL,
+    Panel,
 )
 from seatrial.report.panels.figure_table import FIGURES_PANEL
-from seatrial.report.panels.findings import FINDINGS_PANEL
 from seatrial.report.panels.node import NODE_PANEL
-from seatrial.report.panels.panel import Panel
 from seatrial.report.panels.provenance import PROVENANCE_PANEL
-from seatrial.report.panels.unmeasured import UNMEASURED_PANEL
 
 PANELS: tuple[Panel, ...] = (
     FINDINGS_PANEL,

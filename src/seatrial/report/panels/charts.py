@@ -1,6 +1,7 @@
-"""The panels of charts, each with a text on what it shows and what to look for.
+"""What a panel is, and the panels without tables of their own: charts, findings, and what was not measured.
 
-`report.charts` decides which charts exist; a panel without charts is left out.
+Each panel of charts has a text on what it shows and what to look for. `report.charts` decides which charts exist; a
+panel without charts is left out.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from seatrial.model.frozen import Frozen
+from seatrial.model.results.outcome import State
 from seatrial.report.charts import (
     ChartMaker,
     core_to_core,
@@ -20,8 +23,27 @@ from seatrial.report.charts import (
     repeats_in_time,
     roofline_charts,
 )
+from seatrial.report.pages.templating import Cell, Table, headings
 from seatrial.report.pages.view import TrialView
-from seatrial.report.panels.panel import Panel
+
+
+class Panel(Frozen):
+    """One section. `context` returns the variables of its template, or None to leave the section out.
+
+    The template is `templates/panels/<template>.html.j2`, with the name as the default; besides the context it gets
+    `view` and `panel`.
+    """
+
+    name: str
+    title: str
+    context: Callable[[TrialView], Mapping[str, Any] | None]
+    template: str = ""
+
+    @property
+    def file(self) -> str:
+        """The path of the template in the folder of templates."""
+        return f"panels/{self.template or self.name}.html.j2"
+
 
 _ROOFLINE = (
     "A program of a given intensity (flop per byte moved) stays below the lower of the two roofs: memory bandwidth and "
@@ -102,3 +124,36 @@ EACH_DEVICE_PANEL = Panel("each-device", "Device by device", _of_each(devices_si
 FILES_PANEL = Panel("files", "File I/O by file and record size", _of_each(io_surfaces, _FILES), "charts")
 SETTINGS_PANEL = Panel("sweeps", "Parameter sweeps", _of_each(over_a_number, _SETTINGS), "charts")
 REPEATS_PANEL = Panel("charts", "Repeats over time", _of_each(repeats_in_time, _REPEATS))
+
+
+_IN_SIGHT = 7
+
+
+def _context(view: TrialView) -> Mapping[str, Any]:
+    """The order is that of `analysis.rules.findings`: known losses first, largest first."""
+    findings = view.trial.findings
+    return {"shown": findings[:_IN_SIGHT], "folded": findings[_IN_SIGHT:]}
+
+
+FINDINGS_PANEL = Panel("findings", "Findings, largest loss first", _context)
+
+
+def _unmeasured(view: TrialView) -> Mapping[str, Any] | None:
+    rows = [
+        [Cell(entry.benchmark), Cell(entry.question), Cell("unsupported"), Cell(entry.need)]
+        for entry in view.trial.not_measured
+    ]
+    for benchmark in view.benchmarks:
+        for row in benchmark.rows:
+            state = row.result.outcome.state
+            if state in (State.SKIPPED, State.UNSUPPORTED):
+                name = f"{benchmark.name} ({row.settings})" if row.settings else benchmark.name
+                reason = row.result.outcome.reason or "no reason recorded"
+                rows.append([Cell(name), Cell(benchmark.question), Cell(state.value), Cell(reason)])
+    if not rows:
+        return None
+    columns = headings("Benchmark", "Question", "State", "Reason")
+    return {"table": Table("Not measured", columns, rows)}
+
+
+UNMEASURED_PANEL = Panel("unmeasured", "Not measured, and why", _unmeasured)

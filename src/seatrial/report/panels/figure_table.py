@@ -7,17 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seatrial.analysis.rules.expectation import Judgement
-from seatrial.model.benchmark import Better
-from seatrial.model.figure_result import FigureResult
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
-from seatrial.model.limit import Basis
-from seatrial.report.derivation import derivation
-from seatrial.report.intervals import no_interval_words, widening_words
-from seatrial.report.pages.bars import bar
-from seatrial.report.pages.reference_marks import ReferenceLine, ReferenceMarks
-from seatrial.report.pages.svg import Svg
+from seatrial.model.machine.limit import Basis
+from seatrial.model.results.figure_result import FigureResult
+from seatrial.report.intervals import derivation, no_interval_words, widening_words
+from seatrial.report.pages.bars import ReferenceLine, ReferenceMarks, bar
+from seatrial.report.pages.templating import Svg
 from seatrial.report.pages.view import BenchmarkView, Row, TrialView
-from seatrial.report.panels.panel import Panel
+from seatrial.report.panels.charts import Panel
 from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
 
 _MOST_DIGITS = 5

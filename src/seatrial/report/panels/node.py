@@ -1,4 +1,4 @@
-"""The node: the drawing, the same as tables, paths between devices, bindings, and limits."""
+"""The node: the drawing, the same as tables, paths between devices, how to bind to each, and limits."""
 
 from __future__ import annotations
 
@@ -6,18 +6,51 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from msgspec.structs import replace
+
+from seatrial.analysis.bindings import Binding, bindings
 from seatrial.analysis.overlay import with_measured
 from seatrial.model.frozen import Frozen
-from seatrial.model.limit import Limit
-from seatrial.model.machine import Device, DeviceKind, Link, Machine, NamedLimit
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, NamedLimit
 from seatrial.report.drawing import machine_svg_fragment
 from seatrial.report.folded_tree import CPU_SIDE, Fold, fold, walk
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import TrialView
-from seatrial.report.panels.bindings import bindings_table
-from seatrial.report.panels.panel import Panel
+from seatrial.report.panels.charts import Panel
 from seatrial.report.panels.path_matrix import matrix
-from seatrial.report.units import show, show_percent, show_transfers
+from seatrial.report.units import NO_VALUE, cpu_list, few_names, show, show_percent, show_transfers
+
+_MOST_NAMED = 12
+
+
+def bindings_table(machine: Machine) -> Table | None:
+    """The table; None if the CPUs next to the devices are unknown, or all CPUs are next to every device."""
+    alike: dict[Binding, list[str]] = {}
+    for binding in bindings(machine):
+        if binding.cpus:
+            alike.setdefault(replace(binding, device=""), []).append(binding.device)
+    everywhere = set(machine.allowed_cpus or machine.pus)
+    if all(set(binding.cpus or ()) == everywhere for binding in alike):
+        return None
+    columns = headings("Device", right("NUMA"), "CPUs", "numactl", "Open MPI", "Slurm")
+    rows = [
+        [
+            Cell(few_names(devices, _MOST_NAMED)),
+            Cell(NO_VALUE if binding.numa is None else str(binding.numa)),
+            Cell(cpu_list(binding.cpus or ())),
+            _command(binding.numactl),
+            _command(binding.mpirun),
+            _command(binding.srun),
+        ]
+        for binding, devices in alike.items()
+    ]
+    return Table("Bindings for each device", columns, rows)
+
+
+def _command(text: str | None) -> Cell:
+    return Cell(NO_VALUE) if text is None else Cell(text, is_code=True)
+
 
 _LINKS = "pcie"
 _INDENT = "\N{NO-BREAK SPACE}" * 3
@@ -70,15 +103,10 @@ def _devices(machine: Machine, folds: Sequence[Fold]) -> Table | None:
     rows = [_device_row(device, depth, links.get(device.id)) for device, depth in _outside(folds, 0)]
     if not rows:
         return None
-    columns = [Column("Device"), Column("Kind"), Column("Address"), Column("NUMA", numeric=True)]
+    columns = headings("Device", "Kind", "Address", right("NUMA"))
     if not links:
         return Table("Devices", columns, [row[: len(columns)] for row in rows])
-    columns += [
-        Column("Link capability", numeric=True),
-        Column("Trained", numeric=True),
-        Column("Share", numeric=True),
-        Column("Measured", numeric=True),
-    ]
+    columns += headings(right("Link capability"), right("Trained"), right("Share"), right("Measured"))
     return Table("Devices and their links towards the processor, per direction", columns, rows)
 
 
@@ -121,14 +149,14 @@ def _rate(value: float | None, link: Link | None) -> Cell:
 def _memory(machine: Machine) -> Table | None:
     if not machine.memory.sockets:
         return None
-    columns = [
-        Column("Socket"),
-        Column("Modules", numeric=True),
-        Column("Capacity", numeric=True),
-        Column("Populated channels", numeric=True),
-        Column("Configured", numeric=True),
-        Column("Rated", numeric=True),
-    ]
+    columns = headings(
+        "Socket",
+        right("Modules"),
+        right("Capacity"),
+        right("Populated channels"),
+        right("Configured"),
+        right("Rated"),
+    )
     rows = [
         [
             Cell(str(number)),
@@ -159,7 +187,7 @@ def _limits(machine: Machine) -> Table | None:
         ]
         for name, limit in _folded_limits(machine.limits)
     ]
-    columns = [Column("Limit"), Column("Value", numeric=True), Column("Basis"), Column("Derivation")]
+    columns = headings("Limit", right("Value"), "Basis", "Derivation")
     return Table("Limits of this machine", columns, rows)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine import DeviceKind, Machine, Path
-from seatrial.report.pages.tables import Cell, Column, Table
-from seatrial.report.path_classes import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN
-from seatrial.report.units import count, cpu_list
+from seatrial.model.machine.machine import DeviceKind, Machine, Path
+from seatrial.report.intervals import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN
+from seatrial.report.pages.templating import Cell, Column, Table
+from seatrial.report.units import count, cpu_list, few_names
 
 _MOST = 48
 """With more devices the matrix is too large to read."""
@@ -129,6 +129,5 @@ def _peer_access(machine: Machine) -> str:
     refused = [entry for entry in known if entry.read not in ("OK", None) or entry.write not in ("OK", None)]
     if not refused:
         return f"Peer access between GPUs: OK for all {count(len(known), 'pair')} that the driver reports."
-    named = ", ".join(f"{e.a} and {e.b} (read {e.read or UNKNOWN}, write {e.write or UNKNOWN})" for e in refused[:4])
-    more = f" and {len(refused) - 4} more" if len(refused) > 4 else ""
-    return f"Peer access between GPUs is not OK for {len(refused)} of {count(len(known), 'pair')}: {named}{more}."
+    named = few_names([f"{e.a} and {e.b} (read {e.read or UNKNOWN}, write {e.write or UNKNOWN})" for e in refused], 4)
+    return f"Peer access between GPUs is not OK for {len(refused)} of {count(len(known), 'pair')}: {named}."

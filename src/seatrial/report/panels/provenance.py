@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seatrial.analysis.rules.case import finite_numbers
-from seatrial.model.machine import Machine
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.model.machine.machine import Machine
+from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import TrialView
-from seatrial.report.panels.panel import Panel
+from seatrial.report.panels.charts import Panel
 from seatrial.report.units import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
 
 _MOST_VALUES = 3
@@ -63,15 +63,15 @@ def _conditions(view: TrialView) -> Table | None:
             )
     if not rows:
         return None
-    columns = [
-        Column("Experiment"),
-        Column("Repeats", numeric=True),
-        Column("Load", numeric=True),
-        Column("Highest steal", numeric=True),
-        Column("Clock", numeric=True),
-        Column("CPUs of the threads"),
-        Column("Notes of the program"),
-    ]
+    columns = headings(
+        "Experiment",
+        right("Repeats"),
+        right("Load"),
+        right("Highest steal"),
+        right("Clock"),
+        "CPUs of the threads",
+        "Notes of the program",
+    )
     return Table("Conditions during the runs", columns, rows)
 
 
@@ -144,7 +144,7 @@ def _disagreements(machine: Machine) -> Table | None:
     ]
     if not rows:
         return None
-    return Table("Disagreements between sources", [Column("Fact"), Column("Value"), Column("Source")], rows)
+    return Table("Disagreements between sources", headings("Fact", "Value", "Source"), rows)
 
 
 def _facts(machine: Machine) -> Table | None:
@@ -161,7 +161,7 @@ def _facts(machine: Machine) -> Table | None:
     caption = f"Every fact and its source ({len(rows)})"
     if len(rows) > _MOST_FACTS:
         caption = f"The first {_MOST_FACTS} of {len(rows)} facts; `seatrial discover --format json` prints all of them"
-    columns = [Column("Device"), Column("Fact"), Column("Value"), Column("Kind"), Column("Source")]
+    columns = headings("Device", "Fact", "Value", "Kind", "Source")
     return Table(caption, columns, rows[:_MOST_FACTS])
 
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from seatrial.diagnosis.cpu_words import (
+    NOT_KNOWN,
+    RANKS_WAIT,
+    cpus_words,
+    others_words,
+    quota_words,
+    ready_words,
+    steal_words,
+)
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
 from seatrial.report.profile import node_words
-from seatrial.report.profile.outside_words import blocked_words, file_words, io_words
-from seatrial.report.profile.place_words import site_words
-from seatrial.report.profile.rank_words import call_words, cpus_words, number_of, rank_words
-from seatrial.report.profile.waiting_words import (
+from seatrial.report.profile.io_words import blocked_words, file_words, io_words
+from seatrial.report.profile.place_words import call_words, number_of, rank_words, site_words
+from seatrial.report.profile.remedy_words import (
     late_at_collective,
     late_in_call,
     late_partner,
@@ -86,10 +94,8 @@ def _waited(one: Diagnosis, why: str) -> str:
     of = "its time"
     if span:
         of = f"the time from {span} after the start ({show_percent(one.share)} of all its time)"
-    return (
-        f"{_first_upper(rank_words(one))} was ready to run, but had no CPU, for {_percent(one, Signal.RUN_DELAY)} of "
-        f"{of}{got}: {why}. Times in MPI include waiting for such ranks."
-    )
+    ready = ready_words(_first_upper(rank_words(one)), f"{_percent(one, Signal.RUN_DELAY)} of {of}")
+    return f"{ready}{got}: {why}. {RANKS_WAIT}."
 
 
 def _crowd(one: Diagnosis) -> str:
@@ -109,26 +115,23 @@ def _bound(one: Diagnosis) -> str:
 
 
 def _quota(one: Diagnosis) -> str:
-    return (
-        f"a quota of {cpus_words(number_of(one, Signal.QUOTA))} was used up in "
-        f"{_percent(one, Signal.THROTTLED)} of its periods"
-    )
+    return quota_words(number_of(one, Signal.QUOTA), _percent(one, Signal.THROTTLED))
 
 
 def _steal(one: Diagnosis) -> str:
     of = cpus_words(number_of(one, Signal.CPUS))
-    return f"the hypervisor gave {number_of(one, Signal.STEAL_SHARE):.2f} of {of} to others"
+    return steal_words(f"{number_of(one, Signal.STEAL_SHARE):.2f} of {of}")
 
 
 def _others(one: Diagnosis) -> str:
     of = cpus_words(number_of(one, Signal.CPUS))
-    return f"other processes used {number_of(one, Signal.OTHERS_CPUS):.2f} of {of}"
+    return others_words(f"{number_of(one, Signal.OTHERS_CPUS):.2f}", of)
 
 
 def _not_known_cpu(one: Diagnosis) -> str:
     if one.value(Signal.OTHERS_CPUS) is None:
-        return "why is not known"
-    return f"why is not known ({_others(one)}, {_steal(one)})"
+        return NOT_KNOWN
+    return f"{NOT_KNOWN} ({_others(one)}, {_steal(one)})"
 
 
 def _slowest(one: Diagnosis) -> str:
@@ -357,7 +360,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.CPU_QUOTA: _quota,
     Cause.STEAL: _steal,
     Cause.OTHER_PROCESSES: _others,
-    Cause.NO_CPU: lambda _: "why is not known",
+    Cause.NO_CPU: lambda _: NOT_KNOWN,
     Cause.IMBALANCE: lambda one: f"waiting for {rank_words(one)}, which computes longest",
     Cause.SERIAL_IO: lambda one: f"waiting for {rank_words(one)}, which reads and writes",
     Cause.BLOCKED_RANK: lambda one: f"waiting for {rank_words(one)}, which is blocked outside MPI",

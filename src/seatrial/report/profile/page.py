@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.profile_io import ProfileIo
-from seatrial.report.charts.chart import Chart
-from seatrial.report.pages.tables import Cell, Column, Table
-from seatrial.report.pages.templating import style_sheet, templates
-from seatrial.report.profile.charts.calls import calls_chart, calls_table, wall_time_chart
-from seatrial.report.profile.charts.input_output import io_charts, io_table
-from seatrial.report.profile.charts.over_time import lanes_over_time, share_over_time
-from seatrial.report.profile.charts.ranks import rank_charts
-from seatrial.report.profile.charts.sizes import sizes_charts
-from seatrial.report.profile.charts.traffic_matrix import matrix_chart
+from seatrial.report.charts.vega import Chart
+from seatrial.report.pages.templating import Cell, Column, Table, headings, right
+from seatrial.report.profile.charts.calls import calls_chart, calls_table, sizes_charts, wall_time_chart
+from seatrial.report.profile.charts.over_time import io_charts, io_table, lanes_over_time, share_over_time
+from seatrial.report.profile.charts.ranks import matrix_chart, rank_charts
 from seatrial.report.profile.io_words import IO_RULE, io_lines
-from seatrial.report.profile.node_sections import node_sections
-from seatrial.report.profile.place_words import path_words, site_module, site_words
+from seatrial.report.profile.node_words import node_sections
+from seatrial.report.profile.place_words import path_words, share_words, site_module, site_words
 from seatrial.report.profile.words import (
     BOUND_RULE,
     WAITING_RULE,
@@ -28,16 +23,10 @@ from seatrial.report.profile.words import (
     diagnosis_lines,
     headline,
     next_experiment,
-    share_words,
     trust_lines,
 )
-from seatrial.report.studies.article import Article, Head, article
-from seatrial.report.studies.section import Section
+from seatrial.report.studies.article import Article, Head, Section, article, whole_page
 from seatrial.report.units import NO_VALUE, count, show
-from seatrial.version import __version__
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 _TOP_CALLS = 5
 _MOST_SITES = 40
@@ -45,26 +34,17 @@ _MOST_SITES = 40
 
 def profile_page(profiles: Sequence[Profile]) -> str:
     """The whole file as text: an article for each MPI program of the command, longest first."""
-    environment = templates()
     is_alone = len(profiles) == 1
-    articles = [
-        profile_article(environment, profile, number, is_alone=is_alone)
-        for number, profile in enumerate(profiles, start=1)
-    ]
-    return environment.get_template("page.html.j2").render(
-        title=f"Profile of {_name(profiles[0])}" if is_alone else f"Profiles of {count(len(profiles), 'MPI program')}",
-        style=style_sheet(),
-        studies=articles,
-        articles=[],
-        version=__version__,
-    )
+    articles = [profile_article(profile, number, is_alone=is_alone) for number, profile in enumerate(profiles, start=1)]
+    title = f"Profile of {_name(profiles[0])}" if is_alone else f"Profiles of {count(len(profiles), 'MPI program')}"
+    return whole_page(title, articles)
 
 
-def profile_article(environment: Environment, profile: Profile, number: int, *, is_alone: bool) -> Article:
+def profile_article(profile: Profile, number: int, *, is_alone: bool) -> Article:
     """One program. `number` counts the profiles of the page from 1; `is_alone`: nothing else is on the page."""
     ident = f"p{number}"
     head = Head("Profile", _name(profile), [headline(profile)], about=_about(profile))
-    return article(environment, ident, head, _sections(profile, ident), is_alone=is_alone)
+    return article(ident, head, _sections(profile, ident), is_alone=is_alone)
 
 
 def _name(profile: Profile) -> str:
@@ -148,7 +128,7 @@ def _io(profile: Profile, io: ProfileIo, ident: str) -> list[Section]:
 
 def _sites(profile: Profile) -> Section:
     numeric = ("Of wall", "Time", "Calls", "Bytes", "Ranks")
-    columns = [Column("Called at"), Column("Call"), *(Column(name, numeric=True) for name in numeric)]
+    columns = headings("Called at", "Call", *map(right, numeric))
     sites = profile.callsites[:_MOST_SITES]
     has_paths = any(one.path for one in sites)
     columns += [Column("Inlined in"), Column("Program or library"), *[Column("Path")] * has_paths]

@@ -8,10 +8,17 @@ from seatrial.diagnosis.diagnose import is_note
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.io_words import io_lines
-from seatrial.report.profile.memory_words import memory_lines
-from seatrial.report.profile.openmp_words import PLACE_COLUMNS, openmp_lines, place_cells, place_name
-from seatrial.report.profile.place_words import inlined_words, path_words, site_words
-from seatrial.report.profile.region_words import REGION_COLUMNS, region_cells, region_lines, region_name
+from seatrial.report.profile.node_words import PLACE_COLUMNS, memory_lines, openmp_lines, place_cells, place_name
+from seatrial.report.profile.place_words import (
+    REGION_COLUMNS,
+    inlined_words,
+    path_words,
+    region_cells,
+    region_lines,
+    region_name,
+    share_words,
+    site_words,
+)
 from seatrial.report.profile.words import (
     BOUND_WORDS,
     balance_line,
@@ -20,7 +27,6 @@ from seatrial.report.profile.words import (
     file_share,
     headline,
     next_experiment,
-    share_words,
     size_words,
     spread_words,
     trust_lines,

@@ -10,12 +10,11 @@ from msgspec import field
 from seatrial.analysis.network_tables import NetworkTables
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
+from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.role import Role
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.trace.world import trace_worlds
-from seatrial.report.profile.simgrid_platform import host_file, platform_xml
-from seatrial.report.profile.simgrid_ti import FILE_LIST, TiExport, export_ti
+from seatrial.report.profile.simgrid import FILE_LIST, TiExport, export_ti, host_file, platform_xml
 from seatrial.report.profile.trace_load import TraceLoad, load_lines, trace_load
 
 PLATFORM_FILE = "platform.xml"

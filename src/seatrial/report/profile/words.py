@@ -9,15 +9,14 @@ from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagno
 from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals, Trust
 from seatrial.profiler.profile_io import FILE_CALLS
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
-from seatrial.report.profile.region_words import region_faults
+from seatrial.report.profile.place_words import region_faults, share_words
 from seatrial.report.profile.remedy_words import remedy
-from seatrial.report.units import count, show, show_percent, show_range
+from seatrial.report.units import count, few_names, show, show_percent, show_range
 
 _COMPUTES = 0.05
 """Below this share of wall time, MPI calls do not appear in the headline."""
 _MOSTLY, _ALL_BUT = 0.5, 0.9
 _MOST_NAMED = 6
-_LEAST_SHARE = 0.0005
 _EVEN = 0.01
 
 _OUTSIDE = frozenset({Cause.IO, Cause.METADATA, Cause.BLOCKED})
@@ -269,9 +268,7 @@ def _every(ranks: int) -> str:
 
 
 def _ranks(ranks: Sequence[int]) -> str:
-    named = ", ".join(map(str, ranks[:_MOST_NAMED]))
-    more = f" and {len(ranks) - _MOST_NAMED} more" if len(ranks) > _MOST_NAMED else ""
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {named}{more}"
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {few_names(ranks, _MOST_NAMED)}"
 
 
 def spread_words(values: Sequence[float]) -> str:
@@ -286,8 +283,3 @@ def spread_words(values: Sequence[float]) -> str:
 def waiting_words(call: CallTotals) -> str:
     """The share of waiting in a call's time if it was measured, else ""."""
     return "" if call.measured is None or call.time_s <= 0 else share_words(call.waiting_s / call.time_s)
-
-
-def share_words(share: float) -> str:
-    """A share in percent; a positive one that would round to 0 as "< 0.1 %"."""
-    return show_percent(share) if share == 0 or share >= _LEAST_SHARE else f"< {show_percent(0.001)}"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from seatrial.model.image_facts import ImageFactsJson
-from seatrial.model.json_shape import SHAPES, Keywords, fields
-from seatrial.model.machine_document import MachineJson
+from seatrial.model.environment.image import ImageFacts
+from seatrial.model.json_shape import Keywords, declared, fields, is_shape, name_of
+from seatrial.model.machine.machine import Machine
 from seatrial.report.documents.check import CheckJson
 from seatrial.report.documents.cluster import ClusterJson
 from seatrial.report.documents.compare import CompareJson
@@ -38,10 +38,10 @@ DOCUMENTS: dict[str, type] = {
     "folders-1": FoldersJson,
     "history-1": HistoryJson,
     "image-1": ImageJson,
-    "image-facts-1": ImageFactsJson,
+    "image-facts-1": ImageFacts,
     "jobs-1": JobsJson,
     "list-1": ListJson,
-    "machine-1": MachineJson,
+    "machine-1": Machine,
     "plan-1": PlanJson,
     "profile-1": ProfileJson,
     "results-1": ResultsJson,
@@ -57,24 +57,21 @@ def schema(name: str) -> dict[str, Any]:
     title = f"seatrial.{'/'.join(name.rsplit('-', 1))}"
     parts: dict[type, dict[str, Any]] = {document: {}}
     whole = _object(document, parts)
-    named = {_name(part): made for part, made in parts.items() if part is not document}
+    named = {name_of(part): made for part, made in parts.items() if part is not document}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **whole, "$defs": named}
-
-
-def _name(shape: type) -> str:
-    return shape.__name__.removesuffix("Json")
 
 
 def _object(shape: type, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
     """The schema of one shape; those of the shapes in it are added to `parts`."""
-    found = list(fields(shape))
+    found = fields(shape)
+    described = " ".join((shape.__doc__ or "").partition("\n\n")[0].split())
     return {
-        **({"description": " ".join(shape.__doc__.split())} if shape.__doc__ else {}),
+        **({"description": described} if described else {}),
         "type": "object",
         "required": [name for name, _, is_required in found if is_required],
         "additionalProperties": False,
         "properties": {name: _schema(hint, parts) for name, hint, _ in found},
-        **SHAPES[shape][1],
+        **declared(shape).keywords,
     }
 
 
@@ -96,7 +93,7 @@ def _schema(hint: Any, parts: dict[type, dict[str, Any]]) -> dict[str, Any]:
         return {"type": "array", "items": _schema(of[0], parts), **length}
     if kind is dict:
         return {"type": "object", "additionalProperties": _schema(of[1], parts)}
-    if is_typeddict(kind):
+    if is_shape(kind):
         return _reference(kind, parts)
     if kind is object:
         return {}
@@ -119,4 +116,4 @@ def _reference(shape: type, parts: dict[type, dict[str, Any]]) -> dict[str, Any]
     if shape not in parts:
         parts[shape] = {}  # it may contain itself
         parts[shape] = _object(shape, parts)
-    return {"$ref": "#" if is_whole else f"#/$defs/{_name(shape)}"}
+    return {"$ref": "#" if is_whole else f"#/$defs/{name_of(shape)}"}

@@ -6,17 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from seatrial.analysis.answer.stretches import coarse
-from seatrial.model.answer import Answer, Efficiency, Reach, Span, Stretch, Undecided
-from seatrial.model.benchmark import Better
-from seatrial.model.best_of import BestOfResult
-from seatrial.model.breakdown import Breakdown
-from seatrial.model.comparison import Verdict
-from seatrial.model.durations import budget_for, duration
-from seatrial.model.scaling import EFFICIENT
-from seatrial.model.study import ENVIRONMENT_PREFIX
-from seatrial.model.varying import distinguishing
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.study.answer import Answer, Efficiency, Reach, Span, Stretch, Undecided
+from seatrial.model.study.comparison import Breakdown, Verdict
+from seatrial.model.study.result import EFFICIENT, BestOfResult
+from seatrial.model.study.study import ENVIRONMENT_PREFIX, distinguishing
+from seatrial.model.units import budget_for, duration
 from seatrial.report.studies.best_of_words import best_of_headline
-from seatrial.report.studies.breakdown_words import breakdown_sentence
+from seatrial.report.studies.change_words import breakdown_sentence
 from seatrial.report.studies.effect import (
     UNDECIDED,
     alike_words,

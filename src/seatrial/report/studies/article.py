@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.study_result import Compared
-from seatrial.report.pages.templating import Verbatim
-from seatrial.report.studies.section import Section
-from seatrial.report.units import count
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.study.result import Compared
+from seatrial.report.pages.templating import Verbatim, rendered, style_sheet
+from seatrial.report.units import count, few_names
+from seatrial.version import __version__
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
+
+class Section(Frozen):
+    """One part of an article. `template` is a file in `templates/study/`."""
+
+    name: str
+    title: str
+    template: str
+    context: Mapping[str, Any]
 
 
 class Article(Frozen):
@@ -45,22 +52,19 @@ def no_record(experiment: str, repeat: int) -> str | None:
     return None
 
 
-def article(
-    environment: Environment, ident: str, head: Head, sections: Sequence[Section], *, is_alone: bool
-) -> Article:
+def article(ident: str, head: Head, sections: Sequence[Section], *, is_alone: bool) -> Article:
     """The article; its ids begin with `ident`. `is_alone`: its name is the heading of the whole page."""
-    rendered = [
+    made = [
         {
             "name": section.name,
             "title": section.title,
             "anchor": f"{ident}-{section.name}-section",
-            "html": Verbatim(environment.get_template(f"study/{section.template}.html.j2").render(**section.context)),
+            "html": Verbatim(rendered(f"study/{section.template}.html.j2", **section.context)),
         }
         for section in sections
     ]
-    html = environment.get_template("study/article.html.j2").render(
-        head=head, sections=rendered, ident=ident, level="h1" if is_alone else "h2"
-    )
+    level = "h1" if is_alone else "h2"
+    html = rendered("study/article.html.j2", head=head, sections=made, ident=ident, level=level)
     return Article(head.name, next(iter(head.lines), ""), f"{ident}-top", Verbatim(html))
 
 
@@ -71,5 +75,22 @@ def alarm(compared: Sequence[Compared]) -> str:
     if not number:
         return ""
     names = list(dict.fromkeys(difference.what for one in compared for difference in one.unintended))
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{count(number, 'unintended difference')} between the sides: {', '.join(names[:3])}{more}"
+    return f"{count(number, 'unintended difference')} between the sides: {few_names(names, 3)}"
+
+
+def outcome_counts(results: Sequence[ExperimentResult]) -> str:
+    """The number of experiments per outcome: "11 of 12 experiments succeeded, 1 failed"."""
+    states: dict[str, int] = {}
+    for result in results:
+        states[result.outcome.state.value] = states.get(result.outcome.state.value, 0) + 1
+    ok = states.pop("ok", 0)
+    rest = "".join(f", {number} {state.replace('_', ' ')}" for state, number in states.items())
+    return f"{ok} of {count(len(results), 'experiment')} succeeded{rest}"
+
+
+def whole_page(
+    title: str, studies: Sequence[Article], articles: Sequence[Mapping[str, Any]] = (), version: str = __version__
+) -> str:
+    """A file of its own: articles, and those of machines (`articles`), made with this version."""
+    context = {"title": title, "studies": studies, "articles": articles, "version": version}
+    return rendered("page.html.j2", style=style_sheet(), **context)

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.analysis.answer.answer import answer_of_comparisons
-from seatrial.model.outlier import ScreenResult
-from seatrial.model.study_result import Compared
-from seatrial.report.pages.templating import style_sheet, templates
+from seatrial.model.results.figure_result import ScreenResult
+from seatrial.model.study.result import Compared
 from seatrial.report.studies.answer_words import answer_sentence
-from seatrial.report.studies.article import Head, alarm, article, no_record
-from seatrial.report.studies.outlier_words import outlier_headline, outlier_lines, outlier_table
-from seatrial.report.studies.section import Section
+from seatrial.report.studies.article import Head, Section, alarm, article, no_record, whole_page
+from seatrial.report.studies.best_of_words import outlier_headline, outlier_lines, outlier_table
 from seatrial.report.studies.sections import comparison_sections
-from seatrial.version import __version__
 
 _ABOUT = "This page shows stored measurements. A ratio is candidate over baseline."
 
 
 def compare_page(compared: Sequence[Compared], screen: ScreenResult | None = None) -> str:
     """The whole file as text. `screen` is None if no screen was made."""
-    environment = templates()
     lines = [answer_sentence(answer_of_comparisons(compared))] if compared else []
     sections = comparison_sections(compared, "s1", no_record)
     if screen is not None:
@@ -30,13 +26,7 @@ def compare_page(compared: Sequence[Compared], screen: ScreenResult | None = Non
         sections.append(Section("outliers", "Outliers", "outliers", context))
     name = _name(compared)
     head = Head("Comparison", name, lines or ["Nothing could be compared"], about=_ABOUT, alarm=alarm(compared))
-    return environment.get_template("page.html.j2").render(
-        title=name,
-        style=style_sheet(),
-        studies=[article(environment, "s1", head, sections, is_alone=True)],
-        articles=[],
-        version=__version__,
-    )
+    return whole_page(name, [article("s1", head, sections, is_alone=True)])
 
 
 def _name(compared: Sequence[Compared]) -> str:

@@ -1,20 +1,164 @@
-"""The section of a comparison about containers: the facts that differ, the overhead beside its margin, what costs, and
-what a start costs."""
+"""What a container or virtual machine changed, in words and as a section of the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.benchmarks.container.start import BENCHMARK as START
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.study_result import Compared
-from seatrial.report.pages.overhead_bars import overhead_bar
-from seatrial.report.pages.tables import Cell, Column, Table
-from seatrial.report.studies.container_words import CONTAINER_RULE, alike_line, cost_lines, fact_rows
-from seatrial.report.studies.overhead import overheads
-from seatrial.report.studies.section import Section
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.study.comparison import (
+    Comparison,
+    ContainerContrast,
+    ContainerCost,
+    ContainerFact,
+    Cost,
+    Difference,
+    Verdict,
+    decisive,
+)
+from seatrial.model.study.result import Compared
+from seatrial.report.pages.bars import overhead_bar
+from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.report.studies.article import Section
+from seatrial.report.studies.effect import effect_words, overheads
 from seatrial.report.studies.verdicts import in_order_of_sizes
-from seatrial.report.units import NO_VALUE, show, show_range
+from seatrial.report.units import NO_VALUE, count, label, show, show_percent, show_range
+
+_NOT_RECORDED = "not recorded"
+_MOST_FIGURES = 4
+_CHARACTERS = 200
+_OF_CONTAINER = "environment container "
+_NAMING = ("image", "runtime")
+
+CONTAINER_RULE = (
+    "The same program, outside of a container and in one, or in two. A figure that is clearly slower has its possible "
+    "causes below: facts that differ between the sides and can slow this figure down. If several fit, the records do "
+    "not tell which it is: change one of them and run the study again."
+)
+
+
+def fact_rows(contrast: ContainerContrast) -> list[tuple[str, str, str]]:
+    """(fact, baseline, candidate) of what is known to differ or is known of one side only."""
+    return [
+        (one.name, _text(one.baseline), _text(one.candidate)) for one in contrast.facts if one.baseline != one.candidate
+    ]
+
+
+def alike_line(contrast: ContainerContrast) -> str:
+    """What both sides have in common: "Alike on both sides: ..."; "" if nothing is known to be."""
+    alike = [f"{one.name} ({_short(one)})" for one in contrast.facts if one.baseline == one.candidate]
+    return f"Alike on both sides: {'; '.join(alike)}." if alike else ""
+
+
+def _text(text: str | None) -> str:
+    return _NOT_RECORDED if text is None else text
+
+
+def _short(one: ContainerFact) -> str:
+    text = one.baseline or ""
+    return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
+
+
+def cost_lines(compared: Compared) -> list[str]:
+    """Each cause with the figures that it fits, as sentences; that there is nothing to explain, if no figure is slower.
+
+    Empty without containers.
+    """
+    contrast = compared.containers
+    if contrast is None:
+        return []
+    if contrast.costs:
+        return [cost_sentence(one, compared) for one in contrast.costs]
+    main = decisive(compared.comparisons)
+    if not main:
+        return []
+    undecided = sum(one.verdict is Verdict.AMBIGUOUS for one in main)
+    rest = f" {undecided} of {count(len(main), 'figure')} {'is' if undecided == 1 else 'are'} undecided." * bool(
+        undecided
+    )
+    return [f"No figure is clearly slower on either side, so there is no cost to explain.{rest}"]
+
+
+def is_stated_by_facts(compared: Compared, difference: Difference) -> bool:
+    """Whether the facts of the container already state an intended difference in words."""
+    return (
+        compared.containers is not None
+        and difference.intended
+        and difference.what.startswith(_OF_CONTAINER)
+        and difference.what.removeprefix(_OF_CONTAINER) not in _NAMING
+    )
+
+
+def cost_sentence(one: ContainerCost, compared: Compared) -> str:
+    """A cause, its evidence and the figures that it fits, as one or more sentences."""
+    text = _SENTENCES[one.cost](one)
+    figures = _figures(one.figures, compared.candidate)
+    return f"{text[:1].upper()}{text[1:]} Seen in: {figures}{_spared(one)}."
+
+
+def _figures(figures: Sequence[Comparison], candidate: str) -> str:
+    named = [f"{_name(one)} ({effect_words(one)} with {candidate})" for one in figures[:_MOST_FIGURES]]
+    more = f", and {count(len(figures) - _MOST_FIGURES, 'more figure')}" if len(figures) > _MOST_FIGURES else ""
+    return ", ".join(named) + more
+
+
+def _name(one: Comparison) -> str:
+    size = one.parameters.get("size_B")
+    return f"{one.benchmark} {one.figure}" + ("" if size is None else f" at {label('size_B', size)}")
+
+
+def _spared(one: ContainerCost) -> str:
+    parts = []
+    if one.spared:
+        names = ", ".join(map(_name, one.spared[:_MOST_FIGURES]))
+        parts.append(f"; as it must be with this cause, not slower: {names}")
+    if one.share is not None:
+        parts.append(f"; the MPI profiles put {show_percent(one.share)} of the difference into the calls themselves")
+    return "".join(parts)
+
+
+def _pair(one: ContainerCost) -> str:
+    return f"baseline: {one.baseline or _NOT_RECORDED}; candidate: {one.candidate or _NOT_RECORDED}"
+
+
+def _cross_memory(one: ContainerCost) -> str:
+    return (
+        "cross-memory attach (CMA) is lost: large messages are copied through shared memory, twice instead of once "
+        f"({_pair(one)}). One user namespace for all ranks (environment.container_mpi=joined or inside) brings it back "
+        "where namespaces are the reason."
+    )
+
+
+def _transport(one: ContainerCost) -> str:
+    return (
+        f"the MPI library loaded other modules for its messages (only there: {_pair(one)}). An image has only the "
+        "modules that are installed in it."
+    )
+
+
+def _mpi_library(one: ContainerCost) -> str:
+    return f"the ranks load another MPI library, by build id ({_pair(one)})."
+
+
+def _user_files(one: ContainerCost) -> str:
+    return (
+        f"a process in user space serves the root file system ({_pair(one)}): the image's files are read through it. "
+        "An image unpacked into a folder, or mounted by the kernel, does without."
+    )
+
+
+def _not_known(one: ContainerCost) -> str:
+    return "no recorded fact of the container explains this difference."
+
+
+_SENTENCES: Mapping[Cost, Callable[[ContainerCost], str]] = {
+    Cost.CROSS_MEMORY: _cross_memory,
+    Cost.TRANSPORT: _transport,
+    Cost.MPI_LIBRARY: _mpi_library,
+    Cost.USER_FILES: _user_files,
+    Cost.NOT_KNOWN: _not_known,
+}
+
 
 _MOST_ROWS = 36
 _START, _BARE = "start", "bare_start"
@@ -32,7 +176,7 @@ def container_sections(compared: Sequence[Compared]) -> list[Section]:
 
 def _part(one: Compared) -> Mapping[str, object]:
     assert one.containers is not None  # noqa: S101  asked by the caller
-    columns = [Column("Fact"), Column(f"Baseline: {one.baseline}"), Column(f"Candidate: {one.candidate}")]
+    columns = headings("Fact", f"Baseline: {one.baseline}", f"Candidate: {one.candidate}")
     rows = [[Cell(text) for text in row] for row in fact_rows(one.containers)]
     named = in_order_of_sizes([one])
     found = overheads([comparison for comparison, _ in named], [subject for _, subject in named])
@@ -52,15 +196,15 @@ def start_sections(results: Sequence[ExperimentResult]) -> list[Section]:
     rows = [row for one in results if one.experiment.benchmark == START.name and (row := _start_row(one)) is not None]
     if not rows:
         return []
-    columns = [
-        Column("Image files"),
-        Column("At once", numeric=True),
-        Column("Container"),
-        Column("Start", numeric=True),
-        Column("95 % interval", numeric=True),
-        Column("Bare start", numeric=True),
-        Column("Repeats", numeric=True),
-    ]
+    columns = headings(
+        "Image files",
+        right("At once"),
+        "Container",
+        right("Start"),
+        right("95 % interval"),
+        right("Bare start"),
+        right("Repeats"),
+    )
     about = (
         "From the call that starts the runtime to the first instruction of a program inside, of the last container if "
         "several start at once; a bare start is the same program without a container. Warm: the files of the image are "

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from seatrial.analysis.needed_repeats import repeats_made
-from seatrial.model.comparison import Comparison, Stopped
-from seatrial.model.difference import Difference
 from seatrial.model.frozen import Frozen
-from seatrial.model.study_result import Compared
+from seatrial.model.study.comparison import Comparison, Difference, Stopped
+from seatrial.model.study.result import Compared
 from seatrial.report.studies.effect import margin_words
 from seatrial.report.studies.verdicts import FEWEST_REPEATS
-from seatrial.report.units import count
+from seatrial.report.units import count, few_names
 from seatrial.stats.sequential import ALPHA
 
 _MOST_NAMES = 4
@@ -96,11 +95,12 @@ def _place(comparisons: Sequence[Comparison]) -> DesignLine:
     if not base or not candidate:
         return DesignLine("Node", "unknown for at least one side", True)
     if set(base) != set(candidate):
-        text = f"two machines: {_names(base)} is compared with {_names(candidate)}; a verdict is about these machines, "
-        return DesignLine("Node", text + "not only about the setting", True)
+        both = f"{few_names(base, _MOST_NAMES)} is compared with {few_names(candidate, _MOST_NAMES)}"
+        text = f"two machines: {both}; a verdict is about these machines, not only about the setting"
+        return DesignLine("Node", text, True)
     if len(base) == 1:
         return DesignLine("Node", f"the same for both sides: {base[0]}")
-    return DesignLine("Node", f"the same {len(base)} nodes for both sides: {_names(base)}")
+    return DesignLine("Node", f"the same {len(base)} nodes for both sides: {few_names(base, _MOST_NAMES)}")
 
 
 def _looks(comparisons: Sequence[Comparison]) -> DesignLine | None:
@@ -176,8 +176,3 @@ def _numbers(values: Iterable[int], noun: str) -> str:
     ordered = sorted(values)
     low, high = ordered[0], ordered[-1]
     return count(low, noun) if low == high else f"{low} to {high} {noun}s"
-
-
-def _names(hosts: Sequence[str]) -> str:
-    more = f" and {len(hosts) - _MOST_NAMES} more" if len(hosts) > _MOST_NAMES else ""
-    return ", ".join(hosts[:_MOST_NAMES]) + more

@@ -3,6 +3,10 @@
 Ratio and percent are both candidate over baseline of the raw figure, for either direction: a time ratio of 0.86 is
 "14 % lower", and 1.16 is "16 % higher". Whether that is faster or slower is the verdict's word. Charts draw the
 same ratio; where lower is better their axis runs from high to low, so that right is always better.
+
+What a container costs, as extra time for the same work, beside the margin.
+
+A time of 1.03 and a rate of 1/1.03 are both 3 % of extra time. The interval is the one that gives the verdict.
 """
 
 from __future__ import annotations
@@ -10,9 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from seatrial.model.benchmark import Better
-from seatrial.model.comparison import Comparison, Verdict
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
+from seatrial.model.study.comparison import Comparison, Verdict
 from seatrial.model.units import Unit
 
 Interval = tuple[float, float]
@@ -250,3 +254,60 @@ def _decimals(values: Sequence[float], ends: Interval | None, least: int) -> int
         return least
     half = (ends[1] - ends[0]) / 2
     return min(max(least, -math.floor(math.log10(half))), _MOST_DECIMALS)
+
+
+class Overhead(Frozen):
+    """One figure: extra time as a share, its interval, and the margin, with the same in words."""
+
+    subject: str
+    comparison: Comparison
+    extra: float
+    interval: Interval | None
+
+    @property
+    def words(self) -> str:
+        """The extra time: "+1.8 %"; from a factor of two on "x 2.31"."""
+        return _words(self.extra)
+
+    @property
+    def interval_words(self) -> str:
+        """Its interval: "-0.5 to +4.1 %"; "none"."""
+        if self.interval is None:
+            return "none"
+        decimals = _percent_decimals(max(map(abs, self.interval)))
+        low, high = (_words(end, decimals) for end in self.interval)
+        return f"{low.removesuffix(' %')} to {high}" if low.endswith("%") and high.endswith("%") else f"{low} to {high}"
+
+    @property
+    def margin(self) -> str:
+        """The margin: "2 %"."""
+        return margin_words(self.comparison.margin)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words."""
+        return word_of(self.comparison)
+
+
+def overheads(comparisons: Sequence[Comparison], subjects: Sequence[str]) -> list[Overhead]:
+    """One for each time or rate with a ratio, in their order; secondary figures are left out."""
+    found = []
+    for one, subject in zip(comparisons, subjects, strict=True):
+        effect = effect_of(one)
+        if effect is None or one.is_secondary or not is_speed(one.unit):
+            continue
+        ends = None if effect.family is None else (1 / effect.family[1] - 1, 1 / effect.family[0] - 1)
+        found.append(Overhead(subject, one, 1 / effect.advantage - 1, ends))
+    return found
+
+
+def _words(extra: float, decimals: int | None = None) -> str:
+    if extra >= _TIMES - 1:
+        return f"\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}{1 + extra:.3g}"
+    return f"{signed(extra * 100, _percent_decimals(extra) if decimals is None else decimals)} %"
+
+
+def _percent_decimals(extra: float) -> int:
+    """The decimals of a percentage: three digits at most."""
+    percent = abs(extra) * 100
+    return 0 if percent >= 10 else 1 if percent >= 1 else 2

@@ -1,19 +1,30 @@
-"""All experiments of a study with outcome and figures, or the reason for having none."""
+"""All experiments of a study with outcome and figures, and the published values that it names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.parameter import Params
-from seatrial.model.varying import varying
-from seatrial.report.charts.two_sides import Recorded
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.frozen import Frozen
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.history import Reference
+from seatrial.model.study.study import Study, varying
+from seatrial.references.loader import all_references
+from seatrial.references.words import (
+    ANOTHER_MACHINE,
+    configuration_text,
+    contradiction_text,
+    machine_of,
+    source_text,
+    value_text,
+)
+from seatrial.report.charts.distributions import Recorded
 from seatrial.report.intervals import no_interval_words
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import nearest
-from seatrial.report.studies.section import Section
+from seatrial.report.studies.article import Section
 from seatrial.report.studies.verdicts import shared
-from seatrial.report.units import NO_VALUE, arrow, count, label, show, show_percent, show_range
+from seatrial.report.units import NO_VALUE, arrow, count, label, settings, show, show_percent, show_range
 
 _MOST_ROWS = 1000
 _MOST_UNFOLDED = 20
@@ -26,12 +37,7 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
     lost = [result for result in results if not result.shown]
     names = _names(results)
     rows = [row for result in results for row in _rows(result, names, record)]
-    columns = [
-        Column("Experiment"),
-        Column("Figure"),
-        *(Column(name, numeric=True) for name in _NUMBERS),
-        Column("Record"),
-    ]
+    columns = headings("Experiment", "Figure", *map(right, _NUMBERS), "Record")
     table = Table(f"Figures of {count(len(results), 'experiment')}", columns, rows[:_MOST_ROWS])
     context = {
         "held": [_held(results, benchmark) for benchmark in dict.fromkeys(r.experiment.benchmark for r in results)],
@@ -85,7 +91,7 @@ def _lost(lost: Sequence[ExperimentResult], names: Mapping[str, str]) -> Table:
         ]
         for result in lost[:_MOST_ROWS]
     ]
-    return Table("Without a result", [Column("Experiment"), Column("Outcome"), Column("Why")], rows)
+    return Table("Without a result", headings("Experiment", "Outcome", "Why"), rows)
 
 
 def _rows(result: ExperimentResult, names: Mapping[str, str], record: Recorded) -> list[list[Cell]]:
@@ -109,3 +115,78 @@ def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Reco
         Cell(NO_VALUE if share is None else show_percent(share), share),
         Cell("record", href=link) if link else Cell(NO_VALUE),
     ]
+
+
+_RULE = (
+    "What others measured for the same question on other machines, without intervals: compare directions and sizes "
+    "with the verdicts, not the values themselves."
+)
+
+
+_MOST_LINES = 4
+"""Of one source on a terminal."""
+
+
+class Source(Frozen):
+    """The values of one source, in the order of the study."""
+
+    name: str
+    references: Sequence[Reference]
+
+
+def published_sources(study: Study) -> Sequence[Source]:
+    """The published values of a study by source; ids that are not known here (a results folder of another site) are
+    left out."""
+    known = {reference.id: reference for reference in all_references()}
+    sources: dict[str, list[Reference]] = {}
+    for reference in filter(None, map(known.get, study.references)):
+        sources.setdefault(_source(reference), []).append(reference)
+    return [Source(name, those) for name, those in sources.items()]
+
+
+def published_sections(study: Study) -> list[Section]:
+    """One section with a table for each source; none if the study names no value."""
+    tables = [_table(source) for source in published_sources(study)]
+    if not tables:
+        return []
+    return [Section("published", "Published values", "published", {"rule": _RULE, "tables": tables})]
+
+
+def published_lines(study: Study) -> list[tuple[str, str]]:
+    """(What stands before it and below which it is wrapped, text): a line for each source and for its first values."""
+    lines = []
+    for source in published_sources(study):
+        lines.append(("published: ", f"{source.name} ({ANOTHER_MACHINE})"))
+        for reference in source.references[:_MOST_LINES]:
+            value = f"{reference.benchmark} {reference.figure} {value_text(reference)} {arrow(reference.better)}"
+            about = "; ".join(filter(None, (_with(reference), f"reference {reference.id}")))
+            lines.append(("  ", f"{value}: {about}"))
+        if len(source.references) > _MOST_LINES:
+            lines.append(("  ", f"and {len(source.references) - _MOST_LINES} more, on the page"))
+    return lines
+
+
+def _table(source: Source) -> Table:
+    columns = headings("What", right("Published"), "With", "Remark", "Reference")
+    rows = [
+        [
+            Cell(f"{reference.benchmark} {reference.figure}"),
+            Cell(f"{value_text(reference)} {arrow(reference.better)}", reference.value),
+            Cell(_with(reference)),
+            Cell(
+                "; ".join(filter(None, (reference.remark, contradiction_text(reference)))),
+                tone="remark-cell" if reference.contradicts else "",
+            ),
+            Cell(reference.id),
+        ]
+        for reference in source.references
+    ]
+    return Table(source.name, columns, rows)
+
+
+def _with(reference: Reference) -> str:
+    return "; ".join(filter(None, (configuration_text(reference), settings(reference.parameters))))
+
+
+def _source(reference: Reference) -> str:
+    return ": ".join(filter(None, (source_text(reference), machine_of(reference))))

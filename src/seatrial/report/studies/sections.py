@@ -6,21 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seatrial.analysis.answer.reaches import reaches_of
-from seatrial.model.best_of import BestOfResult
-from seatrial.model.breakdown import Breakdown
-from seatrial.model.comparison import Comparison
-from seatrial.model.difference import Difference
-from seatrial.model.scaling import ScalingResult
-from seatrial.model.study_result import Compared
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.distributions import distributions
+from seatrial.model.study.comparison import Breakdown, Comparison, Difference
+from seatrial.model.study.result import BestOfResult, Compared, ScalingResult
+from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs
 from seatrial.report.charts.efficiency import efficiency_chart, fit_chart
 from seatrial.report.charts.forest import comparison_table, forest
 from seatrial.report.charts.in_order import drift_words, in_order
 from seatrial.report.charts.scaling import scaling_chart, scaling_table
-from seatrial.report.charts.two_sides import Recorded, drawn_pairs
-from seatrial.report.pages.tables import Cell, Column, Table
+from seatrial.report.charts.vega import Chart
+from seatrial.report.pages.templating import Cell, Column, Table, headings
 from seatrial.report.studies.answer_words import reach_sentence
+from seatrial.report.studies.article import Section
 from seatrial.report.studies.best_of_words import (
     best_of_figure,
     best_of_headline,
@@ -29,18 +25,17 @@ from seatrial.report.studies.best_of_words import (
     contender_name,
     place_words,
 )
-from seatrial.report.studies.breakdown_words import (
+from seatrial.report.studies.change_words import (
     BREAKDOWN_COLUMNS,
     BREAKDOWN_RULE,
     breakdown_lines,
     breakdown_sentence,
     breakdown_title,
     breakdowns_of,
+    change_lines,
     part_row,
 )
-from seatrial.report.studies.change_words import change_lines
-from seatrial.report.studies.container_section import container_sections
-from seatrial.report.studies.container_words import is_stated_by_facts
+from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.scaling_words import (
@@ -49,7 +44,6 @@ from seatrial.report.studies.scaling_words import (
     no_fit_words,
     scaling_design,
 )
-from seatrial.report.studies.section import Section
 from seatrial.report.studies.verdicts import headline, in_order_of_sizes, shared
 from seatrial.report.units import NO_VALUE, arrow, label, show
 
@@ -158,11 +152,11 @@ def _fairness(compared: Sequence[Compared]) -> dict[str, Any]:
 
 def _differences(caption: str, pairs: Sequence[tuple[Compared, Difference]], several: bool, tone: str = "") -> Table:
     """One row per difference; the headings name the sides if there are only two."""
-    columns = [Column("What"), Column("Baseline"), Column("Candidate")]
+    columns = headings("What", "Baseline", "Candidate")
     if several:
         columns.append(Column("Comparison"))
     else:
-        columns[1:] = [Column(f"Baseline: {pairs[0][0].baseline}"), Column(f"Candidate: {pairs[0][0].candidate}")]
+        columns[1:] = headings(f"Baseline: {pairs[0][0].baseline}", f"Candidate: {pairs[0][0].candidate}")
     follows = any(difference.follows_from for _, difference in pairs)
     columns += [Column("Follows from")] if follows else []
     rows = []

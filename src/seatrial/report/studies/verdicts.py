@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 from seatrial.analysis.needed_repeats import is_apart, needed_repeats, repeats_made
-from seatrial.model.benchmark import Better
-from seatrial.model.comparison import Comparison, Stopped, Verdict, decisive
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.parameter import Value
-from seatrial.model.study_result import Compared
-from seatrial.model.varying import distinguishing, varying
+from seatrial.model.study.comparison import Comparison, Stopped, Verdict, decisive
+from seatrial.model.study.result import Compared
+from seatrial.model.study.study import distinguishing, varying
 from seatrial.report.studies.effect import (
     alike_words,
     effect_of,
@@ -25,8 +25,8 @@ from seatrial.report.studies.effect import (
     word_of,
 )
 from seatrial.report.units import count, label
+from seatrial.stats.ratio import verdict as verdict_of
 from seatrial.stats.sessions import LEAST_SESSIONS
-from seatrial.stats.verdict import verdict as verdict_of
 
 FEWEST_REPEATS = 6
 """With fewer, there is no 95 % interval of a median or a ratio."""

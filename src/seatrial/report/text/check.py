@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from seatrial.analysis.bindings import Binding
 from seatrial.analysis.rank_layout import Layout
 from seatrial.analysis.rules.devices import spans
-from seatrial.model.finding import Finding, Severity
-from seatrial.report.text.detail import Detail
-from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
 from seatrial.report.units import count, cpu_list
 
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))

@@ -5,38 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.analysis.answer.answer import answer_of_comparisons, answer_of_study
-from seatrial.model.answer import Answer
-from seatrial.model.best_of import BestOfResult
-from seatrial.model.breakdown import Breakdown
-from seatrial.model.comparison import Comparison, Verdict
-from seatrial.model.difference import Difference
-from seatrial.model.outlier import ScreenResult
-from seatrial.model.scaling import ScalingPoint, ScalingResult
-from seatrial.model.study_result import Compared, StudyResult
+from seatrial.model.results.figure_result import ScreenResult
+from seatrial.model.study.answer import Answer
+from seatrial.model.study.comparison import Breakdown, Comparison, Difference, Verdict
+from seatrial.model.study.result import BestOfResult, Compared, ScalingPoint, ScalingResult, StudyResult
 from seatrial.report.studies.answer_words import answer_line
+from seatrial.report.studies.article import outcome_counts
 from seatrial.report.studies.best_of_words import (
+    OUTLIER_COLUMNS,
     best_of_figure,
     best_of_lines,
     contender_interval,
     contender_name,
+    outlier_headline,
+    outlier_lines,
+    outlier_row,
     place_words,
 )
-from seatrial.report.studies.breakdown_words import (
+from seatrial.report.studies.change_words import (
     BREAKDOWN_COLUMNS,
     breakdown_lines,
     breakdown_sentence,
     breakdown_title,
     breakdowns_of,
+    change_lines,
     part_row,
 )
-from seatrial.report.studies.change_words import change_lines
-from seatrial.report.studies.container_words import alike_line, cost_lines, fact_rows, is_stated_by_facts
+from seatrial.report.studies.container_section import alike_line, cost_lines, fact_rows, is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.effect import asks_equivalence, interval_words, ratio_words, word_of
-from seatrial.report.studies.outcomes import outcome_counts
-from seatrial.report.studies.outlier_words import OUTLIER_COLUMNS, outlier_headline, outlier_lines, outlier_row
-from seatrial.report.studies.published import published_lines
+from seatrial.report.studies.experiments import published_lines
 from seatrial.report.studies.scaling_words import (
     crossing_words,
     efficiency_words,
@@ -47,9 +46,8 @@ from seatrial.report.studies.scaling_words import (
     workers,
 )
 from seatrial.report.studies.verdicts import Statement, headline, in_order_of_sizes
-from seatrial.report.text.detail import Detail
 from seatrial.report.text.results import few, not_run, parameters_text, results_text
-from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
+from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
 from seatrial.report.units import arrow, show, show_alike, show_range
 
 _LONGEST_VALUE = 60

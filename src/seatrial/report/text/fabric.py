@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from seatrial.model.fabric import AdapterKind, Fabric, LinkEnd, Oversubscription
-from seatrial.model.host_list import by_number, fold_hosts, host_spans
+from seatrial.model.machine.fabric import AdapterKind, Fabric, LinkEnd, Oversubscription
+from seatrial.model.machine.host_list import by_number, fold_hosts, host_spans
 from seatrial.report.text.check import finding_text
-from seatrial.report.text.detail import Detail
-from seatrial.report.text.terminal import PLAIN, Style, clean
-from seatrial.report.units import count, show
+from seatrial.report.text.terminal import PLAIN, Detail, Style, clean
+from seatrial.report.units import count, few_names, show
 
 _MOST_LEAVES = 40
 """Leaves with their nodes; `--verbose` and the JSON have all."""
@@ -115,9 +114,8 @@ def _ports_down(fabric: Fabric, style: Style) -> list[str]:
     states = Counter(f"{port.state}/{port.physical}".rstrip("/") for port in fabric.ports_down)
     on = Counter(port.device for port in fabric.ports_down)
     lines = [", ".join(f"{number} {clean(state)}" for state, number in states.most_common())] if states else []
-    most = [f"{clean(fabric.name(device))} {number}" for device, number in on.most_common(_MOST_NAMES)]
-    more = f" and {len(on) - _MOST_NAMES} more" if len(on) > _MOST_NAMES else ""
-    return _sentences([*lines, f"by device: {', '.join(most)}{more}"] if lines else [], style)
+    most = few_names([f"{clean(fabric.name(device))} {number}" for device, number in on.most_common()], _MOST_NAMES)
+    return _sentences([*lines, f"by device: {most}"] if lines else [], style)
 
 
 def _leaves(fabric: Fabric, most: int, style: Style) -> list[str]:

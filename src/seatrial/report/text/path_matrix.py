@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from seatrial.model.machine import Affinity, DeviceKind, Machine, Path
-from seatrial.report.path_classes import DIRECT, MEANINGS, NEAR, UNKNOWN
+from seatrial.model.machine.machine import Affinity, DeviceKind, Machine, Path
+from seatrial.report.intervals import DIRECT, MEANINGS, NEAR, UNKNOWN
 from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
 from seatrial.report.units import count, cpu_list
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from seatrial.model.reference import Reference
+from seatrial.model.results.history import Reference
 from seatrial.references.words import (
     ANOTHER_MACHINE,
     configuration_text,

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from seatrial.analysis.pairs import pair_of
-from seatrial.model.figure_result import ExperimentResult, FigureResult
-from seatrial.model.host_list import fold_hosts
-from seatrial.model.limit import Basis
-from seatrial.model.outcome import State
-from seatrial.model.parameter import Value
-from seatrial.report.derivation import derivation
-from seatrial.report.intervals import widening_words
-from seatrial.report.studies.outlier_words import screening_lines
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.machine.host_list import fold_hosts
+from seatrial.model.machine.limit import Basis
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.outcome import State
+from seatrial.report.intervals import derivation, widening_words
+from seatrial.report.studies.best_of_words import screening_lines
 from seatrial.report.text.terminal import PLAIN, Style, Tone
 from seatrial.report.units import arrow, settings, show, show_percent, show_range
 

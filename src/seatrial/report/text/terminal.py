@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import Literal
 
 Tone = Literal["heading", "error", "warning", "faint", "near", "direct"]
@@ -54,3 +55,11 @@ PLAIN = Style()
 def clean(text: str) -> str:
     """`text` with each unprintable character replaced by "?", so that a product name cannot carry escape codes."""
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+class Detail(Enum):
+    """The result alone, what fits a screen, or everything that is known."""
+
+    BRIEF = "brief"
+    USUAL = "usual"
+    FULL = "full"

@@ -1,14 +1,15 @@
-"""Where the wall time of an MPI program goes: computing, and each call with its time above the best."""
+"""Where the wall time of an MPI program goes: computing, each call with its time above the best, and message sizes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from seatrial.profiler.profile import Profile
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
-from seatrial.report.pages.tables import Cell, Column, Table
-from seatrial.report.profile.words import BOUND_WORDS, share_words, spread_words, typical_size, waiting_words
+from seatrial.profiler.profile import Profile, SizeTotals
+from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, layer, render
+from seatrial.report.pages.templating import Cell, Column, Table, headings, right
+from seatrial.report.profile.place_words import share_words
+from seatrial.report.profile.words import BOUND_WORDS, size_words, spread_words, typical_size, waiting_words
 from seatrial.report.units import NO_VALUE, show, show_percent
 
 _WIDTH = 620
@@ -40,7 +41,7 @@ def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
         "Means over ranks; the line spans the minimum to the maximum. The time above the best is an estimate: other "
         "ranks arrived late, or the fabric was shared."
     )
-    columns = [Column("Part"), Column("Of wall", numeric=True), Column("Range over ranks", numeric=True)]
+    columns = headings("Part", right("Of wall"), right("Range over ranks"))
     shares = [("MPI above the best", means["MPI"] * waiting), *means.items()]
     rows = [
         [
@@ -80,9 +81,9 @@ def calls_table(profile: Profile, most: int | None = None) -> Table:
     """Every call with both shares, count, typical size and what it is bound by; the first `most` of them."""
     numeric = ("Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Range over ranks")
     measured = bool(profile.measured_calls[0])
-    columns = [Column("Call"), *(Column(name, numeric=True) for name in numeric)]
+    columns = headings("Call", *map(right, numeric))
     columns += [Column("Waiting, measured", numeric=True)] * measured
-    columns += [Column("Size"), Column("Bound by")]
+    columns += headings("Size", "Bound by")
     rows = []
     for one in profile.calls[:most]:
         of_wall = one.time_s / profile.wall_s if profile.wall_s > 0 else 0.0
@@ -121,11 +122,12 @@ def _spec(bars: list[dict[str, Any]], spans: list[dict[str, Any]], order: list[s
     }
     place = {"field": "place", "type": "quantitative"}
     layers: list[dict[str, Any]] = [
-        {
-            "data": {"values": [{**bar, "place": parts.index(bar["part"])} for bar in bars]},
-            "mark": {"type": "bar", "size": 14},
-            "encoding": {"x": x, "y": y, "color": colour, "order": place},
-        }
+        layer(
+            "bar",
+            {"x": x, "y": y, "color": colour, "order": place},
+            [{**bar, "place": parts.index(bar["part"])} for bar in bars],
+            size=14,
+        )
     ]
     if spans:
         across = {"x": {"field": "x", "type": "quantitative"}, "x2": {"field": "x2"}, "y": y}
@@ -133,3 +135,95 @@ def _spec(bars: list[dict[str, Any]], spans: list[dict[str, Any]], order: list[s
         line = {"type": "rule", "color": "var(--ink)", "strokeWidth": 1.5}
         layers += [{"data": {"values": spans}, "mark": mark, "encoding": across} for mark in (rim, line)]
     return {"width": _WIDTH, "height": _ROW * len(order), "layer": layers}
+
+
+_HEIGHT = 180
+_MOST_CALLS = 5
+_MOST_ROWS = 60
+_OTHERS = "other calls"
+
+
+def sizes_charts(profile: Profile, ident: str) -> list[Chart]:
+    """Two charts over the size: share of MPI time, and number of calls. Empty where no call has a size."""
+    sizes = [one for one in profile.sizes if one.largest_B and one.count]
+    if not sizes or not profile.trust.has_sizes:
+        return []
+    named = list(dict.fromkeys(one.call for one in sizes))[:_MOST_CALLS]
+    table = _table(profile, sizes)
+    caption = "Sizes as passed by the caller, in powers of two: a bar covers its size up to the next."
+    share = 100 / profile.mpi_s if profile.mpi_s > 0 else 0.0
+    return [
+        _chart(
+            "Time by size", caption, "% of MPI time", sizes, named, lambda one: one.time_s * share, f"{ident}-t", table
+        ),
+        _chart("Calls by size", caption, "calls", sizes, named, lambda one: one.count, f"{ident}-n", table),
+    ]
+
+
+def _chart(
+    title: str,
+    caption: str,
+    axis: str,
+    sizes: list[SizeTotals],
+    named: list[str],
+    value: Callable[[SizeTotals], float],
+    ident: str,
+    table: Table,
+) -> Chart:
+    summed: dict[tuple[int, str], float] = {}
+    for one in sizes:
+        key = (one.size_B.bit_length(), one.call if one.call in named else _OTHERS)
+        summed[key] = summed.get(key, 0.0) + value(one)
+    powers = range(min(p for p, _ in summed), max(p for p, _ in summed) + 1)
+    series = [*named, *([_OTHERS] if any(call == _OTHERS for _, call in summed) else [])]
+    rows = [
+        {"size": _name(power), "call": call, "y": total, "place": series.index(call)}
+        for (power, call), total in summed.items()
+    ]
+    x: dict[str, Any] = {"field": "size", "type": "ordinal", "title": "size", "sort": None}
+    x["scale"] = {"domain": [_name(power) for power in powers]}
+    x["axis"] = {"labelAngle": -45, "labelOverlap": True}
+    colours = [*SERIES_COLOURS[: len(named)], "var(--faint)"][: len(series)]
+    colour = {
+        "field": "call",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": series, "range": colours},
+        "legend": {**STROKE_LEGEND, "symbolType": "square", "symbolSize": 120, "columns": 3},
+    }
+    y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"tickCount": 5, "format": "~s"}}
+    spec = {
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "data": {"values": rows},
+        "mark": {"type": "bar"},
+        "encoding": {"x": x, "y": y, "color": colour, "order": {"field": "place", "type": "quantitative"}},
+    }
+    return Chart(title, caption, render(spec, ident, title, caption), table)
+
+
+def _name(power: int) -> str:
+    size = 1 << (power - 1) if power else 0
+    return show(size, "B", binary=size >= 1024)
+
+
+def _table(profile: Profile, sizes: list[SizeTotals]) -> Table:
+    numeric = ("Size", "Of MPI", "Calls", "Bytes", "Mean", "Best")
+    columns = headings("Call", *map(right, numeric), "Bound by")
+    rows = []
+    for one in sizes[:_MOST_ROWS]:
+        of_mpi = one.time_s / profile.mpi_s if profile.mpi_s > 0 else 0.0
+        rows.append(
+            [
+                Cell(one.call),
+                Cell(size_words(one), one.size_B),
+                Cell(share_words(of_mpi), of_mpi),
+                Cell(str(one.count), one.count),
+                Cell(show(one.bytes, "B"), one.bytes),
+                Cell(show(one.time_s / one.count, "s"), one.time_s / one.count),
+                Cell(show(one.best_s, "s"), one.best_s),
+                Cell(BOUND_WORDS[one.bound]),
+            ]
+        )
+    left = len(sizes) - len(rows)
+    return Table("Sizes by time" + (f", the first {len(rows)} of {len(sizes)}" if left > 0 else ""), columns, rows)

@@ -1,16 +1,28 @@
-"""The ranks side by side: computing against MPI, bytes sent and received."""
+"""The ranks side by side: computing against MPI, bytes sent and received, and the matrix of traffic between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from seatrial.model.frozen import Frozen
 from seatrial.model.units import Unit
-from seatrial.profiler.profile import Profile, RankTotals
-from seatrial.report.charts.chart import Chart
-from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, render
-from seatrial.report.pages.tables import Cell, Column, Table
-from seatrial.report.units import display_scale, show
+from seatrial.profiler.profile import PairTable, Profile, RankTotals
+from seatrial.report.charts.pair_matrix import (
+    LEGEND_HEIGHT,
+    LEGEND_WIDTH,
+    Place,
+    cells,
+    heat_scale,
+    legend,
+    number,
+    rectangle,
+    svg,
+    text,
+)
+from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, render
+from seatrial.report.pages.templating import Cell, Column, Svg, Table, headings, right
+from seatrial.report.units import count, display_scale, show, show_percent
 
 _WIDTH, _HEIGHT = 620, 170
 _MOST_BARS = 128
@@ -97,7 +109,7 @@ def _ticks(first: int, last: int) -> list[int]:
 
 def _table(ranks: Sequence[RankTotals]) -> Table:
     numeric = ("Wall", "Computing", "MPI", "Calls", "Sent", "Received", "Collectives")
-    columns = [Column("Rank", numeric=True), Column("Host"), *(Column(name, numeric=True) for name in numeric)]
+    columns = headings(right("Rank"), "Host", *map(right, numeric))
     columns.append(Column("End"))
     order = sorted(ranks, key=lambda one: -one.compute_s)
     shown = order if len(order) <= _MOST_ROWS else [*order[: _MOST_ROWS // 2], *order[-_MOST_ROWS // 2 :]]
@@ -111,3 +123,158 @@ def _table(ranks: Sequence[RankTotals]) -> Table:
     if len(shown) < len(order):
         caption += f": the first and the last {_MOST_ROWS // 2} of {len(order)}"
     return Table(caption, columns, rows)
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Whole = npt.NDArray[np.unsignedinteger[Any]]
+
+_MOST_GROUPS = 64
+_SIDE, _LARGEST_CELL, _LABEL = 520.0, 30.0, 16.0
+_LEFT, _TOP = 96.0, 44.0
+_MOST_PAIRS = 40
+
+
+class _Order(Frozen):
+    """Ranks ordered by node. `groups` are neighbours in that order; `hosts` those of the first rank of each group."""
+
+    groups: Sequence[Sequence[int]]
+    hosts: Sequence[str]
+
+
+def matrix_chart(profile: Profile, ident: str) -> Chart | None:
+    """The matrix as a heat map. None without point-to-point messages, or with a single rank."""
+    if not len(profile.matrix) or profile.ranks < 2:
+        return None
+    order = _order(profile)
+    values = _values(profile, order)
+    if not values:
+        return None
+    title = "Bytes from rank to rank"
+    caption = "Rows send, columns receive; point to point, payload only; blank cells sent nothing. "
+    caption += _off_node(profile)
+    if len(order.groups) < profile.ranks:
+        caption += f" A cell is {count(len(order.groups[0]), 'rank')} by as many, in the order of nodes."
+    return Chart(title, caption, _drawn(values, order, f"{ident}-matrix", title, caption), _pairs_table(profile))
+
+
+def _order(profile: Profile) -> _Order:
+    host = {one.rank: one.host for one in profile.per_rank}
+    first: dict[str, int] = {}
+    for rank in range(profile.ranks):
+        first.setdefault(host.get(rank, ""), rank)
+    ranks = sorted(range(profile.ranks), key=lambda rank: (first[host.get(rank, "")], rank))
+    step = -(-len(ranks) // _MOST_GROUPS)
+    groups = [ranks[begin : begin + step] for begin in range(0, len(ranks), step)]
+    return _Order(groups, [host.get(group[0], "") for group in groups])
+
+
+def _values(profile: Profile, order: _Order) -> dict[Place, float]:
+    """(row, column) of groups -> bytes."""
+    import numpy as np
+
+    place = np.zeros(profile.ranks, np.intp)
+    for k, group in enumerate(order.groups):
+        place[list(group)] = k
+    number_of = len(order.groups)
+    src, dst, sent = _columns(profile.matrix)
+    summed = np.bincount(place[src] * number_of + place[dst], sent, number_of**2)
+    return {divmod(int(k), number_of): float(summed[k]) for k in np.flatnonzero(summed)}
+
+
+def _columns(pairs: PairTable) -> tuple[Whole, Whole, Whole]:
+    """Source, destination and bytes of each pair."""
+    import numpy as np
+
+    return (
+        np.frombuffer(pairs.src, np.uintc),
+        np.frombuffer(pairs.dst, np.uintc),
+        np.frombuffer(pairs.bytes, np.uint64),
+    )
+
+
+def _off_node(profile: Profile) -> str:
+    """How much of it leaves the node."""
+    import numpy as np
+
+    names = {one.rank: one.host for one in profile.per_rank}
+    number_of = {host: k for k, host in enumerate(dict.fromkeys(names.values()))}
+    if len(number_of) < 2:
+        return "All ranks are on one node."
+    node = np.array([number_of.get(names.get(rank, ""), -1) for rank in range(profile.ranks)])
+    src, dst, sent = _columns(profile.matrix)
+    leaves = float(sent[node[src] != node[dst]].sum())
+    total = float(sent.sum())
+    return f"{show_percent(leaves / total if total else 0.0)} of {show(total, 'B')} leave their node."
+
+
+def _drawn(values: dict[Place, float], order: _Order, ident: str, title: str, said: str) -> Svg:
+    groups = len(order.groups)
+    side = min(_LARGEST_CELL, _SIDE / groups)
+    edge = side * groups
+    scale = heat_scale(list(values.values()), "B")
+    parts = [
+        rectangle(0, 0, edge, edge, "ground"),
+        cells(values, scale, side, side),
+        *_borders(order, side, edge),
+        rectangle(0, 0, edge, edge, "frame"),
+        *_labels(order, side),
+        legend(scale, 0, edge + 16, "sent", False),
+    ]
+    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
+    return Svg(svg(ident, _LEFT + max(edge + 2, LEGEND_WIDTH), _TOP + edge + 20 + LEGEND_HEIGHT, title, said, content))
+
+
+def _borders(order: _Order, side: float, edge: float) -> Iterator[str]:
+    for k in range(1, len(order.groups)):
+        if order.hosts[k] != order.hosts[k - 1]:
+            at, end = number(k * side), number(edge)
+            yield f'<path class="border-node" d="M{at} 0V{end}M0 {at}H{end}"/>'
+
+
+def _labels(order: _Order, side: float) -> Iterator[str]:
+    step = 1
+    while step * side < _LABEL:
+        step *= 2
+    wide = step
+    longest = max(len(_name(group)) for group in order.groups) * 6.5 + 4
+    while wide * side < longest:
+        wide *= 2
+    for k in range(0, len(order.groups), step):
+        yield text(-6, (k + 0.5) * side + 4, _name(order.groups[k]), "tick", "end")
+    for k in range(0, len(order.groups), wide):
+        yield text((k + 0.5) * side, -6, _name(order.groups[k]), "tick")
+    starts = [k for k in range(len(order.hosts)) if k == 0 or order.hosts[k] != order.hosts[k - 1]]
+    if len(starts) > 1:
+        for start, end in zip(starts, [*starts[1:], len(order.hosts)], strict=True):
+            if (end - start) * side > 7.5 * len(order.hosts[start]):
+                yield text((start + end) / 2 * side, -24, order.hosts[start], "tick")
+
+
+def _name(group: Sequence[int]) -> str:
+    return str(group[0]) if len(group) == 1 else f"{group[0]}-{group[-1]}"
+
+
+def _pairs_table(profile: Profile) -> Table:
+    """The pairs with most bytes."""
+    import numpy as np
+
+    pairs = profile.matrix
+    src, dst, sent = _columns(pairs)
+    most = min(_MOST_PAIRS, len(pairs))
+    chosen = np.argpartition(sent, len(pairs) - most)[len(pairs) - most :]
+    order = sorted((int(k) for k in chosen), key=lambda k: (-int(sent[k]), k))
+    columns = headings(right("From"), right("To"), *map(right, ("Messages", "Bytes")))
+    rows = [
+        [
+            Cell(str(src[k])),
+            Cell(str(dst[k])),
+            Cell(str(pairs.count[k]), pairs.count[k]),
+            Cell(show(int(sent[k]), "B"), int(sent[k])),
+        ]
+        for k in order
+    ]
+    more = f", the first {len(rows)} of {len(pairs)}" if len(pairs) > len(rows) else ""
+    return Table(f"Pairs by bytes{more}", columns, rows)

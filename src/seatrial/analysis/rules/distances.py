@@ -1,0 +1,174 @@
+"""Rules about distances: GPUs far from each other, adapters far from the GPUs that they serve, or near none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from seatrial.analysis.direct_links import connected, direct_links
+from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.devices import (
+    CLASSES_BY_DISTANCE,
+    coherent_gpus,
+    fabric_adapters,
+    gpus,
+    is_virtual,
+    of_pairs,
+    paths_by_pair,
+    spans,
+)
+from seatrial.analysis.rules.finding import Subject, finding, note, rule
+from seatrial.analysis.rules.places import contradicted, nodes_of
+from seatrial.analysis.rules.words import listed
+from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.machine import Machine
+from seatrial.model.spelling import count
+
+_FAR = ("NODE", "SYS")
+_RANK = {name: rank for rank, name in enumerate(CLASSES_BY_DISTANCE)}
+_MEANS = {
+    "NODE": "the path between host bridges of one NUMA node",
+    "SYS": "the link between sockets (or NUMA nodes)",
+}
+Classes = Mapping[str, Mapping[str, str]]
+"""GPU -> adapter -> class, for GPUs whose class to every adapter is known."""
+_MOST_PATHS = 8
+
+
+@rule(Subject.DISTANCES)
+def gpus_across_nodes(case: Case) -> Iterator[Finding]:
+    """Fires if pairs of GPUs reach each other only over the link between NUMA nodes (class SYS)."""
+    machine = case.machine
+    ids = [gpu.id for gpu in gpus(machine)]
+    paths = paths_by_pair(machine)
+    classes = {pair: paths[pair].path_class for pair in combinations(ids, 2) if pair in paths}
+    direct = direct_links(machine).pairs
+    excluded = direct.keys() | contradicted(machine).keys()
+    far = dict.fromkeys(pair for pair, found in classes.items() if found == "SYS" and pair not in excluded)
+    if not far:
+        return
+    ends = {end for pair in far for end in pair}
+    groups = connected(ids, [pair for pair in classes if pair not in far and classes[pair] is not None])
+    together = [spans(group) for group in groups if len(group) > 1]
+    keep = (
+        f"Keep GPUs that exchange data within one of these groups if they fit: {'; '.join(together)}"
+        if len(groups) > 1 and together
+        else "Exchange data between pairs with direct links, and route other traffic through them"
+        if direct
+        else "Exchange data in few, large messages, and bind each process to the CPUs next to its GPU (see the "
+        "bindings)"
+    )
+    yield note(
+        "gpus-across-numa-nodes",
+        devices=(name for name in ids if name in ends),
+        observation=f"{of_pairs(len(far), len(classes))} {'is' if len(far) == 1 else 'are'} connected only across "
+        "NUMA nodes (SYS).",
+        diagnosis="Their copies cross the link between sockets (or between nodes of one socket), which all other "
+        "traffic between them shares. Some platforms have no peer access on this path, so copies go through host "
+        "memory.",
+        remedy=f"{keep}. Measure both kinds of pairs",
+        evidence=listed(f"{a} - {b}: SYS" for a, b in far),
+    )
+
+
+@rule(Subject.DISTANCES)
+def adapter_far(case: Case) -> Iterator[Finding]:
+    """Fires if the nearest adapter of a GPU is of class NODE or SYS; all such GPUs are one finding."""
+    classes = _classes(case.machine)
+    best = {gpu: min(to.values(), key=_RANK.__getitem__) for gpu, to in classes.items()}
+    doubtful = {end for pair in contradicted(case.machine) for end in pair if set(pair) - classes.keys()}
+    best = {gpu: found for gpu, found in best.items() if found not in _FAR or gpu not in doubtful}
+    far = {gpu: found for gpu, found in best.items() if found in _FAR}
+    if not far:
+        return
+    worst = max(far.values(), key=_RANK.__getitem__)
+    by_class = [(found, [gpu for gpu in far if far[gpu] == found]) for found in _FAR if found in far.values()]
+    nearest = "; ".join(f"{spans(names)}: {found}" for found, names in by_class)
+    near = [gpu for gpu in best if gpu not in far]
+    yield finding(
+        "adapter-far-from-gpu",
+        severity=Severity.WARNING if worst == "SYS" else Severity.INFO,
+        devices=far,
+        observation=f"{len(far)} of {count(len(gpus(case.machine)), 'GPU')} "
+        f"{'has' if len(far) == 1 else 'have'} no adapter nearer than {worst if len(by_class) == 1 else 'NODE or SYS'}"
+        f" ({nearest}).",
+        diagnosis=f"Every message of these GPUs takes {' or '.join(_MEANS[found] for found, _ in by_class)}, which "
+        "other traffic shares; reads of GPU memory by an adapter (GPUDirect) are slow or disabled on this path.",
+        remedy=_bring_near(case.machine, near, far),
+        evidence=listed(
+            (f"{gpu} - {nic}: {found}" for gpu in far for nic, found in classes[gpu].items()), most=_MOST_PATHS
+        ),
+    )
+
+
+def _bring_near(machine: Machine, near: Sequence[str], far: Mapping[str, str]) -> str:
+    """What to do about GPUs far from all adapters; only what their classes leave to be done."""
+    use = f"Use {spans(near)} for ranks that talk to other nodes" if near else ""
+    if is_virtual(machine):
+        move = "ask the host's administrator for an adapter of the NUMA node of these GPUs"
+    else:
+        below = {end for path in machine.paths if path.path_class in ("PIX", "PXB") for end in (path.a, path.b)}
+        place = "" if below.isdisjoint(far) else "below the switch of these GPUs"
+        if "SYS" in far.values():
+            place = f"{place}, or at least at their NUMA node" if place else "at the NUMA node of these GPUs"
+        else:
+            place = place or "below the host bridge of these GPUs"
+        move = f"if the server has a free slot {place}, move an adapter there (see its manual)"
+    text = f"{use}; {move}" if use else move
+    return text[0].upper() + text[1:]
+
+
+@rule(Subject.DISTANCES)
+def adapter_without_gpu(case: Case) -> Iterator[Finding]:
+    """Fires if some adapters are near no GPU, but others are."""
+    classes = _classes(case.machine)
+    if not classes or len(classes) < len(gpus(case.machine)):
+        return
+    adapters = list(next(iter(classes.values())))
+    best = {nic: min((to[nic] for to in classes.values()), key=_RANK.__getitem__) for nic in adapters}
+    lone = [nic for nic in adapters if best[nic] in _FAR]
+    if not lone or len(lone) == len(adapters):
+        return
+    nearest = min((best[nic] for nic in lone), key=_RANK.__getitem__)
+    yield note(
+        "adapter-near-no-gpu",
+        devices=lone,
+        observation=f"{len(lone)} of {count(len(adapters), 'adapter')} {'is' if len(lone) == 1 else 'are'} not near "
+        f"any GPU: {spans(_named(case.machine, lone))} (at best {nearest}).",
+        diagnosis="This is normal for storage or management adapters. GPU traffic takes a longer path through them, "
+        "and a library that spreads messages over all adapters may use them.",
+        remedy="Select the adapters for GPU traffic: `NCCL_IB_HCA=="
+        f"{','.join(_named(case.machine, [nic for nic in adapters if nic not in lone]))}`, and likewise for UCX "
+        "(`UCX_NET_DEVICES`)",
+        evidence=listed(f"{nic}: nearest GPU is {best[nic]}" for nic in lone),
+    )
+
+
+def _classes(machine: Machine) -> Classes:
+    """Only GPUs with a known distance to every adapter: an unreported adapter might be the nearest, and so might one of
+    a class that rests on a PCI tree without the GPU's link to the processor (Grace)."""
+    adapters = [device.id for device in fabric_adapters(machine)]
+    paths, nodes, coherent = paths_by_pair(machine), nodes_of(machine), coherent_gpus(machine)
+    found: dict[str, dict[str, str]] = {}
+    for gpu in gpus(machine):
+        to = {nic: paths[gpu.id, nic].path_class for nic in adapters if (gpu.id, nic) in paths}
+        if gpu.id in coherent:
+            apart = [nic for nic in to if gpu.id in nodes and nic in nodes and nodes[gpu.id] != nodes[nic]]
+            to = {nic: name for nic, name in to.items() if name not in _FAR or nic in apart}
+        known = {nic: name for nic, name in to.items() if name in _RANK and name is not None}
+        if adapters and len(known) == len(adapters):
+            found[gpu.id] = known
+    return found
+
+
+def _named(machine: Machine, ids: Sequence[str]) -> list[str]:
+    """The operating system's names if the ids are labels of a matrix (NIC0 is mlx5_1)."""
+    devices = [machine.device(name) for name in ids]
+    return [
+        name if device is None else _system_name(device.name or name, device.aliases)
+        for name, device in zip(ids, devices, strict=True)
+    ]
+
+
+def _system_name(name: str, aliases: Sequence[str]) -> str:
+    return aliases[0] if aliases and name.upper().startswith("NIC") else name

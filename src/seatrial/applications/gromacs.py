@@ -1,0 +1,537 @@
+"""Logs of GROMACS' mdrun (md.log), versions 4.5 to 2024.
+
+`Wall t` is the elapsed time since the counters were last reset, and ns/day and hours/ns follow from it and the steps,
+so damage to one of them is detected. The time of a simulated nanosecond is taken from the number with the most digits.
+`Core t` sums over cores and is no elapsed time.
+
+`apps.gromacs`: a box of water in GROMACS, one of the most used codes on HPC machines.
+
+The box is made by GROMACS' own tools from `spc216.gro`, the 216 molecules of liquid water at 300 K that come with it:
+`solvate` fills a box of that edge, `genconf` repeats it `edge` times in each direction, and `grompp` gives each atom a
+velocity. Repeated whole, the box has no seams, so it needs no minimisation, and the number of atoms is exact. The water
+is SPC, rigid by SETTLE (H. J. C. Berendsen et al., in: Intermolecular Forces, Reidel 1981, pp. 331-342); PME with a
+cutoff of 0.9 nm and a grid of 0.12 nm, 2 fs a step, held at 300 K by velocity rescaling: what its users run.
+
+Everything that mdrun would tune while it runs is fixed (PME tuning, load balancing, the life of a pair list: options of
+the versions from 2020 on), and the counters are reset after 100 steps. seatrial binds the ranks, so mdrun does not.
+
+The check of the energy. The pair list's buffer is chosen by GROMACS so that missed pairs let the conserved energy drift
+by no more than `verlet-buffer-tolerance`, 0.005 kJ/mol/ps per atom (its default; GROMACS manual, mdp options). Beside
+that it changes once, in the first steps, in which random velocities and the positions become what leap-frog conserves:
+that takes a share of (omega dt)^2 / 8 of kT in each mode, 0.02 kJ/mol at most in the fastest ones (librations, some
+1.3e14 rad/s). It was 0.0014 kJ/mol per atom, and 0.002 with its noise (GROMACS 2022.5, 3 ps, two seeds); 0.004 is
+allowed. A sound run drifts by less than 0.0005 a ps afterwards; with 8 fs a step it drifts by 0.075.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seatrial.applications.reader import Reader
+from seatrial.applications.reading.figures import DYNAMICS_PARAMETERS, imported, time_figure, time_per_ns_figure
+from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, result, time_per_ns_from_step
+from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.run_output import run_output
+from seatrial.applications.reading.text import number
+from seatrial.applications.running.copies import with_copies
+from seatrial.benchmarks.bounds import exactly, zero
+from seatrial.benchmarks.figures import time_step
+from seatrial.benchmarks.layout import (
+    LAYOUT,
+    counted_by,
+    cpus_of,
+    openmp_variables,
+    placement,
+    resolved,
+)
+from seatrial.benchmarks.placement import thread_count
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure
+from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.program import ProgramRecord
+from seatrial.model.frozen import Frozen
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.imported import ImportedExperiment, ImportedFile
+from seatrial.model.results.sample import Sample
+
+_TOOL = "GROMACS"
+_VERSION = Pattern(r"GROMACS(?: version:|: +[^,]{1,200}, version) +(?:VERSION )?(\S{1,80})")
+_BANNER = Pattern(r"Log file opened on .{1,200}|GROMACS: +(?:gmx )?mdrun\S{0,20}, version .{1,80}")
+_STARTED = Pattern(r"GROMACS: +gmx mdrun, version (\S{1,80})")
+_FATAL = Pattern(r"(?:Fatal error:|Program .{1,80}, (?:VERSION|version) .{1,80}|.{0,80}Segmentation fault).{0,200}")
+_DT = Pattern(r"(?:dt|delta_t) += (\S{1,40})")
+_STEPS = Pattern(r"nsteps += ([0-9]{1,15})")
+_OVERRIDING_STEPS = Pattern(r"Overriding nsteps with value passed on the command line: ([0-9]{1,15}) steps.{0,80}")
+_FIRST = Pattern(r"init[-_]step += ([0-9]{1,15})")
+_RESET = Pattern(r"[Ss]tep ([0-9]{1,15}): resetting all time and cycle counters")
+_ENDS_EARLY = Pattern(r"(?:Step ([0-9]{1,15}): )?Run time exceeded .{1,200}")
+_STATISTICS = Pattern(r"Statistics over ([0-9]{1,15}) steps(?: \[.{1,80}\])? using [0-9]{1,15} frames")
+_TIME_LIKE = Pattern(r"Time: +[0-9].{1,200}")
+_TIME = Pattern(r"Time: +(\S{1,40}) +(\S{1,40}) +(\S{1,40})")
+_COLUMNS = Pattern(r"Core t \(s\) +Wall t \(s\) +\(%\)")
+_PERFORMANCE = Pattern(r"Performance: +(\S{1,40}) +(\S{1,40})")
+_RATES = Pattern(r"\(ns/day\) +\(hour/ns\)")
+_END = Pattern(r"Finished mdrun on (?:rank|node) 0 .{1,80}")
+_AVERAGES = "A V E R A G E S"
+_COUNTS = {
+    "atoms": Pattern(r"There are: ([0-9]{1,15}) Atoms"),
+    "ranks": Pattern(r"Using ([0-9]{1,9}) MPI (?:process(?:es)?|threads?)"),
+    "threads": Pattern(r"Using ([0-9]{1,9}) OpenMP threads?(?: per t?MPI (?:process|thread))?"),
+    "nodes": Pattern(r"Running on ([0-9]{1,9}) nodes? with total .{1,200}"),
+}
+_WARNING = Pattern(r".{0,80}(?:LINCS WARNING|[Ww]ater molecule starting at atom).{0,200}")
+_ENERGY_COLUMN = 15
+"""Width of a column in a table of energies."""
+_PS_PER_NS, _A_DAY_S, _AN_HOUR_S, _FS_PER_PS = 1000.0, 86400.0, 3600.0, 1000.0
+_COMPUTED_IN_SINGLE = 2e-4
+"""Old versions compute the rates from single precision, and count the step of the start or not."""
+
+
+class _Counted(Frozen):
+    """The steps that were counted, those after the last reset of the counters (which counts as one of them), with the
+    lines of their time and rates."""
+
+    time: Found
+    rates: Found
+    timestep_fs: float
+    steps: int
+
+    @property
+    def wall(self) -> Printed:
+        """Their elapsed time."""
+        return self.time.printed(2, "the wall time")
+
+    @property
+    def by_day(self) -> Printed:
+        """Seconds per simulated nanosecond, from ns/day."""
+        return self.rates.printed(1, "ns/day").inverse(_A_DAY_S)
+
+    @property
+    def by_hours(self) -> Printed:
+        """Seconds per simulated nanosecond, from hour/ns."""
+        return self.rates.printed(2, "hour/ns").scaled(_AN_HOUR_S)
+
+    @property
+    def by_wall(self) -> Printed:
+        """Seconds per simulated nanosecond, from the elapsed time and the steps."""
+        return time_per_ns_from_step(self.wall.scaled(1 / self.steps), self.timestep_fs)
+
+    def check(self, other: Printed, what: str, slack: float) -> None:
+        """Raise ParseError if seconds per nanosecond contradict the elapsed time; `slack` is beside the rounding."""
+        by_wall = self.by_wall
+        if abs(other.value - by_wall.value) > other.error + by_wall.error + slack * by_wall.value:
+            took = f"{self.steps} steps of {self.timestep_fs:g} fs in {self.wall.value:g} s"
+            raise self.rates.error(f"{what} are not {took}")
+
+
+def read(data: bytes) -> ImportedFile:
+    """One run of mdrun. Raises ParseError if it did not end, failed or exploded, if the file holds two runs, or if its
+    numbers contradict each other."""
+    log = Log(_TOOL, data)
+    if not log.found(_BANNER) or not log.found(_VERSION):
+        raise log.error("no line such as 'GROMACS: gmx mdrun, version 2022.5': from another program, or damaged")
+    log.refuse(_FATAL, "mdrun failed: the run has no figure")
+    log.end(_END, "there is no `Finished mdrun`")
+    counted = _counted(log)
+    if (mean := _mean_temperature(log)) is not None:
+        if number(mean[1]) is None:
+            raise mean[0].error("the mean temperature is not a number: the simulation has exploded")
+        refuse_exploded(*mean)
+    slack = _COMPUTED_IN_SINGLE + 1 / counted.steps
+    counted.check(counted.by_day, f"{counted.rates.match[1]} ns/day", slack)
+    counted.check(counted.by_hours, f"{counted.rates.match[2]} hour/ns", slack)
+    ns = min((counted.by_wall, counted.by_day, counted.by_hours), key=lambda one: one.error / one.value)
+    step = ns.scaled(counted.timestep_fs / (_FS_PER_PS * _PS_PER_NS))
+    parameters: dict[str, Value] = {"timestep": f"{counted.timestep_fs:g} fs", "steps": counted.steps}
+    for name, pattern in _COUNTS.items():
+        found = log.found(pattern)
+        if len({one.match[1] for one in found}) == 1:
+            parameters[name] = found[0].whole(1, name)
+    samples = (ns.sample("ns_time"), step.sample("step"), counted.wall.sample("time"))
+    warnings = log.found(_WARNING)
+    remarks = (f"line {warnings[0].line.number}: {warnings[0].text(0)}: may be unstable",) if warnings else ()
+    experiment = ImportedExperiment("imported.gromacs", samples, parameters, remarks=remarks)
+    return ImportedFile(_TOOL, log.found(_VERSION)[0].text(1), (experiment,))
+
+
+def _counted(log: Log) -> _Counted:
+    time = log.of_form(_TIME_LIKE, _TIME, "Time: CORE WALL PERCENT")
+    if not log.found(_COLUMNS, log.lines[: time.line.number - 1]):
+        raise time.error("no header `Core t (s) Wall t (s) (%)` above it")
+    rates = log.only(_PERFORMANCE, "`Performance:`")
+    if not log.found(_RATES, log.lines[: rates.line.number - 1]):
+        raise rates.error("no header `(ns/day) (hour/ns)` above it")
+    timestep_fs = log.only(_DT, "`dt`").number(1, "the time step") * _FS_PER_PS
+    return _Counted(time, rates, timestep_fs, _counted_steps(log))
+
+
+def _counted_steps(log: Log) -> int:
+    overriding = log.found(_OVERRIDING_STEPS)
+    asked = overriding[-1] if overriding else log.only(_STEPS, "`nsteps`")
+    statistics = log.only(_STATISTICS, "`Statistics over ... steps`")
+    ran = statistics.whole(1, "the steps of the statistics")
+    if ran != asked.whole(1, "nsteps") + 1 and not log.found(_ENDS_EARLY):
+        raise statistics.error(f"line {asked.line.number} has {asked.match[1]} steps: steps are missing, or two runs")
+    resets = log.found(_RESET)
+    first = log.found(_FIRST)
+    begun = first[-1].whole(1, "the first step", least=0) if first else 0
+    counted = ran - (max(resets[-1].whole(1, "the step of the reset", least=0) - begun, 0) if resets else 0)
+    if counted < 1:
+        raise resets[-1].error(f"after the last of {ran} steps")
+    return counted
+
+
+def _mean_temperature(log: Log) -> tuple[Found, str] | None:
+    """The line of the mean temperature, and the number on it as it is printed; None if it is not printed."""
+    texts = [line.text for line in log.lines]
+    starts = [at for at, text in enumerate(texts) if _AVERAGES in text]
+    for at in range(starts[-1], min(starts[-1] + 40, len(texts) - 1)) if starts else ():
+        names, values = texts[at].rstrip("\r\n"), texts[at + 1].rstrip("\r\n")
+        if "Temperature" in names:
+            end = names.index("Temperature") + len("Temperature")
+            token = values[max(0, end - _ENERGY_COLUMN) : end].strip()
+            return log.whole_line(log.lines[at + 1]), token
+    return None
+
+
+IMPORTED = imported(
+    "gromacs",
+    "GROMACS",
+    "How fast did GROMACS simulate?",
+    DYNAMICS_PARAMETERS,
+    (
+        time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, since the counters were last reset"),
+        time_figure("step", "elapsed time of a step"),
+        time_figure("time", "elapsed time since the counters were last reset (Wall t)"),
+    ),
+)
+
+READER = Reader("gromacs", read)
+
+_LOG, _RUN_INPUT = "md.log", "topol.tpr"
+_MOLECULES = 216
+_ATOMS_OF_A_BOX = 3 * _MOLECULES
+_BOX_NM = "1.86206"
+_SMALLEST_EDGE = 2
+_ATOMS_PER_CORE = 2592
+"""As many atoms as each of two cores has of the smallest box; below some hundred, communication is all there is."""
+_SETTLING_STEPS = 100
+_DT_PS = 0.002
+_LIST_STEPS = 40
+_TOLERANCE = 0.005
+"""kJ/mol/ps per atom."""
+_CHANGE_AT_FIRST = 0.004
+"""kJ/mol per atom."""
+_TEMPERATURE_K, _TEMPERATURE_SLACK_K = 300.0, 15.0
+_OVERRIDING = ("GMX_NO_NONBONDED", "GMX_EMULATE_GPU", "GMX_MAXCONSTRWARN", "GMX_VERLET_BUFFER_RES")
+_SENSITIVE_TO = (
+    "GMX_DISABLE_SIMD_KERNELS",
+    "GMX_NBNXN_SIMD_2XNN",
+    "GMX_NBNXN_SIMD_4XN",
+    "GMX_NBNXN_EWALD_ANALYTICAL",
+    "GMX_NBNXN_EWALD_TABLE",
+    "GMX_NO_LJ_COMB_RULE",
+    "GMX_DISABLE_DYNAMICPRUNING",
+    "GMX_NSTLIST_DYNAMICPRUNING",
+    "GMX_DD_ORDER_ZYX",
+    "GMX_DD_USE_SENDRECV2",
+    "GMX_NO_CART_REORDER",
+    "GMX_PMEONEDD",
+    *(f"GMX_{part}_NUM_THREADS" for part in ("DOMDEC", "NONBONDED", "PAIRSEARCH", "PME", "SETTLE", "UPDATE")),
+)
+"""Variables of GROMACS 2022 with which a user chooses kernels and threads; those before would change the problem."""
+_SLOW_CORE_RATE = 4e5
+"""Atom steps per second; a core of 2024 makes 1.2 million with a build for SSE4.1."""
+_START_S = 3.0
+
+_MDP = f"""\
+integrator = md
+dt = {_DT_PS}
+nsteps = {{steps}}
+cutoff-scheme = Verlet
+nstlist = {_LIST_STEPS}
+verlet-buffer-tolerance = {_TOLERANCE}
+coulombtype = PME
+rcoulomb = 0.9
+rvdw = 0.9
+fourierspacing = 0.12
+pme-order = 4
+tcoupl = v-rescale
+tc-grps = System
+tau-t = 0.1
+ref-t = {_TEMPERATURE_K}
+gen-vel = yes
+gen-temp = {_TEMPERATURE_K}
+gen-seed = 87287
+ld-seed = 87287
+nstcalcenergy = 100
+nstenergy = 1000
+nstlog = 1000
+"""
+
+# Lengths in nm, energies in kJ/mol, masses in u. SETTLE holds O-H at 0.1 nm and H-H at 0.1633 nm.
+_TOPOLOGY = """\
+[ defaults ]
+1 2 no 1.0 1.0
+[ atomtypes ]
+OW 8 15.9994 0.0 A 0.316557 0.650194
+HW 1 1.008 0.0 A 0.0 0.0
+[ moleculetype ]
+SOL 2
+[ atoms ]
+1 OW 1 SOL OW 1 -0.82 15.9994
+2 HW 1 SOL HW1 1 0.41 1.008
+3 HW 1 SOL HW2 1 0.41 1.008
+[ settles ]
+1 1 0.1 0.1633
+[ exclusions ]
+1 2 3
+2 1 3
+3 1 2
+[ system ]
+water
+[ molecules ]
+SOL {molecules}
+"""
+
+_DRIFT = Pattern(r"Conserved energy drift: ([^ ]{1,40}) kJ/mol/ps per atom")
+_FACTS = {
+    "precision": Pattern(r"Precision: +([a-z]{1,20})"),
+    "simd": Pattern(r"SIMD instructions: +([A-Za-z0-9_.-]{1,40})"),
+    "simd_possible": Pattern(r"Highest SIMD level supported by all nodes in run: +([A-Za-z0-9_.-]{1,40})"),
+    "grid": Pattern(r"Domain decomposition grid ([0-9]{1,6} x [0-9]{1,6} x [0-9]{1,6}), .{1,80}"),
+}
+"""Fact -> the line of the log that states it; some logs do not have all of them."""
+_ACCOUNTS = "R E A L   C Y C L E   A N D   T I M E   A C C O U N T I N G"
+_COMPUTED_IN_DOUBLE = 1e-6
+
+MEASURED = "run"
+"""The series of the steps after the reset of the counters."""
+
+
+@run_output(_TOOL)
+def read_gromacs(log: Log) -> ProgramRecord:
+    """The run in a log of mdrun of a version from 2020 on. A record that is not `ended` means that it stopped early.
+
+    Raises ProtocolError where the log is none of mdrun, holds two runs, or contradicts itself.
+    """
+    version = log.banner(_STARTED, "GROMACS: gmx mdrun, version 2022.5").match[1]
+    if not log.found(_END):
+        return ProgramRecord(notes={"version": version})
+    log.only(_END, "end of a run")
+    facts = {name: found[-1].match[1] for name, pattern in _FACTS.items() if (found := log.found(pattern))}
+    sample = _sample(log, {"precision": facts.get("precision", "")})
+    counts = {name: float(log.only(_COUNTS[name], name).whole(1, name)) for name in ("atoms", "ranks", "threads")}
+    if (mean := _mean_temperature(log)) is None:
+        raise log.error("mean Temperature not found")
+    checks: dict[str, float | None] = {
+        **counts,
+        "steps": float(log.only(_STATISTICS, "number of steps").whole(1, "the steps of its statistics") - 1),
+        "energy_drift": log.only(_DRIFT, "conserved energy drift").result(1, "the energy drift"),
+        "temperature_K": result(*mean, "the mean Temperature"),
+        "constraint_warnings": float(len(log.found(_WARNING))),
+    }
+    notes = {"version": version, **facts, **_built_for(facts)}
+    return ProgramRecord(samples=(sample,), checks=checks, notes=notes, ended=True)
+
+
+def _built_for(facts: dict[str, str]) -> dict[str, Any]:
+    """A note if GROMACS was built for another processor; what that costs is unknown."""
+    built, possible = facts.get("simd"), facts.get("simd_possible")
+    if built is None or possible is None or built == possible:
+        return {}
+    return {"build": f"built for {built}; according to GROMACS, this CPU supports {possible}"}
+
+
+def _sample(log: Log, facts: dict[str, str]) -> Sample:
+    counted = _counted(log)
+    wall, by_day, steps = counted.wall, counted.by_day, counted.steps
+    ns_per_day = counted.rates.number(1, "the performance")
+    counted.check(by_day, f"{counted.rates.match[1]} ns/day", _COMPUTED_IN_DOUBLE)
+    dt_ps = log.only(_DT, "`dt`").number(1, "the time step")
+    is_finer = by_day.resolution < wall.resolution
+    return Sample(
+        series=MEASURED,
+        i=0,
+        elapsed_s=steps * dt_ps / _PS_PER_NS * _A_DAY_S / ns_per_day if is_finer else wall.value,
+        work={"steps": float(steps)},
+        extra={
+            "resolution": min(by_day.resolution, wall.resolution),
+            **facts,
+            "dt_ps": dt_ps,
+            "ns_per_day": ns_per_day,
+            **_accounts(log, counted.time.match[2]),
+        },
+    )
+
+
+def _accounts(log: Log, wall: str) -> dict[str, float]:
+    """Part of a step -> seconds of wall time, of the table whose total must be the wall time."""
+    if _ACCOUNTS not in log.texts:
+        raise log.error("table of the time accounting not found")
+    parts: dict[str, float] = {}
+    for text in log.texts[log.texts.index(_ACCOUNTS) + 1 :]:
+        name, figures = _account(text.split())
+        if name == "Total":
+            if figures[:1] != [wall]:
+                raise log.error(f"the time accounting has a total of {figures[:1]} s, but the wall time is {wall} s")
+            return parts
+        if name and len(figures) in (3, 6):
+            parts[f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}_s"] = float(figures[-3])
+    raise log.error("the time accounting has no total")
+
+
+def _account(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The name and the figures of a row."""
+    figures: list[str] = []
+    for word in reversed(words):
+        if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", word) is None:
+            break
+        figures.insert(0, word)
+    return " ".join(words[: len(words) - len(figures)]), figures
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    params = resolved(machine, params)
+    edge = _auto_edge(thread_count(machine, "all")) if params["edge"] == "auto" else whole(params["edge"])
+    return {**params, "edge": edge}
+
+
+def _auto_edge(cores: int) -> int:
+    """The smallest box that gives each core its share of atoms. It does not depend on the ranks: a strong scaling
+    measures one problem."""
+    edge = _SMALLEST_EDGE
+    while _ATOMS_OF_A_BOX * edge**3 < _ATOMS_PER_CORE * cores:
+        edge += 1
+    return edge
+
+
+def _atoms(params: Params) -> int:
+    return int(_ATOMS_OF_A_BOX * whole(params["edge"]) ** 3)
+
+
+def _steps(params: Params) -> int:
+    return _SETTLING_STEPS + whole(params["steps"])
+
+
+def _inputs(params: Params) -> dict[str, bytes]:
+    return {
+        "md.mdp": _MDP.format(steps=_steps(params)).encode(),
+        "topol.top": _TOPOLOGY.format(molecules=_atoms(params) // 3).encode(),
+    }
+
+
+def _preparation(params: Params) -> list[list[str]]:
+    edge = str(whole(params["edge"]))
+    common = ["-quiet", "-nobackup"]
+    return [
+        ["solvate", *common, "-cs", "spc216.gro", "-box", _BOX_NM, _BOX_NM, _BOX_NM, "-o", "cell.gro"],
+        ["genconf", *common, "-f", "cell.gro", "-nbox", edge, edge, edge, "-o", "conf.gro"],
+        ["grompp", *common, "-f", "md.mdp", "-c", "conf.gro", "-p", "topol.top", "-o", _RUN_INPUT, "-po", "all.mdp"],
+    ]
+
+
+def _arguments(params: Params, directory: Path) -> list[str]:
+    return [
+        *("mdrun", "-quiet", "-nobackup", "-s", _RUN_INPUT, "-g", _LOG),
+        *("-nb", "cpu", "-pme", "cpu", "-bonded", "cpu", "-update", "cpu"),
+        *("-notunepme", "-dlb", "no", "-nstlist", str(_LIST_STEPS)),
+        *("-pin", "off", "-ntomp", str(whole(params["threads"]))),
+        *("-resetstep", str(_SETTLING_STEPS), "-noconfout", "-cpt", "-1"),
+    ]
+
+
+def _variables(params: Params) -> dict[str, str | None]:
+    return {**openmp_variables(params), **dict.fromkeys(_OVERRIDING)}
+
+
+def ns_per_day(params: Params, steps_per_s: float) -> str:
+    """A step rate in ns/day, the customary unit."""
+    value = steps_per_s * _DT_PS * 86.4
+    return f"{value:.0f} ns/day" if value >= 100 else f"{value:.3g} ns/day"
+
+
+def _drift(machine: Machine, params: Params) -> tuple[float, float]:
+    """GROMACS divides the change of the whole run by its time, the change of the first steps with it."""
+    bound = _TOLERANCE + _CHANGE_AT_FIRST / (_steps(params) * _DT_PS)
+    return (-bound, bound)
+
+
+def _temperature(machine: Machine, params: Params) -> tuple[float, float]:
+    return (_TEMPERATURE_K - _TEMPERATURE_SLACK_K, _TEMPERATURE_K + _TEMPERATURE_SLACK_K)
+
+
+def _estimate_s(params: Params) -> float:
+    return _START_S + _atoms(params) * _steps(params) / (_SLOW_CORE_RATE * cpus_of(params))
+
+
+_PROGRAM = External(
+    name="gmx_mpi",
+    install="install GROMACS with MPI (Debian: package gromacs; Spack: spack install gromacs +mpi)",
+    output=_LOG,
+    arguments=_arguments,
+    parse=read_gromacs,
+    version=("-quiet", "--version"),
+    inputs=_inputs,
+    preparation=_preparation,
+    variables=_variables,
+    sensitive_to=_SENSITIVE_TO,
+)
+
+_ALONE = Benchmark(
+    name="apps.gromacs",
+    question="How fast does GROMACS simulate a box of water?",
+    program=_PROGRAM,
+    parameters=(
+        Parameter(
+            "edge",
+            ParameterKind.INTEGER,
+            "auto",
+            "box edge, in cells of 1.862 nm and 216 molecules; auto: 2 (5184 atoms), or more for 2592 atoms per core",
+            words=("auto",),
+            minimum=_SMALLEST_EDGE,
+        ),
+        Parameter("steps", ParameterKind.INTEGER, 500, "measured time steps, after 100 unmeasured ones", minimum=100),
+        *LAYOUT,
+    ),
+    figures=(
+        Figure(
+            name="step_rate",
+            series=MEASURED,
+            unit="op/s",
+            better=Better.HIGHER,
+            value=lambda sample: sample.work["steps"] / sample.elapsed_s,
+            work="time steps of 2 fs; 1000 per second are 172.8 ns/day",
+            customary=ns_per_day,
+        ),
+        time_step(MEASURED, "one time step of 2 fs"),
+    ),
+    checks=(
+        *counted_by("GROMACS"),
+        Check("atoms", "atoms, as GROMACS reports", exactly(_atoms)),
+        Check("steps", "time steps of the whole run", exactly(_steps)),
+        Check(
+            "measured_steps",
+            "time steps after the counters were reset, including the step of the reset",
+            bound=exactly(lambda params: whole(params["steps"]) + 1),
+            derive=lambda machine, params, samples: samples[0].work["steps"],
+        ),
+        Check("constraint_warnings", "molecules that could not be kept rigid", zero),
+        Check("energy_drift", "change of the conserved energy, in kJ/mol/ps per atom", bound=_drift),
+        Check("temperature_K", "mean temperature", bound=_temperature),
+        Check(
+            "time_step_ps",
+            "the time step that ns/day is based on",
+            bound=exactly(_DT_PS),
+            derive=lambda machine, params, samples: samples[0].extra["dt_ps"],
+        ),
+    ),
+    placement=placement,
+    prepare=_prepare,
+    ranks="mpi",
+    estimate_s=_estimate_s,
+)
+
+BENCHMARK = with_copies(_ALONE)

@@ -1,0 +1,89 @@
+"""NVIDIA's build of HPCG: its output on the terminal, with the report of HPCG, which is read as that of HPCG.
+
+Before the report it prints ratings of its own, of other phases and versions of the benchmark: none of them counts.
+
+`apps.hpcg-nvidia`: HPCG of the NVIDIA HPC Benchmarks, a rank for each GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from seatrial.applications.hpcg import PARAMETERS, figures
+from seatrial.applications.hpcg import read as read_hpcg
+from seatrial.applications.hpcg_output import TOOL
+from seatrial.applications.hpl_nvidia import INSTALL, ONE_PER_GPU
+from seatrial.applications.reader import Reader
+from seatrial.applications.reading.figures import given_limit, imported
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
+from seatrial.errors import ParseError
+from seatrial.model.benchmark.given_input import InputCase
+from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params
+from seatrial.model.results.imported import ImportedFile
+
+_BANNER = Pattern(r"HPCG-NVIDIA ([0-9][0-9.]{0,15})\s{1,9}--.{0,100}")
+_MARK = re.compile(rb"NVIDIA|CUDA|GPU")
+
+
+def read(data: bytes) -> ImportedFile:
+    """One run. Raises ParseError as the reader of HPCG does, and for another build."""
+    found = read_hpcg(data)
+    if not _MARK.search(data):
+        why = "no line such as `HPCG-NVIDIA 25.4.0  -- NVIDIA accelerated HPCG`: `import hpcg=FILE` reads others"
+        raise ParseError(TOOL, None, "", why)
+    banner = Log(TOOL, data).at_most_one(_BANNER, "title `HPCG-NVIDIA`")
+    version = found.version if banner is None else f"{found.version} (HPCG-NVIDIA {banner.text(1)})"
+    experiments = tuple(replace(one, benchmark="imported.hpcg-nvidia") for one in found.experiments)
+    return replace(found, version=version, experiments=experiments)
+
+
+IMPORTED = imported(
+    "hpcg-nvidia",
+    "HPCG of NVIDIA",
+    "How fast did NVIDIA's HPCG solve a sparse linear system on GPUs?",
+    PARAMETERS,
+    figures(given_limit("flop/s")),
+)
+
+READER = Reader("hpcg-nvidia", read)
+
+
+_AXES = ("nx", "ny", "nz")
+
+
+def _arguments(params: Params) -> Sequence[str]:
+    sizes = (word for axis in _AXES for word in (f"--{axis}", str(params[axis])))
+    return [*sizes, "--rt", str(params["seconds"])]
+
+
+BENCHMARK = application(
+    IMPORTED,
+    "How fast does NVIDIA's HPCG solve a sparse linear system on GPUs?",
+    tool="HPCG",
+    programs=("hpcg.sh",),
+    install=f"{INSTALL}hpcg.sh on PATH",
+    arguments=_arguments,
+    output="stdout",
+    cases=(InputCase("box", "nx x ny x nz points of each rank", ""),),
+    made=Made(
+        inputs=lambda params: {},
+        parameters=(
+            *(
+                Parameter(axis, ParameterKind.INTEGER, 256, f"points of a rank along {axis[1]}", minimum=8)
+                for axis in _AXES
+            ),
+            Parameter(
+                "seconds", ParameterKind.INTEGER, 60, "length of the timed part; an official result: 1800", minimum=1
+            ),
+        ),
+    ),
+    has_start=False,
+    stated={"ranks": "ranks", **{axis: axis for axis in _AXES}},
+    ranks=ONE_PER_GPU,
+    evidence=FORMAT_SEEN,
+)

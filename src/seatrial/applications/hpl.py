@@ -1,0 +1,450 @@
+"""HPL: its output (hpl_output.py), and runs.
+
+`apps.hpl`: the High-Performance Linpack benchmark (HPL) over block sizes and grids of processes.
+
+It runs the site's `xhpl`, else the HPL inside `hpcc`. One run solves a system for each block size and each grid; each
+layout of ranks and threads is a separate experiment. The result is the best of all.
+
+`n` is the largest order that the time allows (all repeats of the default sweep within 4 minutes on 2 cores), and never
+more than 80 % of memory; the parameter `bound` states which of the two limited it. The rate grows with `n`.
+
+hpcc reads its input twice: when it starts, where it sizes its thirteen other tests by it, which take minutes at the
+sizes of a good HPL; and again when HPL begins, the last test (src/io.c, HPL_pddriver.c of 1.5.0). It finds a small
+matrix the first time and the real one the second. HPL itself is the same code on the same input either way. Were the
+exchange ever to come too late, HPL would solve the small system, and the check `systems` would fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from seatrial.applications.hpl_input import (
+    OUTPUT_FILE,
+    Grid,
+    grids_of,
+    hpl_dat,
+    largest_in_memory,
+    largest_in_time,
+    matrix_B,
+    solution_s,
+)
+from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_hpcc, read_hpl, read_xhpl
+from seatrial.applications.reader import Reader
+from seatrial.applications.reading.figures import (
+    count_parameter,
+    device_flops_limit,
+    imported,
+    rate_figure,
+    text_parameter,
+    time_figure,
+)
+from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
+from seatrial.applications.reading.tables import body
+from seatrial.applications.reading.text import read_lines
+from seatrial.applications.running.copies import with_copies
+from seatrial.benchmarks.bounds import between, exactly, zero
+from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
+from seatrial.benchmarks.layout import cpus_of, openmp_variables, refuse_too_many
+from seatrial.benchmarks.node_placement import NODE_PLACEMENT
+from seatrial.benchmarks.nodes import NODES as NODES_PARAMETER
+from seatrial.benchmarks.nodes import node_count, on_each_node
+from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
+from seatrial.errors import UsageError
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check, External, Figure, InputExchange, Skip
+from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.program import NODES, RANKS, THREADS
+from seatrial.model.benchmark.role import Role
+from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Machine
+from seatrial.model.results.imported import ImportedExperiment, ImportedFile
+from seatrial.model.results.sample import Sample
+
+
+def read(data: bytes) -> ImportedFile:
+    """One run of HPL: one experiment per setting, with repeated rows as its samples.
+
+    Raises ParseError if the output is cut off before its summary, has two runs, or contradicts itself.
+    """
+    output = read_hpl([body(line) for line in read_lines(data, TOOL)])
+    groups: dict[tuple[Value, ...], list[HplTest]] = {}
+    for test in output.tests:
+        groups.setdefault(tuple(_parameters(test).values()), []).append(test)
+    return ImportedFile(TOOL, output.version, tuple(map(_experiment, groups.values())))
+
+
+def _parameters(test: HplTest) -> dict[str, Value]:
+    grid = {"p": test.p, "q": test.q, "ranks": test.p * test.q}
+    return {"n": test.n, "nb": test.nb, **grid, "variant": test.variant}
+
+
+def _experiment(tests: Sequence[HplTest]) -> ImportedExperiment:
+    samples: list[Sample] = []
+    for i, test in enumerate(tests):
+        # A time printed as 0.00 follows more exactly from the rate.
+        time_s = test.printed_s or test.time_s
+        step = test.time_step_s / time_s if test.printed_s else test.resolution
+        samples += [
+            rate_sample("rate", in_SI(test.printed_Gflops, 1e9), i=i, resolution=test.resolution),
+            time_sample("time", time_s, i=i, resolution=step),
+        ]
+    wrong = next((test for test in tests if not test.is_right), None)
+    failed = "" if wrong is None else f"residual FAILED: the solution is wrong (line {wrong.line})"
+    residuals = [residual.value if residual.passed else None for test in tests for residual in test.residuals]
+    parameters = _parameters(tests[0])
+    return ImportedExperiment("imported.hpl", tuple(samples), parameters, {"residuals": residuals}, failed=failed)
+
+
+PARAMETERS = (
+    count_parameter("n", "order of the matrix"),
+    count_parameter("nb", "block size"),
+    count_parameter("p", "rows of the process grid"),
+    count_parameter("q", "columns of the process grid"),
+    count_parameter("ranks", "processes, p x q"),
+    text_parameter("variant", "algorithm, as HPL encodes it (WR11C2R4)"),
+)
+WORK = "2/3 n^3 + 3/2 n^2 flop, as HPL counts"
+
+IMPORTED = imported(
+    "hpl",
+    "HPL",
+    "How fast did HPL solve a dense system of linear equations?",
+    PARAMETERS,
+    (
+        rate_figure("rate", "flop/s", WORK, device_flops_limit("ranks")),
+        time_figure("time", "time to factor and solve"),
+    ),
+)
+
+READER = Reader("hpl", read)
+
+
+_BLOCKS = (128, 192, 256)
+_GRID = Pattern(r"([1-9][0-9]{0,6})x([1-9][0-9]{0,6})")
+_SHARE_OF_MEMORY = 0.8
+_WORST_RESIDUAL = 16.0
+"""HPL's own threshold of the scaled residual (HPL.dat, HPL_pdtest.c)."""
+
+_SWEEP_S = 170.0
+"""Time for which the default sweep is made: one of 4 minutes, which leaves room for a start and a slow machine."""
+_REPEATS = 6
+_SURE_CLOCK_HZ = 2.5e9
+_SURE_SHARE = 0.5
+_SLOW_CORE_FLOPS = 2e10
+_START_S = 1.0
+
+_HPCC_INPUT, _HPCC_OUTPUT = "hpccinf.txt", "hpccoutf.txt"
+_AFTER_FIRST_READING = b"Begin of MPIRandomAccess section."
+_SMALL_N, _SMALL_N_OF_ONE = 128, 500
+"""Orders for hpcc's other tests: they last half a second, in which the input is exchanged. One rank sends no messages,
+and is through with a small one in a twentieth of that."""
+
+_THREADS_OF_BLAS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    nodes = node_count(machine, params[NODES], whole(params[RANKS]) if isinstance(params[RANKS], int) else None)
+    ranks, threads = _layout(machine, params, nodes)
+    params = {**params, RANKS: ranks, THREADS: threads, NODES: nodes}
+    refuse_too_many(machine, nodes, ranks, threads)
+    for p, q in grids(params):
+        if p * q != ranks:
+            raise Skip(f"a grid of {p}x{q} needs {p * q} ranks, not {ranks}")
+    return {**params, **_order(machine, params)}
+
+
+def _layout(machine: Machine, params: Params, nodes: int) -> tuple[int, int]:
+    """Ranks, and threads of each: what is not given takes the cores that the other leaves."""
+    cores = nodes * thread_count(machine, "all")
+    ranks, threads = params[RANKS], params[THREADS]
+    if ranks == "numa":
+        ranks = nodes * _numa_nodes(machine)
+    elif ranks == "all":
+        ranks = cores if threads == "auto" else max(1, cores // whole(threads))
+    if threads == "auto":
+        threads = max(1, cores // whole(ranks))
+    return whole(ranks), whole(threads)
+
+
+def _numa_nodes(machine: Machine) -> int:
+    """The NUMA nodes that hold the cores."""
+    return len({numa_node(machine, cpu) for cpu in machine.cpus_one_per_core})
+
+
+def blocks(params: Params) -> tuple[int, ...]:
+    """The block sizes that a resolved experiment solves with."""
+    return _BLOCKS if params["nb"] == "auto" else (whole(params["nb"]),)
+
+
+def grids(params: Params) -> tuple[Grid, ...]:
+    """The grids that a resolved experiment solves on. Raises UsageError where `grid` is no grid."""
+    if params["grid"] == "auto":
+        return grids_of(whole(params[RANKS]))
+    match = _GRID.fullmatch(str(params["grid"]))
+    if match is None:
+        raise UsageError(f"grid cannot be {params['grid']!r}", "give auto, or rows x columns such as 2x4")
+    return ((int(match[1]), int(match[2])),)
+
+
+def _order(machine: Machine, params: Params) -> Params:
+    """`n`, and what bound it. It is the same for every layout of the same CPUs, so that these can be compared."""
+    of_a_node_B = memory_size(machine, is_settled=params["n"] == "auto")
+    memory_B = None if of_a_node_B is None else of_a_node_B * whole(params[NODES])
+    if params["n"] != "auto":
+        needed_B = matrix_B(whole(params["n"]))
+        if memory_B is not None and needed_B > memory_B:
+            raise Skip(f"a matrix of {needed_B / 1e9:.3g} GB does not fit into {memory_B / 1e9:.3g} GB of memory")
+        return {"bound": "given"}
+    if memory_B is None and params["bound"] == "memory":
+        raise Skip("the memory size is unknown; give n")
+    by_memory = None if memory_B is None else largest_in_memory(_SHARE_OF_MEMORY * memory_B)
+    if by_memory is not None and params["bound"] == "memory":
+        return {"n": by_memory, "bound": "memory"}
+    cpus = cpus_of(params)
+    by_time = largest_in_time(_SWEEP_S / _solutions(machine, params), _sure_flops(machine, params), cpus)
+    if by_memory is not None and by_memory < by_time:
+        return {"n": by_memory, "bound": "memory"}
+    return {"n": by_time, "bound": "time"}
+
+
+def _solutions(machine: Machine, params: Params) -> int:
+    """How many systems all repeats of the default sweep solve, over its layouts."""
+    layouts = {min(cpus_of(params), ranks) for ranks in (cpus_of(params), whole(params[NODES]) * _numa_nodes(machine))}
+    tried = [len(grids_of(ranks)) if params["grid"] == "auto" else 1 for ranks in layouts]
+    return len(blocks(params)) * _REPEATS * sum(tried)
+
+
+def _sure_flops(machine: Machine, params: Params) -> float:
+    """A rate that HPL surely comes near here: half of the FMA peak at a low clock."""
+    total = 0.0
+    for cpu in _placement(machine, params):
+        unit = machine.fma_unit(cpu)
+        peak = None if unit is None else unit.pipes * unit.vector_bits / 64 * 2 * _SURE_CLOCK_HZ
+        total += _SLOW_CORE_FLOPS if peak is None else _SURE_SHARE * peak
+    return total
+
+
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    """A core for each thread as long as there are cores; the threads of a rank are neighbours."""
+    return on_each_node(machine, params[NODES], cpus_of(params), _neighbours)
+
+
+def _neighbours(machine: Machine, count: int) -> tuple[int, ...]:
+    """CPUs of a node in the order of its NUMA nodes."""
+    return tuple(sorted(spread(machine, count), key=lambda cpu: numa_node(machine, cpu) or 0))  # cores stay first
+
+
+def _estimate_s(params: Params) -> float:
+    cpus = cpus_of(params)
+    solutions = len(blocks(params)) * len(grids(params))
+    return _START_S + solutions * solution_s(whole(params["n"]), cpus * _SLOW_CORE_FLOPS, cpus)
+
+
+def _variables(params: Params) -> Mapping[str, str | None]:
+    """As many BLAS threads as each rank has CPUs, and (unless kernels=forced) the library's choice of kernels."""
+    threads = dict.fromkeys(_THREADS_OF_BLAS, str(whole(params[THREADS])))
+    own = dict.fromkeys(KERNEL_VARIABLES) if params["kernels"] == "own" else {}
+    return {**openmp_variables(params), **threads, **own}
+
+
+def _real_input(name: str) -> Callable[[Params], Mapping[str, bytes]]:
+    return lambda params: {name: hpl_dat(whole(params["n"]), blocks(params), grids(params))}
+
+
+def _small_input(params: Params) -> Mapping[str, bytes]:
+    n = _SMALL_N if whole(params[RANKS]) > 1 else _SMALL_N_OF_ONE
+    return {_HPCC_INPUT: hpl_dat(n, blocks(params)[:1], grids(params)[:1])}
+
+
+def _wanted(params: Params) -> list[tuple[int, int, str]]:
+    return sorted((whole(params["n"]), nb, f"{p}x{q}") for nb in blocks(params) for p, q in grids(params))
+
+
+def _as_asked(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
+    """1 if exactly the requested systems were solved, each once; else 0."""
+    solved = sorted(
+        (whole(sample.point["n"]), whole(sample.point["nb"]), str(sample.point["grid"])) for sample in samples
+    )
+    return float(solved == _wanted(params))
+
+
+def _rate(sample: Sample) -> float:
+    return sample.work["flops"] / sample.elapsed_s
+
+
+def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """The peak of the cores that are used, at the highest clock that the machine states: HPL measures no clock."""
+    peak = machine.named_limit("cpu.fp64")
+    if peak is None or peak.value is None:
+        return peak or Limit.unknown("flop/s", "the peak of the cores is unknown")
+    nodes = whole(params[NODES])
+    cores = len(machine.cpus_one_per_core)
+    used = min(nodes * cores, cpus_of(params))
+    if nodes > 1:
+        of_all = f"{used} cores of {nodes} nodes, each node: {peak.derivation}"
+        return replace(peak, value=peak.value * used / cores, derivation=of_all)
+    if used == cores:
+        return peak
+    return replace(peak, value=peak.value * used / cores, derivation=f"{used} of {cores} cores: {peak.derivation}")
+
+
+def _of_peak(params: Params) -> Ceiling:
+    cpus = cpus_of(params)
+    return Ceiling(
+        roles=(Role.FMA_RATE,),
+        parameters={"precision": "fp64", "cores": "one"},
+        factor=cpus,
+        derivation=f"best FMA rate of one core measured here ({{benchmark}}) x {cpus} CPUs",
+    )
+
+
+def _of_gemm(params: Params) -> Ceiling:
+    cpus = cpus_of(params)
+    return Ceiling(
+        roles=(Role.MATRIX_PRODUCT,),
+        parameters={"precision": "fp64", "threads": cpus},
+        factor=1.0,
+        derivation=f"best matrix product measured here on {cpus} CPUs ({{benchmark}})",
+        ignored=("n", "blas", "binding", "kernels"),
+    )
+
+
+_SETTINGS = ("n", "bound", "nb", "grid", RANKS, THREADS, "kernels")
+_COUNTED = "2/3 n^3 + 3/2 n^2 flop, as HPL counts; `bound` states what limited n: time, memory, or given"
+
+
+_HPCC = External(
+    name="hpcc",
+    install="install the HPC Challenge (Debian: package hpcc; Spack: spack install hpcc)",
+    output=_HPCC_OUTPUT,
+    arguments=lambda params, directory: [],
+    parse=read_hpcc,
+    version=(),
+    inputs=_small_input,
+    variables=_variables,
+    sensitive_to=KERNEL_VARIABLES,
+    input_exchange=InputExchange(_HPCC_OUTPUT, _AFTER_FIRST_READING, _real_input(_HPCC_INPUT)),
+)
+_XHPL = External(
+    name="xhpl",
+    install="install HPL (Spack: spack install hpl; Debian: package hpcc, which contains HPL) and put xhpl on PATH",
+    output=OUTPUT_FILE,
+    arguments=lambda params, directory: [],
+    parse=read_xhpl,
+    alternatives=(_HPCC,),
+    version=(),
+    inputs=_real_input("HPL.dat"),
+    variables=_variables,
+    sensitive_to=KERNEL_VARIABLES,
+)
+
+_ALONE = Benchmark(
+    name="apps.hpl",
+    question="How fast does this machine solve a dense system of linear equations?",
+    program=_XHPL,
+    parameters=(
+        Parameter(
+            "n",
+            ParameterKind.INTEGER,
+            "auto",
+            "order of the matrix; auto: the largest that the default sweep solves in 4 minutes, at most 80 % of memory",
+            words=("auto",),
+            minimum=2,
+        ),
+        Parameter(
+            "bound",
+            ParameterKind.CHOICE,
+            "auto",
+            "what limits n=auto; time; memory: 80 % of it, however long that takes; auto: the lower of the two; records"
+            " state the one applied (given: n was set)",
+            words=("auto", "time", "memory", "given"),
+        ),
+        Parameter(
+            "nb",
+            ParameterKind.INTEGER,
+            "auto",
+            f"block size; auto: each of {', '.join(map(str, _BLOCKS))}",
+            words=("auto",),
+            minimum=2,
+        ),
+        Parameter(
+            "grid",
+            ParameterKind.TEXT,
+            "auto",
+            "rows x columns of the process grid, such as 2x4; auto: each of the two closest to a square",
+            words=("auto",),
+        ),
+        Parameter(
+            RANKS,
+            ParameterKind.INTEGER,
+            "all",
+            "MPI ranks; all: as many as fit on the cores; numa: one per NUMA node",
+            words=("all", "numa"),
+            minimum=1,
+        ),
+        NODES_PARAMETER,
+        NODE_PLACEMENT,
+        Parameter(
+            THREADS,
+            ParameterKind.INTEGER,
+            "auto",
+            "BLAS threads per rank, each on its own CPU; auto: the cores of the rank",
+            words=("auto",),
+            minimum=1,
+        ),
+        Parameter(
+            "kernels",
+            ParameterKind.CHOICE,
+            "own",
+            "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
+            " OPENBLAS_CORETYPE)",
+            words=("own", "forced"),
+        ),
+    ),
+    figures=(
+        Figure(
+            name="rate",
+            series=SERIES,
+            unit="flop/s",
+            better=Better.HIGHER,
+            value=_rate,
+            work=_COUNTED,
+            limit=_nominal,
+            ceiling=_of_peak,
+            one_limit_over=_SETTINGS,
+        ),
+        Figure(
+            name="sustained",
+            series=SERIES,
+            unit="flop/s",
+            better=Better.HIGHER,
+            value=_rate,
+            work="the same rate, compared with the matrix product",
+            ceiling=_of_gemm,
+            one_limit_over=_SETTINGS,
+        ),
+    ),
+    checks=(
+        Check(
+            "residual",
+            "largest scaled residual ||Ax-b|| / (eps (||A|| ||x|| + ||b||) n), by HPL",
+            bound=between(0.0, _WORST_RESIDUAL),
+        ),
+        Check("wrong_solutions", "systems that HPL failed or skipped", bound=zero),
+        Check(
+            "systems",
+            "1 if exactly the requested systems were solved, each once",
+            bound=exactly(1),
+            derive=_as_asked,
+        ),
+    ),
+    placement=_placement,
+    prepare=_prepare,
+    ranks="mpi",
+    sweep=({RANKS: "all"}, {RANKS: "numa"}),
+    estimate_s=_estimate_s,
+)
+
+BENCHMARK = with_copies(_ALONE)

@@ -1,0 +1,147 @@
+"""Output files of Ansys Mechanical APDL (solve.out): the elapsed times of a run and of its solution.
+
+The elapsed time of the run is printed with decimals but counts whole seconds. A run without a licence ends with `RUN
+COMPLETED` as well, so a solution that took no time is refused.
+
+Format from documentation: the only real output at hand is that of a run without a licence.
+
+`apps.mechanical`: Ansys Mechanical APDL on the user's input.
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.applications.reader import Reader
+from seatrial.applications.reading.figures import count_parameter, imported, text_parameter, time_figure
+from seatrial.applications.reading.log import Log, Printed
+from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
+from seatrial.model.benchmark.given_input import INPUT
+from seatrial.model.benchmark.parameter import Value
+from seatrial.model.results.imported import ImportedExperiment, ImportedFile
+
+_TOOL = "MAPDL"
+_COMPLETED = Pattern(r"\|? ?.{0,30}RUN COMPLETED ?\|?")
+_TOTAL = Pattern(r"\|? ?Elapsed Time \(sec\) = ([0-9]{1,9}\.[0-9]{3})(?: .{0,60})?")
+_TOTAL_LIKE = Pattern(r".{0,20}Elapsed Time \(sec\).{0,200}")
+_PHASE = Pattern(r"Elapsed time spent (\S.{0,60}?) ?: ([0-9]{1,9}\.[0-9]) seconds")
+_PHASE_LIKE = Pattern(r"Elapsed time spent .{0,200}")
+_SOLUTION = "computing solution"
+_PARTS = ("obtaining a license", "pre-processing model", "solution - ", _SOLUTION, "post-processing model")
+"""The phases that follow each other. Others, if any, may be parts of these."""
+_RELEASE = Pattern(r"Release: (.{1,30}?) (?:Build:|UP[0-9]{8}).{0,200}")
+_RELEASE_IN_BOX = Pattern(
+    r"\| (?:A(?:nsys|NSYS) )?(?:Release|MAPDL) (.{1,30}?) (?:Build .{1,20} )?UP[0-9]{8} .{0,80}\|"
+)
+_COUNTS = {
+    "nodes": Pattern(r"Number of machines requested ?: (\S{1,20})"),
+    "cores": Pattern(r"(?:Total number of cores requested|Number of cores(?: requested)?) ?: (\S{1,20})(?: .{0,60})?"),
+    "ranks": Pattern(r"Number of processes requested ?: (\S{1,20})"),
+    "threads": Pattern(r"Number of threads per process requested ?: (\S{1,20})"),
+}
+_EQUATION_SOLVER = Pattern(r"Equation solver used ?: (\S.{0,40})")
+_BOX = Pattern(r"\+-{2,60} (E N D )?.{0,20} S T A T I S T I C S -{2,60}\+")
+_ERROR = Pattern(
+    r"\*\*\* ?ERROR\b|LICENSE MANAGER ERROR|\blicense\b.{0,40}(?:not available|denied|could not)"
+    r"|SIGSEGV|Segmentation fault|FLOATING POINT EXCEPTION",
+    re.IGNORECASE,
+)
+_NOT_FINITE = Pattern(r"CONVERGENCE VALUE ?= ?[+-]?(?:nan|inf)", re.IGNORECASE)
+
+
+def read(data: bytes) -> ImportedFile:
+    """The output of one run. Raises ParseError for a run that failed, solved nothing or did not end, and for two
+    runs in one file."""
+    log = Log(_TOOL, data, is_spaced_once=True)
+    log.refuse_signs((_ERROR, "the run failed"), (_NOT_FINITE, "the solution diverged (not a number)"))
+    completed = log.at_most_one(_COMPLETED, "`RUN COMPLETED`")
+    if completed is None:
+        raise log.not_ended("no `RUN COMPLETED`, or the file is not from Ansys Mechanical APDL")
+    edges = [(one.line.number, bool(one.match[1])) for one in log.found(_BOX)]
+    if edges and ([is_end for _, is_end in edges] != [False, True] or edges[1][0] > completed.line.number):
+        raise completed.error("the box of statistics above it does not begin and end once: lines are missing")
+    releases = sorted(
+        (one for pattern in (_RELEASE, _RELEASE_IN_BOX) for one in log.found(pattern)), key=lambda one: one.line.number
+    )
+    if not releases:
+        raise completed.error("no line with the release of Ansys: from another program, or cut off")
+    if len({release.match[1] for release in releases}) > 1:
+        raise releases[-1].error(f"the file names two releases; the first is on line {releases[0].line.number}")
+    total = log.of_form(_TOTAL_LIKE, _TOTAL, "Elapsed Time (sec) = 12.000")
+    if total.line.number < completed.line.number:
+        raise total.error("above `RUN COMPLETED`: two runs, or a damaged file")
+    total_s = total.printed(1, "the elapsed time")
+    if total_s.value.is_integer():
+        total_s = Printed(total_s.value, 0.5)
+    phases = _phases(log)
+    parts_s = sum(phase.value for name, phase in phases.items() if name.startswith(_PARTS))
+    if parts_s > total_s.value + 1.0 + 0.1 * len(phases):
+        raise total.error("less than the phases of the run took together")
+    if _SOLUTION not in phases:
+        why = f"no `Elapsed time spent {_SOLUTION}` above this line: whether it solved anything is unknown"
+        raise completed.error(why)
+    samples = (total_s.sample("wall"), phases[_SOLUTION].sample("solution_time"))
+    return ImportedFile(
+        _TOOL, releases[0].match[1], (ImportedExperiment("imported.mechanical", samples, _parameters(log)),)
+    )
+
+
+def _phases(log: Log) -> dict[str, Printed]:
+    """Phase -> its elapsed seconds. Raises ParseError if one is damaged, or nothing was solved."""
+    phases: dict[str, Printed] = {}
+    for like in log.found(_PHASE_LIKE):
+        found = log.found(_PHASE, [like.line])
+        if not found:
+            raise like.error("not of the form `Elapsed time spent ... : 1.2 seconds`: the line is damaged")
+        name, seconds = found[0].match.groups()
+        if name in phases:
+            raise like.error("a second time of this phase: two runs in one file; split it")
+        if name == _SOLUTION and float(seconds) == 0:
+            raise like.error("the solution took no time: nothing was solved, or the run was too short")
+        phases[name] = Printed.of(float(seconds), seconds)
+    return phases
+
+
+def _parameters(log: Log) -> dict[str, Value]:
+    parameters: dict[str, Value] = {
+        name: one.whole(1, f"the number of {name}") for name, pattern in _COUNTS.items() for one in log.found(pattern)
+    }
+    for one in log.found(_EQUATION_SOLVER):
+        parameters["equation_solver"] = one.match[1]
+    return parameters
+
+
+IMPORTED = imported(
+    "mechanical",
+    "Ansys Mechanical APDL",
+    "How long did Ansys Mechanical take?",
+    (
+        count_parameter("cores", "cores, in all"),
+        count_parameter("ranks", "processes"),
+        count_parameter("threads", "threads per process"),
+        count_parameter("nodes", "machines"),
+        text_parameter("equation_solver", "solver of the equations, as named in the file"),
+    ),
+    (
+        time_figure("wall", "elapsed time of the whole run, in whole seconds"),
+        time_figure("solution_time", "elapsed time of computing the solution"),
+    ),
+)
+
+READER = Reader("mechanical", read)
+
+
+BENCHMARK = application(
+    IMPORTED,
+    "How long does Ansys Mechanical take?",
+    tool="Mechanical APDL",
+    programs=("mapdl", *(f"ansys{year}{release}" for year in (26, 25, 24, 23) for release in (2, 1))),
+    install="Mechanical needs a licence (https://www.ansys.com): put mapdl, or ansys251 and the like, on PATH",
+    arguments=lambda params: ["-b", "-np", str(params["processes"]), "-i", str(params[INPUT]), "-o", "solve.out"],
+    output="solve.out",
+    cases=(),
+    starts="itself",
+    stated={"cores": "processes"},
+    evidence=FROM_DOCUMENTATION,  # the only sample is a run without a licence, which is refused
+)

@@ -1,0 +1,259 @@
+"""Logs of applications: what all their readers share.
+
+A reader recognises its format by what the text is: a line of the program's banner, which is there once. A log gives a
+figure only of a run that ended. `Printed` is a number with its rounding error, so that the numbers of a log can be
+checked against each other. Conversions of units are here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.samples import time_sample
+from seatrial.applications.reading.tables import body
+from seatrial.applications.reading.text import Line, number, read_lines
+from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
+from seatrial.model.printed import half_unit
+from seatrial.model.results.sample import Sample
+
+HOTTEST_K = 10_000.0
+"""A molecular simulation above this temperature has exploded: its atoms no longer interact, so its rate is none."""
+_NOT_FINITE = Pattern(r"(?i)[+-]?(?:nan|inf)(?:\([a-z-]{0,9}\))?")
+_ANY = Pattern(r"(?s).*")
+_A_DAY_S = 86400.0
+_FS_PER_NS = 1e6
+_COMPUTED = 1e-5
+"""Programs print some numbers from values that were rounded before (single precision)."""
+
+
+class Printed(Frozen):
+    """A number and how far the true value may be from it, at most, because of its printed digits."""
+
+    value: float
+    error: float
+
+    @classmethod
+    def of(cls, value: float, token: str) -> Printed:
+        """`value` as it was printed in `token`, whose last digit is rounded."""
+        return cls(value, half_unit(token))
+
+    @property
+    def resolution(self) -> float:
+        """The step of the printed digits, as a share of the number (as samples state it)."""
+        return 2.0 * self.error / self.value
+
+    def scaled(self, factor: float) -> Printed:
+        """In another unit, or of `factor` as many."""
+        return Printed(self.value * factor, self.error * factor)
+
+    def inverse(self, factor: float = 1.0) -> Printed:
+        """`factor` over this number: a rate as a time, or a time as a rate."""
+        return Printed(factor / self.value, factor / self.value * (self.error / self.value))
+
+    def sample(self, series: str, *, i: int = 0, count: int = 1) -> Sample:
+        """A time (s) as a sample, or that of one of `count` equal parts."""
+        return time_sample(series, self.value / count, i=i, resolution=self.resolution)
+
+    def agrees(self, other: Printed) -> bool:
+        """Whether both can be roundings of one true value."""
+        slack = _COMPUTED * max(abs(self.value), abs(other.value))
+        return abs(self.value - other.value) <= self.error + other.error + slack
+
+
+class Found(Frozen):
+    """A line of a log with the match of a pattern on it."""
+
+    line: Line
+    match: re.Match[str]
+
+    def error(self, why: str) -> ParseError:
+        """The error that this line is wrong."""
+        return self.line.error(why)
+
+    def text(self, group: str | int) -> str:
+        """What the group matched, as one printable word or phrase."""
+        plain = "".join(character if character.isprintable() else "?" for character in self.match[group])
+        return " ".join(plain.split())
+
+    def number(self, group: str | int, what: str) -> float:
+        """The group as a number above zero. Raises ParseError."""
+        return self.line.number_of(self.match[group], what)
+
+    def printed(self, group: str | int, what: str) -> Printed:
+        """The group as a number above zero, with its rounding error. Raises ParseError."""
+        return Printed.of(self.number(group, what), self.match[group])
+
+    def whole(self, group: str | int, what: str, *, least: int = 1) -> int:
+        """The group as a whole number. Raises ParseError."""
+        return self.line.whole_of(self.match[group], what, least=least)
+
+    def number_or_zero(self, group: str | int, what: str) -> float:
+        """The group as a number, zero or more. Raises ParseError."""
+        return self.line.number_or_zero(self.match[group], what)
+
+    def result(self, group: str | int, what: str) -> float | None:
+        """The group as a computed number, of any sign; None where the program itself says that it is none (nan, inf).
+        Raises ParseError."""
+        return result(self, self.match[group], what)
+
+    def moment(self, group: str | int) -> datetime:
+        """The group as a date and time in the form of ISO 8601. Raises ParseError."""
+        try:
+            return datetime.fromisoformat(self.match[group])
+        except ValueError as error:
+            raise self.error("not a valid date and time") from error
+
+    def whole_seconds(self, group: str | int, what: str) -> Printed:
+        """Seconds of a clock that counts whole ones: +-0.5 s. Raises ParseError for 0 s, which says nothing."""
+        seconds = self.whole(group, what, least=0)
+        if seconds == 0:
+            raise self.error(f"{what} is 0 s: it counts whole seconds, and the run was too short for it")
+        return Printed(float(seconds), 0.5)
+
+
+def result(found: Found, token: str, what: str) -> float | None:
+    """A token of this line, as `Found.result`."""
+    value = number(token)
+    if value is None and not _NOT_FINITE.fullmatch(token):
+        raise found.error(f"{what} is {token[:40]!r}, which is not a number")
+    return value
+
+
+class Log:
+    """The lines of one application's log. Patterns match the whole text of a line: without what the launcher put before
+    it, and without white space at its ends. With `is_spaced_once` it has one space between words."""
+
+    def __init__(self, tool: str, data: bytes, *, is_spaced_once: bool = False) -> None:
+        self.tool = tool
+        self.lines = read_lines(data, tool)
+        texts = map(body, self.lines)
+        self.texts = [" ".join(text.split()) if is_spaced_once else text.strip() for text in texts]
+
+    def error(self, why: str) -> ParseError:
+        """The error of the whole file."""
+        return ParseError(self.tool, None, "", why)
+
+    def numbered(self, lines: Iterable[Line] | None = None) -> Iterator[tuple[Line, str]]:
+        """Lines, all by default, with their texts."""
+        return zip(self.lines, self.texts, strict=True) if lines is None else ((one, self.text(one)) for one in lines)
+
+    def text(self, line: Line) -> str:
+        """The text of a line."""
+        return self.texts[line.number - 1]
+
+    def whole_line(self, line: Line) -> Found:
+        """All of a line."""
+        return self.found(_ANY, [line])[0]
+
+    def found(self, pattern: Pattern, lines: Iterable[Line] | None = None) -> list[Found]:
+        """The lines of this pattern, in order. A last line without a line break may be cut off: it is not among them,
+        unless the pattern is that of a mark (without groups)."""
+        compiled = pattern.compiled
+        return [
+            Found(line, match)
+            for line, text in self.numbered(lines)
+            if (match := compiled.fullmatch(text)) is not None and (line.is_ended or not compiled.groups)
+        ]
+
+    def banner(self, pattern: Pattern, looks_like: str) -> Found:
+        """The line that names the program. Raises ParseError if there is none, or a second one: two runs."""
+        found = self.found(pattern)
+        if not found:
+            raise self.error(f"no line such as {looks_like!r}: from another program, or its beginning is missing")
+        if len(found) > 1:
+            why = f"a second run begins here; the first began on line {found[0].line.number}: put each in its own file"
+            raise found[1].error(why)
+        return found[0]
+
+    def at_most_one(self, pattern: Pattern, what: str) -> Found | None:
+        """The line of this pattern, or None. Raises ParseError if there is a second one: two runs."""
+        found = self.found(pattern)
+        if len(found) > 1:
+            why = f"a second {what}; the first is on line {found[0].line.number}: two runs in one file; split it"
+            raise found[1].error(why)
+        return found[0] if found else None
+
+    def only(self, pattern: Pattern, what: str) -> Found:
+        """The one line of this pattern. Raises ParseError if there is none, or a second one."""
+        found = self.at_most_one(pattern, what)
+        if found is None:
+            raise self.error(f"no {what}: the run did not end, or the file is cut off")
+        return found
+
+    def end(self, pattern: Pattern, missing: str) -> Found:
+        """The line that only a run has that ended. Raises ParseError if there is none (`missing`: "there is no `End`"),
+        or a second one."""
+        if not self.found(pattern):
+            raise self.not_ended(missing)
+        return self.only(pattern, missing.rpartition("no ")[2])
+
+    def of_form(self, like: Pattern, form: Pattern, looks_like: str) -> Found:
+        """The one line that is `like` this; it must have the whole form. Raises ParseError."""
+        line = self.only(like, f"`{looks_like}`").line
+        match = form.fullmatch(self.text(line))
+        if match is None or not line.is_ended:
+            raise line.error(f"not of the form `{looks_like}`: the line is damaged or cut off")
+        return Found(line, match)
+
+    def maybe(self, pattern: Pattern, what: str) -> Found | None:
+        """The line of this pattern, or None. Lines that repeat it must say the same; else raises ParseError."""
+        found = self.found(pattern)
+        for one in found[1:]:
+            if one.match.groups() != found[0].match.groups():
+                raise one.error(f"another {what} than on line {found[0].line.number}: two runs in one file?")
+        return found[0] if found else None
+
+    def stated(self, numbers: Mapping[str, Pattern]) -> dict[str, int]:
+        """The whole numbers in these lines, as far as they are there; lines that repeat one must say the same."""
+        lines = {name: self.maybe(pattern, f"number of {name}") for name, pattern in numbers.items()}
+        return {name: line.whole(1, name) for name, line in lines.items() if line is not None}
+
+    def refuse(self, pattern: Pattern, why: str) -> None:
+        """Raise ParseError with the first line of this pattern: such a run has no figure."""
+        found = self.found(pattern)
+        if found:
+            raise found[0].error(why)
+
+    def refuse_signs(self, *signs: tuple[Pattern, str]) -> None:
+        """Raise ParseError at the first line in which a pattern is found, with what it is a sign of: a crash, or a
+        solution that is not a number. Such a run has no figure."""
+        for line, text in self.numbered():
+            for pattern, why in signs:
+                if pattern.search(text):
+                    raise line.error(f"{why}: such a run has no figure")
+
+    def not_ended(self, last_sign: str) -> ParseError:
+        """The error of a run that has not ended; `last_sign` is how far it came, or what is missing."""
+        last = self.lines[-1]
+        return last.error(f"the run has not ended, or the file is cut off: {last_sign}")
+
+
+def refuse_exploded(found: Found, token: str) -> None:
+    """Raise ParseError if a temperature (K) is not a number, or that of a simulation that has exploded."""
+    kelvin = number(token)
+    if kelvin is None or not 0 <= kelvin <= HOTTEST_K:
+        raise found.error(f"the temperature is {token[:40]} K: the simulation has exploded, so its rate means nothing")
+
+
+def time_per_ns_from_days(days_per_ns: Printed) -> Printed:
+    """Seconds per simulated nanosecond, from days/ns (lower is better)."""
+    return days_per_ns.scaled(_A_DAY_S)
+
+
+def time_per_ns_from_rate(ns_per_day: Printed) -> Printed:
+    """Seconds per simulated nanosecond, from ns/day (higher is better)."""
+    return ns_per_day.inverse(_A_DAY_S)
+
+
+def time_per_ns_from_step(step_s: Printed, timestep_fs: float) -> Printed:
+    """Seconds per simulated nanosecond, from seconds per step and the simulated time of a step."""
+    return step_s.scaled(_FS_PER_NS / timestep_fs)
+
+
+def step_from_time_per_ns(ns_s: Printed, timestep_fs: float) -> Printed:
+    """Seconds per step, from seconds per simulated nanosecond."""
+    return ns_s.scaled(timestep_fs / _FS_PER_NS)

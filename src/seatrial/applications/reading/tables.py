@@ -1,0 +1,157 @@
+"""Tables of numbers as MPI and GPU benchmarks print them: one row per line, columns aligned at their right edges.
+
+Alignment distinguishes a complete row from one that was cut or joined with another: each program prints columns of
+fixed width, so a row whose cells end elsewhere than those of the header and the other rows is damaged. Text whose white
+space was collapsed has no alignment, and is not checked for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from itertools import pairwise
+
+from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.text import Line
+from seatrial.model.frozen import Frozen
+
+MOST_SECONDS = 1e7
+"""No single operation of a benchmark takes longer: four months."""
+MOST_PER_SECOND = 1e19
+"""No machine today moves that many bytes or does that many operations in a second."""
+
+_NUMBER = Pattern(r"[0-9]{1,19}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?")
+_WHOLE = Pattern(r"[0-9]{1,16}")
+_WORD = Pattern(r"\S+")
+_LABEL = Pattern(r"\[[0-9]{1,6},[0-9]{1,6}\]<std(?:out|err)>:[ ]?")
+"""The prefix that `mpirun --tag-output` puts before each line."""
+
+
+class Cell(Frozen):
+    """A word of a line, with its first character column and the one after its last."""
+
+    text: str
+    start: int
+    end: int
+
+
+Row = tuple[Line, tuple[Cell, ...]]
+
+
+def body(line: Line) -> str:
+    """The text of a line without the prefix of the launcher, tabs expanded."""
+    text = line.text.replace("\N{NO-BREAK SPACE}", " ").expandtabs(8)
+    return text[match.end() :] if (match := _LABEL.match(text)) else text
+
+
+def cells_of(text: str) -> tuple[Cell, ...]:
+    """The words of a line with their positions."""
+    return tuple(Cell(match[0], match.start(), match.end()) for match in _WORD.finditer(text))
+
+
+def decimal_of(text: str) -> Decimal | None:
+    """A non-negative decimal number, exactly; None for anything else (nan, inf, commas, signs)."""
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
+def whole_number(text: str) -> int | None:
+    """A non-negative whole number, or None."""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def scaled(value: Decimal, exponent: int) -> float:
+    """`value` x 10^exponent, rounded once: 0.39 us is 3.9e-07 s, not 3.8999999999999997e-07 s."""
+    return float(value.scaleb(exponent))
+
+
+def is_noise(text: str) -> bool:
+    """Whether a line is a message that a launcher or library printed between rows."""
+    return sum(word.isalpha() and len(word) > 1 for word in text.split()[:30]) >= 3
+
+
+def check_aligned(header: Sequence[Cell], rows: Sequence[Row]) -> None:
+    """Check every row against the right edges of the columns. Raises ParseError for the first misaligned row.
+
+    `header` is empty if its words are not the columns. The first column is not checked: some programs align it left. A
+    number wider than its column shifts the rest of its row to the right, which is not damage.
+    """
+    if not rows:
+        return
+    edges = _edges(header, rows)
+    if edges is None:
+        _check_last(rows)
+        return
+    starts = [0, *edges[:-1]]
+    for line, cells in rows:
+        shift = 0
+        for place, cell in enumerate(cells[1:]):
+            offset = cell.end - edges[place] - shift
+            gap = cell.start - cells[place].end
+            fits = offset == 0 or (offset > 0 and gap <= 2 and cell.end - cell.start > edges[place] - starts[place] - 3)
+            if not fits:
+                raise line.error(
+                    f"{cell.text[:40]} is not aligned with its column: the row is cut, or joined with another"
+                )
+            shift += max(offset, 0)
+
+
+def _edges(header: Sequence[Cell], rows: Sequence[Row]) -> tuple[int, ...] | None:
+    """The edges of most rows; with few rows, those of the header. None if the white space was collapsed."""
+    of_rows = [tuple(cell.end for cell in cells[1:]) for _, cells in rows]
+    of_header = tuple(cell.end for cell in header[1:])
+    common, times = Counter(of_rows).most_common(1)[0]
+    if of_header in of_rows:
+        return of_header
+    if times >= 3 and times * 2 > len(of_rows):
+        return common
+    is_collapsed = all(_is_collapsed(cells) for _, cells in rows) or _is_collapsed(header)
+    return None if is_collapsed or not of_header else of_header
+
+
+def _is_collapsed(cells: Sequence[Cell]) -> bool:
+    return all(cells[k + 1].start - cells[k].end <= 1 for k in range(len(cells) - 1))
+
+
+def _check_last(rows: Sequence[Row]) -> None:
+    """Without alignment, a last row without a line break must have as many decimals as the others."""
+    line, cells = rows[-1]
+    if line.is_ended:
+        return
+    usual = Counter(len(row[-1].text.partition(".")[2]) for _, row in rows[:-1]).most_common(1)
+    if not usual or len(cells[-1].text.partition(".")[2]) != usual[0][0]:
+        raise line.error("the file ends in this row: it may have been cut off")
+
+
+def missing_sizes(sizes: Sequence[int], what: str) -> tuple[str, ...]:
+    """A remark on sizes that should double from row to row, and where they do not; `what` names the table.
+
+    Rows that were lost with their line breaks leave nothing else behind. Size 0 comes before 1 or the first element.
+    """
+    gaps = [f"between {a} and {b} B" for a, b in pairwise(sizes) if a and b != 2 * a]
+    if not gaps:
+        return ()
+    more = f" and {len(gaps) - 3} more" if len(gaps) > 3 else ""
+    return (f"{what}: sizes do not double {', '.join(gaps[:3])}{more}: rows may be missing",)
+
+
+def too_small(values: Sequence[tuple[str, object]], what: str) -> tuple[str, ...]:
+    """A remark on values printed as 0.00, given as (column, size), of which no figure is made."""
+    columns: dict[str, list[object]] = {}
+    for column, size in values:
+        columns.setdefault(column, []).append(size)
+    remarks = []
+    for column, sizes in columns.items():
+        at = [f"{size} B" for size in dict.fromkeys(sizes) if size is not None]
+        where = f" at {', '.join(at[:6])}{f' and {len(at) - 6} more sizes' if len(at) > 6 else ''}" if at else ""
+        remarks.append(f"{what}: {column} is 0{where}, below the printed digits: no figure")
+    return tuple(remarks)
+
+
+def check_distinct(keys: Iterable[tuple[object, Line]], what: str) -> None:
+    """Raise ParseError if a key occurs twice."""
+    seen: dict[object, int] = {}
+    for key, line in keys:
+        if key in seen:
+            raise line.error(f"{what} is in line {seen[key]} already: put each run in its own file")
+        seen[key] = line.number

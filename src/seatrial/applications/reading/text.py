@@ -1,0 +1,141 @@
+"""Text output of other tools: strict parsing of lines and numbers.
+
+A number has plain decimal or exponent form. Numbers with commas or units, NaN and infinity are refused: a wrong number
+in a record is worse than a file that the user must look at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from seatrial.applications.reading.pattern import Pattern
+from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
+from seatrial.model.printed import half_unit
+
+MAX_BYTES = 64 << 20
+"""Larger files are refused."""
+
+_MOST = 1e24
+"""No rate, time, size or count of any machine reaches this in SI units."""
+_LONGEST_NUMBER = 40
+
+_NUMBER = Pattern(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_WHOLE = Pattern(r"[0-9]{1,18}")
+_CONTROL_SEQUENCE = Pattern(r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]")
+
+
+class Line(Frozen):
+    """One line: its number in the file (from 1) and its text without the line break.
+
+    `tool` is the one that printed it. `is_ended` is False only for a last line that has no line break: it may have been
+    cut off.
+    """
+
+    tool: str
+    number: int
+    text: str
+    is_ended: bool = True
+
+    @property
+    def words(self) -> list[str]:
+        """The words between white space."""
+        return self.text.split()
+
+    def error(self, why: str) -> ParseError:
+        """The error for this line, the first wrong one in a file."""
+        return ParseError(self.tool, self.number, self.text, why)
+
+    def number_of(self, token: str, what: str) -> float:
+        """`token` as a number above zero. Raises ParseError with this line."""
+        value = self.number_or_zero(token, what)
+        if value == 0:
+            raise self.error(f"{what} is {token}, but must be above zero")
+        return value
+
+    def number_or_zero(self, token: str, what: str) -> float:
+        """`token` as a number, zero or more. Raises ParseError with this line."""
+        value = number(token)
+        if value is None:
+            raise self.error(f"{what} is {_short(token)}, which is not a plain number")
+        if not 0 <= value < _MOST:
+            raise self.error(f"{what} is {_short(token)}, which is impossible")
+        return value
+
+    def whole_of(self, token: str, what: str, *, least: int = 1) -> int:
+        """`token` as a whole number, `least` or more. Raises ParseError with this line."""
+        if _WHOLE.fullmatch(token) is None or int(token) < least:
+            raise self.error(f"{what} is {_short(token)}, but must be a whole number, at least {least}")
+        return int(token)
+
+
+def read_lines(data: bytes, tool: str) -> list[Line]:
+    """The lines of a text. Raises ParseError if it is empty, too long or binary."""
+    return [
+        Line(tool, number, text, is_ended)
+        for number, (text, is_ended) in enumerate(_split(read_text(data, tool)), start=1)
+    ]
+
+
+def read_text(data: bytes, tool: str) -> str:
+    """The text of a file without terminal control sequences. Raises ParseError if it is empty, too long or binary."""
+    if len(data) > MAX_BYTES:
+        raise ParseError(tool, None, "", f"larger than {MAX_BYTES >> 20} MiB")
+    if not data.strip():
+        raise ParseError(tool, None, "", "the file is empty")
+    if b"\0" in data:
+        raise ParseError(tool, None, "", "the file is binary, not text")
+    return _CONTROL_SEQUENCE.sub("", data.decode("utf-8-sig", "replace"))
+
+
+def _split(text: str) -> Iterable[tuple[str, bool]]:
+    """Lines, and whether each has a line break. Only a line feed counts: no other separator may hide a line."""
+    parts = text.split("\n")
+    for part in parts[:-1]:
+        yield part.removesuffix("\r"), True
+    if parts[-1]:
+        yield parts[-1].removesuffix("\r"), False
+
+
+def number(token: str) -> float | None:
+    """A token as a finite number, or None."""
+    if len(token) > _LONGEST_NUMBER or _NUMBER.fullmatch(token) is None:
+        return None
+    value = float(token)
+    return value if math.isfinite(value) else None
+
+
+SIX_DIGITS = 1e-5
+"""The largest step, as a share of the number, of the six significant digits that C and C++ print by default. They omit
+trailing zeros, so a shorter number is as exact."""
+
+
+def last_digit(token: str) -> float:
+    """One unit in the last printed place, as a share of the number; 0 for zero."""
+    value = abs(float(token))
+    return 2.0 * half_unit(token) / value if value else 0.0
+
+
+def is_product(product: float, a: tuple[float, float], b: tuple[float, float]) -> bool:
+    """Whether `product` can be the product of two printed values, each given as (value, rounding error).
+
+    A file that states a rate, a time and the work is redundant: this check detects damage in any of the three.
+    """
+    (x, dx), (y, dy) = a, b
+    slack = 1e-5 * product  # tools compute in double, print in decimal, and some round the work
+    return max(0.0, x - dx) * max(0.0, y - dy) - slack <= product <= (x + dx) * (y + dy) + slack
+
+
+def only_one(lines: list[Line], tool: str, what: str) -> Line:
+    """The only line. Raises ParseError if there is none, or a second one: two runs in one file."""
+    if not lines:
+        raise ParseError(tool, None, "", f"no {what}: the file is from another tool, or cut off")
+    if len(lines) > 1:
+        why = f"a second {what}; the first is line {lines[0].number}: two runs in one file; split it"
+        raise lines[1].error(why)
+    return lines[0]
+
+
+def _short(token: str) -> str:
+    return repr(token if len(token) <= _LONGEST_NUMBER else token[:_LONGEST_NUMBER] + "...")

@@ -1,0 +1,48 @@
+"""Figures that many benchmarks have: rates and times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypedDict, Unpack
+
+from seatrial.model.benchmark.benchmark import Attainable, Better, Ceiling, Figure, LimitOf, elapsed
+from seatrial.model.benchmark.declaration import WALL
+from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.quotients import TimePerWork, WorkRate
+from seatrial.model.benchmark.role import HostCopies, Intensity, Role
+from seatrial.model.units import Unit
+
+
+class More(TypedDict, total=False):
+    """What a `Figure` may state besides its value and work."""
+
+    series: str
+    limit: LimitOf | None
+    ceiling: Callable[[Params], Ceiling | tuple[Ceiling, ...] | None] | None
+    attainable: Callable[[Params], Attainable]
+    one_limit_over: tuple[str, ...]
+    is_there: Callable[[Params], bool]
+    customary: Callable[[Params, float], str] | None
+    role: Role | HostCopies | None
+    intensity: Callable[[Params], Intensity | None] | None
+    is_secondary: bool
+
+
+def rate(name: str, unit: Unit, counted: str, work: str, **more: Unpack[More]) -> Figure:
+    """The work `counted` in a sample over its time: higher is better."""
+    return Figure(name, unit, Better.HIGHER, WorkRate(counted), work, **more)
+
+
+def duration(name: str, work: str, each: str = "", **more: Unpack[More]) -> Figure:
+    """The seconds of a sample, or of one unit of the work `each` in it: lower is better."""
+    return Figure(name, "s", Better.LOWER, TimePerWork(each) if each else elapsed, work, **more)
+
+
+def wall_time(work: str) -> Figure:
+    """Elapsed seconds of a run of the program by our own clock: lower is better."""
+    return duration(WALL, work, role=Role.PROGRAM_START)
+
+
+def time_step(series: str, work: str) -> Figure:
+    """Seconds of a step, which users of molecular dynamics wait for, from samples that count their `steps`."""
+    return duration("step", work, "steps", series=series)

@@ -1,1 +1,0 @@
-"""Benchmarks of other tools, read from their result files (`seatrial import`). seatrial does not run them."""

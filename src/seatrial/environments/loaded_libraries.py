@@ -1,0 +1,170 @@
+"""The BLAS and FFT libraries that a program loads when it runs, and hashes of files that identify an experiment."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from stat import S_ISREG
+from typing import Generic, TypeVar
+
+from seatrial.environments.blas import HOW_TO_GET_ONE, Blas, NoBlasError, better_than, choose_blas, why_chosen
+from seatrial.environments.build import Built, describe_with
+from seatrial.environments.fftw import AUTO, OWN, choose_fft
+from seatrial.environments.installed import NotInstalledError
+from seatrial.environments.loader import libraries_of
+from seatrial.errors import BuildError
+from seatrial.model.benchmark.program import Hello
+from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.frozen import Frozen
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Once(Generic[K, V]):
+    """The value for each key. A BuildError is cached too, and raised again."""
+
+    def __init__(self) -> None:
+        self._found: dict[K, V | BuildError] = {}
+
+    def get(self, key: K, find: Callable[[], V]) -> V:
+        """The value for this key, computed by `find` at the first call. Raises BuildError."""
+        if key not in self._found:
+            try:
+                self._found[key] = find()
+            except BuildError as problem:
+                self._found[key] = problem
+        found = self._found[key]
+        if isinstance(found, BuildError):
+            raise found
+        return found
+
+
+_LARGEST_HASHED_B = 64 << 20
+
+
+class Commands:
+    """The programs on PATH that our programs start, each hashed once per environment."""
+
+    def __init__(self) -> None:
+        self._hashes: Once[tuple[str, EnvironmentChoice], Mapping[str, str]] = Once()
+
+    def of(self, name: str, choice: EnvironmentChoice, variables: Mapping[str, str]) -> Mapping[str, str]:
+        """Name -> hash, of a command's file (name "") and of each library that the loader finds for it: with another
+        library it is another experiment. Raises NotInstalledError if the command is not found."""
+        return self._hashes.get((name, choice), lambda: _hashes_of(name, variables))
+
+
+def _hashes_of(command: str, variables: Mapping[str, str]) -> Mapping[str, str]:
+    found = shutil.which(command, path=variables.get("PATH"))
+    if found is None:
+        raise NotInstalledError(f"{command}: command not found", "give its path, or put it on PATH")
+    libraries = libraries_of(Path(found), variables)
+    return {"": digest(found), **{name: digest(path) for name, path in libraries.items()}}
+
+
+def files_among(words: Sequence[str]) -> dict[str, str]:
+    """Word -> content id, of the words that name a file: a hash, or size and modification time for large files, which
+    take too long to read for each plan."""
+    found: dict[str, str] = {}
+    for word in words:
+        try:
+            stat = Path(word).stat()
+        except (OSError, ValueError):
+            continue
+        if S_ISREG(stat.st_mode):
+            is_large = stat.st_size > _LARGEST_HASHED_B
+            found[word] = f"{stat.st_size} B of {stat.st_mtime_ns}" if is_large else digest(word)
+    return found
+
+
+def digest(path: str) -> str:
+    """The hash of a file, for libraries without a build id; "" if it cannot be read."""
+    try:
+        stat = Path(path).stat()
+        return _hashed(path, stat.st_size, stat.st_mtime_ns)
+    except OSError:
+        return ""
+
+
+@cache
+def _hashed(path: str, size: int, mtime_ns: int) -> str:
+    """Cached until size or modification time change."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+class LoadedLibrary(Frozen):
+    """A library that a program will load: its name as a parameter value, the program's arguments for it, what the
+    program then reports about itself, the build ids, or hashes, of all loaded libraries, and notes on the choice:
+    `blas_family`, `blas_own_core` (the kernels that it selects itself), and `blas_better`, a library here whose kernels
+    suit this CPU better."""
+
+    name: str
+    arguments: tuple[str, ...]
+    hello: Hello
+    identity: Mapping[str, str]
+    notes: Mapping[str, str] = {}
+
+
+class BlasLibraries:
+    """The libraries loaded so far: one test per program build, choice and environment."""
+
+    def __init__(self) -> None:
+        self._loaded: Once[tuple[str, EnvironmentChoice, str], LoadedLibrary] = Once()
+
+    def of(self, wanted: str, built: Built, choice: EnvironmentChoice, variables: Mapping[str, str]) -> LoadedLibrary:
+        """What the program will load for this choice. Another version, or another forced kernel, is another
+        experiment. Raises NoBlasError if none of the candidates can be loaded."""
+        return self._loaded.get((built.key, choice, wanted), lambda: _loaded_blas(wanted, built, variables))
+
+
+def _loaded_blas(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+    refused: list[str] = []
+    for blas in choose_blas(wanted):
+        try:
+            hello = describe_with(built.path, blas.path, variables)
+        except BuildError as problem:
+            refused.append(f"{blas.path}: {problem.message}")
+            continue
+        libraries = {name: build_id or digest(hello.lib_paths[name]) for name, build_id in hello.libs.items()}
+        why = why_chosen(blas, wanted) + (f"; not loaded: {'; '.join(refused)}" if refused else "")
+        return LoadedLibrary(blas.name, (*blas.arguments(), "--blas-why", why), hello, libraries, _notes(blas))
+    raise NoBlasError(f"no BLAS can be loaded ({'; '.join(refused)})", HOW_TO_GET_ONE)
+
+
+def _notes(blas: Blas) -> Mapping[str, str]:
+    better = better_than(blas)
+    notes = {"blas_family": blas.family, "blas_own_core": blas.kernels.core}
+    if better is not None:
+        core = f" ({better.kernels.core})" if better.kernels.core else ""
+        notes["blas_better"] = f"{better.path}{core}"
+    return {name: text for name, text in notes.items() if text}
+
+
+class FftLibraries:
+    """The libraries loaded so far: one test per program build, choice, precision and environment."""
+
+    def __init__(self) -> None:
+        self._loaded: Once[tuple[str, EnvironmentChoice, str, str], LoadedLibrary] = Once()
+
+    def of(
+        self, wanted: str, precision: str, built: Built, choice: EnvironmentChoice, variables: Mapping[str, str]
+    ) -> LoadedLibrary:
+        """What the program will load for this choice; nothing for its own transform. Raises NoFftwError, and BuildError
+        for a library that cannot be loaded."""
+        key = (built.key, choice, wanted, precision)
+        return self._loaded.get(key, lambda: _loaded_fft(wanted, precision, built, variables))
+
+
+def _loaded_fft(wanted: str, precision: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+    chosen = choose_fft(wanted, precision, variables)
+    if chosen is None:
+        why = ("--fft-why", "no FFTW found") if wanted == AUTO else ()
+        return LoadedLibrary(OWN, why, built.hello, {})
+    hello = describe_with(built.path, chosen.path, variables)
+    libraries = {name: build_id or digest(hello.lib_paths[name]) for name, build_id in hello.libs.items()}
+    arguments = ("--fft", str(chosen.path), "--fft-why", chosen.found)
+    return LoadedLibrary(chosen.name, arguments, hello, libraries)

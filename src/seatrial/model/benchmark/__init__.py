@@ -1,0 +1,1 @@
+"""What is measured: benchmarks, their parameters, programs and limits."""

@@ -1,0 +1,1 @@
+"""What programs are built and run in: compilers, MPI libraries, containers, sites."""

@@ -1,0 +1,68 @@
+"""The part of the environment that a study selects; the rest is as found on the machine."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired, TypedDict
+
+from seatrial.model.benchmark.declaration import StoredDeclaration
+from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import As, Key, published
+
+
+@published("Chosen")
+class EnvironmentChoice(Frozen):
+    """The parts of the environment that the study sets.
+
+    `compiler` is a command on PATH, or None for the first that is found. `flags` follow those of seatrial on the
+    compiler's command line. `variables` are set when programs run, and do not affect how they are built.
+
+    `mpi` is the name of a library; `mpi_settings` are settings that each library has under its own name, such as the
+    algorithm of a collective.
+
+    `container` is the path or name of an image, or the name of a container of the site file. `container_build` None:
+    inside where the image's C library does not fit; `container_mounts` and `container_devices` are one text each
+    (model/environment/container.py).
+    """
+
+    compiler: str | None = None
+    flags: tuple[str, ...] = ()
+    variables: Annotated[tuple[tuple[str, str | None], ...], As(dict[str, str | None]), "null: unset"] = ()
+    mpi: Annotated[str | None, "null: the first one found"] = None
+    mpi_settings: Annotated[
+        tuple[tuple[str, str], ...],
+        As(dict[str, str]),
+        Key("settings"),
+        "of the MPI library, such as collective_algorithm",
+    ] = ()
+    container: Annotated[str | None, "the image, or container of the site, that programs run in; null: none"] = None
+    container_runtime: Annotated[str | None, "null: the first one that starts the image"] = None
+    container_mpi: Annotated[str | None, "where the launcher of ranks is; null: where ranks can meet"] = None
+    container_build: Annotated[str | None, "where programs are built; null: outside, if the image's C library fits"] = (
+        None
+    )
+    container_mounts: Annotated[str | None, "what is mounted besides: SOURCE:INSIDE[:ro], with + between several"] = (
+        None
+    )
+    container_devices: Annotated[str | None, "the devices that it gets, with + between several"] = None
+    vm: Annotated[str | None, "the guest that programs run in; null: this machine"] = None
+
+
+AS_IT_IS = EnvironmentChoice()
+
+
+class _MpiJson(TypedDict):
+    variables: NotRequired[dict[str, str | None] | None]
+
+
+class EnvironmentJson(TypedDict):
+    """What a program was built and run in, as far as its parts are used by name."""
+
+    name: NotRequired[str]
+    flags: NotRequired[list[str]]
+    added_flags: NotRequired[list[str]]
+    variables: NotRequired[dict[str, str | None] | None]
+    settings: NotRequired[dict[str, str]]
+    compiler: NotRequired[dict[str, object]]
+    target: NotRequired[dict[str, object]]
+    mpi: NotRequired[_MpiJson | None]
+    declaration: NotRequired[StoredDeclaration]

@@ -1,0 +1,177 @@
+"""The contents of a site file: environments, systems and their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import field
+
+from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.environment.container import ContainerMount, Device
+from seatrial.model.environment.mpi import MpiFamily
+from seatrial.model.frozen import Frozen
+
+BATCH_SYSTEMS = ("slurm", "pbs", "lsf", "flux")
+"""The names that a site file accepts; `seatrial.jobs.batch.systems` has their classes."""
+
+
+class JobOptions(Frozen):
+    """What a site needs in every job, from its site file. `extra` are lines of the script as they are."""
+
+    queue: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    reservation: str | None = None
+    gpus_per_node: int | None = None
+    exclusive: bool = True
+    modules: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+
+
+SCRATCH = Path("/") / "tmp"
+"""Where jobs work on a node that shares no file system."""
+LOAD = "module load"
+"""How the site file states that a program is in environment modules, whose names follow."""
+POLL_S = 60.0
+"""How often a batch system is asked at most, in seconds, unless the site file says otherwise."""
+
+
+class SiteEnvironment(Frozen):
+    """What programs are built and run in, under a name that the site chooses; None and () change nothing.
+
+    `mpi` is the prefix of a library or its compiler wrapper, `launcher` a program by name or path. `family` is for
+    libraries whose family is not recognized. `flags` follow those of seatrial on the compiler's command line;
+    `variables` are set when programs run.
+    """
+
+    name: str
+    mpi: Path | None = None
+    family: MpiFamily | None = None
+    launcher: str | None = None
+    compiler: str | None = None
+    flags: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+class SiteContainer(Frozen):
+    """A container that programs run in, under a name that the site chooses: the path or name of an image, the runtime
+    that starts it (None: the first one that can), where the launcher of ranks is (None: where ranks can meet), and what
+    it gets besides the image. `variables` are set inside."""
+
+    name: str
+    image: str
+    runtime: str | None = None
+    mpi: str | None = None
+    mounts: tuple[ContainerMount, ...] = ()
+    devices: tuple[Device, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+class Partition(Frozen):
+    """A set of identical nodes. `environments` are names of environments of the site, the preferred one first; () means
+    all.
+
+    `launcher` starts ranks on it ("mpirun" or "srun"; None: the launcher of the MPI library). `hosts` are its nodes by
+    name, `nodes` their number; () and None if the file does not state them.
+
+    `job` is what its jobs need, `longest_s` their longest wall time in seconds (None: no limit), `python` the
+    interpreter that runs seatrial on its nodes (None: the one that submits); `has_python` is False if there is none
+    there, and only native programs run. `cpus_per_node` is what a job requests on
+    each of its nodes (None: all, if the batch system can say so). `is_shared` is False if its nodes have no file system
+    in common with the login node; jobs then work in `scratch`, a folder of the node.
+    """
+
+    name: str
+    environments: tuple[str, ...] = ()
+    launcher: str | None = None
+    hosts: tuple[str, ...] = ()
+    nodes: int | None = None
+    job: JobOptions = field(default_factory=JobOptions)
+    longest_s: float | None = None
+    python: Path | None = None
+    cpus_per_node: int | None = None
+    has_python: bool = True
+    is_shared: bool = True
+    scratch: Path = SCRATCH
+
+
+class System(Frozen):
+    """One machine of the site, with at least one partition.
+
+    `batch` is the name of its batch system (None: nothing is submitted to it), which is asked at most every `poll_s`.
+    """
+
+    name: str
+    partitions: tuple[Partition, ...]
+    batch: str | None = None
+    poll_s: float = POLL_S
+
+
+class Place(Frozen):
+    """Where to run: a partition of a system."""
+
+    system: System
+    partition: Partition
+
+
+class SiteGuest(Frozen):
+    """A virtual machine that programs can run in: reached by ssh as `ssh`, or started here from the file `topology`
+    with the kernel in `kernel` (None: as `seatrial vm up` finds one)."""
+
+    name: str
+    ssh: str | None = None
+    topology: Path | None = None
+    kernel: Path | None = None
+
+
+class Site(Frozen):
+    """A site file. `benchmarks` are folders with declaration files; `programs` are the files of applications, by the
+    commands that they are looked for as, `modules` the environment modules that have them; `file` is its name for
+    messages, "" if there is none."""
+
+    environments: tuple[SiteEnvironment, ...] = ()
+    systems: tuple[System, ...] = ()
+    file: str = ""
+    benchmarks: tuple[Path, ...] = ()
+    guests: tuple[SiteGuest, ...] = ()
+    programs: Mapping[str, Path] = {}
+    containers: tuple[SiteContainer, ...] = ()
+    modules: Mapping[str, tuple[str, ...]] = {}
+
+    def container(self, name: str) -> SiteContainer | None:
+        """The container of that name; None if there is none."""
+        return next((container for container in self.containers if container.name == name), None)
+
+    def place(self, text: str) -> Place:
+        """The place NAME[:PARTITION]; the first partition if none is given.
+
+        Raises UnknownNameError, and UsageError if the site defines no systems.
+        """
+        if not self.systems:
+            why = f"{self.file} defines no systems" if self.file else "no site file found"
+            raise UsageError(
+                f"unknown system {text!r}: {why}",
+                "define it in a site file, ~/.config/seatrial/site.yaml or --site FILE (see docs/environments.md)",
+            )
+        name, _, wanted = text.partition(":")
+        system = next((system for system in self.systems if system.name == name), None)
+        if system is None:
+            raise UnknownNameError("system", name, (system.name for system in self.systems))
+        if not wanted:
+            return Place(system, system.partitions[0])
+        partition = next((partition for partition in system.partitions if partition.name == wanted), None)
+        if partition is None:
+            raise UnknownNameError(f"partition of {name}", wanted, (each.name for each in system.partitions))
+        return Place(system, partition)
+
+    def environments_at(self, place: Place | None) -> tuple[SiteEnvironment, ...]:
+        """The environments of a place, the preferred one first; None: all, in the order of the file."""
+        if place is None or not place.partition.environments:
+            return self.environments
+        return tuple(self._named(place.partition.environments))
+
+    def _named(self, names: Iterable[str]) -> Iterable[SiteEnvironment]:
+        known = {environment.name: environment for environment in self.environments}
+        return (known[name] for name in names)

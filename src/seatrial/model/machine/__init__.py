@@ -1,0 +1,1 @@
+"""What a machine, a fabric or a guest is."""

@@ -1,0 +1,1 @@
+"""What was measured: records, samples, outcomes and figures."""

@@ -1,0 +1,1 @@
+"""Studies, comparisons, answers and screens."""

@@ -1,0 +1,150 @@
+"""The guests that a run uses: found or started before it plans, and ended after it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from seatrial.errors import SeatrialError, UnknownNameError, UsageError
+from seatrial.machine.attachment import ATTACHMENT
+from seatrial.machine.copied import PATTERNS, discover_copied
+from seatrial.model.environment.site import SiteGuest
+from seatrial.model.machine.fact import Fact, Facts
+from seatrial.model.machine.guest import NO_GUEST, RUNNING, Guest
+from seatrial.model.machine.identity import QEMU_TCG, is_emulated
+from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.study.study import Study
+from seatrial.places.guest.channel import PORT, Channel
+from seatrial.plan.environment_axes import VM, environment_value
+from seatrial.plan.settings import Settings, values_of
+from seatrial.plan.site_in_force import site_in_force
+from seatrial.plan.study_yaml import Node
+
+if TYPE_CHECKING:
+    from seatrial.places.guest.state import GuestState
+
+_log = logging.getLogger(__name__)
+
+
+def guest_names(study: Study | None, settings: Settings) -> tuple[str, ...]:
+    """The values of `environment.vm` that are guests, in order. Raises UsageError for one that cannot be a name."""
+    if study is not None:
+        axis = study.axis(VM)
+        given = [*(axis.values if axis is not None else ()), *(entry.get(VM) for entry in study.include)]
+    else:
+        texts = [str(value) for value in values_of(settings).get(VM, ())]
+        given = [environment_value(VM, Node(text, 1, text)) for text in texts]
+    return tuple(dict.fromkeys(str(value) for value in given if value not in (None, NO_GUEST)))
+
+
+@contextmanager
+def with_guests(machine: Machine, names: Sequence[str]) -> Iterator[Machine]:
+    """The machine with its guests of these names. One that cannot be used is there with the reason: its experiments
+    are unsupported, the others are measured. Raises UsageError for a name that is not known, or a damaged topology."""
+    if not names:
+        yield machine
+        return
+    wanted = [_named(name) for name in names]
+    with ExitStack() as held:
+        yield replace(machine, guests=tuple(_usable(one, held) for one in wanted))
+
+
+def _named(name: str) -> SiteGuest:
+    """What a value of the axis stands for."""
+    if name == RUNNING:
+        return SiteGuest(name)
+    if name.startswith("/"):
+        return SiteGuest(name, topology=Path(name))
+    known = {guest.name: guest for guest in site_in_force().guests}
+    if name not in known:
+        raise UnknownNameError("guest", name, [*known, RUNNING, NO_GUEST])
+    return known[name]
+
+
+def _usable(wanted: SiteGuest, held: ExitStack) -> Guest:
+    with ExitStack() as own:
+        try:
+            guest = _reached(wanted, own)
+        except UsageError as error:
+            if wanted.topology is not None:
+                raise
+            return Guest(wanted.name, problem=error.message, todo=error.todo)
+        except SeatrialError as error:
+            return Guest(wanted.name, problem=error.message, todo=error.todo)
+        held.push(own.pop_all())
+        return guest
+
+
+def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
+    from seatrial.places.guest.by_ssh import reached_by_ssh
+    from seatrial.places.guest.home import guest_home_path
+    from seatrial.places.guest.offered import copied_facts
+    from seatrial.places.guest.run import running_guest
+    from seatrial.places.rank_helpers import guest_agent, static_copy_facts
+
+    state: GuestState | None = None
+    if wanted.ssh is not None:
+        channel = held.enter_context(reached_by_ssh(wanted.ssh, guest_agent().read_bytes()))
+        reached: dict[str, Any] = {"reached": f"ssh {wanted.ssh}"}
+    else:
+        if wanted.topology is None:
+            home = guest_home_path(os.environ)
+            state = running_guest(home)
+        else:
+            home, state = held.enter_context(_started(wanted.topology, wanted.kernel))
+        channel = held.enter_context(_folder_there(Channel(PORT, str(home), f"/tmp/seatrial-{os.getpid()}")))  # noqa: S108
+        reached = {"reached": "started here", "accelerator": state.accelerator, "kernel": state.kernel}
+        if state.why_emulated:
+            reached["why_emulated"] = state.why_emulated
+    machine = discover_copied(copied_facts(channel, static_copy_facts(), PATTERNS))
+    if state is not None and state.accelerator == "tcg" and not is_emulated(machine):
+        known = Fact(QEMU_TCG, "seatrial, which started it")
+        machine = replace(machine, facts=Facts({**machine.facts, "hypervisor": (known,)}))
+    return Guest(wanted.name, machine, channel.words(), {"name": wanted.name, **reached, **_facts(machine)})
+
+
+@contextmanager
+def _started(topology: Path, kernel: Path | None) -> Iterator[tuple[Path, GuestState]]:
+    """A guest that ends with this process. Raises UsageError, GuestError, BuildError, StoreError."""
+    from seatrial.places.guest.parts import guest_parts
+    from seatrial.places.guest.run import guest_for_a_run
+    from seatrial.plan.topology_file import topology_of
+
+    wanted = topology_of(topology)
+    with guest_for_a_run(wanted, guest_parts(wanted, kernel), lambda text: _log.warning("%s", text)) as started:
+        yield started
+
+
+@contextmanager
+def _folder_there(channel: Channel) -> Iterator[Channel]:
+    """With its folder in the guest."""
+    from seatrial.places.guest.inside import output
+
+    with channel.opened() as guest:
+        output(guest, ("mkdir", "-p", "-m", "700", "--", channel.there))
+    try:
+        yield channel
+    finally:
+        with suppress(SeatrialError, OSError), channel.opened() as guest:
+            output(guest, ("rm", "-rf", "--", channel.there))
+
+
+def _facts(machine: Machine) -> Mapping[str, Any]:
+    """What the guest shows of its host: which CPUs share what, how devices reach it, memory that can be taken back."""
+    facts: dict[str, Any] = {
+        "hypervisor": machine.facts.text("hypervisor"),
+        "balloon": machine.facts.text("balloon"),
+        "steal_share": machine.facts.number("steal_share"),
+        **{f"{kind.value}s": len(machine.of_kind(kind)) for kind in (DeviceKind.PU, DeviceKind.CORE, DeviceKind.NUMA)},
+        "packages": len(machine.of_kind(DeviceKind.PACKAGE)),
+    }
+    words = Counter(word for device in machine.devices if (word := device.facts.text(ATTACHMENT)) is not None)
+    facts["devices"] = {word: words[word] for word in sorted(words)}
+    return {name: value for name, value in facts.items() if value is not None}

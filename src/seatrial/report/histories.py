@@ -1,0 +1,272 @@
+"""Histories on the page: a figure over the sessions of months, with its changes of level. Those that changed come
+first, the many are folded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from seatrial.analysis.history import FALSE_ALARM_RATE
+from seatrial.model.results.history import Change, FigureHistory
+from seatrial.report.charts.distributions import padded_domain
+from seatrial.report.charts.vega import Chart, layer, render, text_layers
+from seatrial.report.pages.templating import Cell, Column, Table, headings, right
+from seatrial.report.studies.article import Article, Head, Section, article, whole_page
+from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, count, display_scale, settings, show
+
+FALSE_ALARMS = f"In a history without a change, one is named in at most {FALSE_ALARM_RATE:.0%} of cases."
+NOT_TESTED = "recorded to differ between the sessions before and after (whether it is the reason is not tested)"
+NOTHING_ELSE = "nothing else that was recorded changed then"
+
+
+def day(seconds: float) -> str:
+    """The time in UTC, to the minute; "?" if it is not a date."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return "?"
+
+
+def change_words(change: Change, one: FigureHistory) -> str:
+    """When a figure changed, by how much, and how sure that is."""
+    return (
+        f"between {day(change.last_before)} and {day(change.first_after)}: from {show(change.before, one.unit)} to "
+        f"{show(change.after, one.unit)} ({change.ratio - 1.0:+.1%}), sureness {change.sureness:.2%}"
+    )
+
+
+def span_words(one: FigureHistory) -> str:
+    """How long a history is, with its first and last value."""
+    first, last = one.sessions[0], one.sessions[-1]
+    return (
+        f"{count(len(one.sessions), 'session')}, {day(first.at)} to {day(last.at)}: "
+        f"first {show(first.median, one.unit)}, last {show(last.median, one.unit)}"
+    )
+
+
+def no_change_words(one: FigureHistory) -> str:
+    """Why a history has no change: none was found, or it is too short."""
+    return one.why_not or "no change found"
+
+
+_WIDTH = 760
+_HEIGHT = 170
+_LEAST_HEIGHT = 0.02
+"""The axis spans at least 2 %: a smaller change does not matter."""
+_MOST_SESSIONS = 300
+_MOST_NUMBERED = 20
+_NUMBER = {"baseline": "top", "align": "right", "dx": -3, "color": "var(--ink)"}
+_MS = 1e3
+
+
+def history_chart(one: FigureHistory, ident: str) -> Chart:
+    """The medians of the sessions over time, the level between changes, and a band where each change happened."""
+    title = f"{one.figure} over time"
+    caption = f"A dot is the median of a session; {arrow_meaning(one.better)} {arrow(one.better)}."
+    if one.changes:
+        caption += (
+            " Lines are medians between changes. A change happened between the last session before it and the first "
+            "one after it, where the band is."
+        )
+    drawn = drawn_sessions(one)
+    if len(drawn) < len(one.sessions):
+        caption += (
+            f" Of {len(one.sessions)} sessions, {len(drawn)} are drawn and listed: evenly spaced ones, the smallest, "
+            "the largest, and those at a change."
+        )
+    words = ". ".join([span_words(one), *(change_words(change, one) for change in one.changes)])
+    described = f"{caption} {words}. {'' if one.changes else no_change_words(one)}".strip()
+    return Chart(title, caption, render(_spec(one, drawn), f"{ident}-history", title, described), _table(one, drawn))
+
+
+def drawn_sessions(one: FigureHistory) -> list[int]:
+    """The sessions that are drawn: all, or evenly spaced ones with the extremes and those beside a change."""
+    n = len(one.sessions)
+    if n <= _MOST_SESSIONS:
+        return list(range(n))
+    medians = [session.median for session in one.sessions]
+    places = {place * (n - 1) // (_MOST_SESSIONS - 1) for place in range(_MOST_SESSIONS)}
+    places |= {min(range(n), key=medians.__getitem__), max(range(n), key=medians.__getitem__)}
+    return sorted(places | {place for change in one.changes for place in (change.index - 1, change.index)})
+
+
+def _spec(one: FigureHistory, drawn: list[int]) -> dict[str, Any]:
+    scale, unit = display_scale([session.median for session in one.sessions], one.unit)
+    points = [{"x": one.sessions[n].at * _MS, "y": one.sessions[n].median / scale} for n in drawn]
+    values = [point["y"] for point in points]
+    x: dict[str, Any] = {"field": "x", "type": "temporal", "title": None, "scale": {"type": "utc"}}
+    x["axis"] = {"grid": False, "labelOverlap": True, "tickCount": 8}
+    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": f"{unit or 'ratio'} {arrow(one.better)}"}
+    y["scale"] = {"domain": padded_domain(min(values), max(values), _LEAST_HEIGHT), "nice": False, "zero": False}
+    y["axis"] = {"tickCount": 4, "format": "~g", "minExtent": 46}
+    changes = [
+        {"x": change.last_before * _MS, "x2": change.first_after * _MS, "text": str(number)}
+        for number, change in enumerate(one.changes, start=1)
+    ]
+    return {
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "layer": [
+            {
+                "data": {"values": changes},
+                # The rim keeps a change visible whose sessions are minutes apart in a history of months.
+                "mark": {"type": "rect", "color": "var(--band)", "stroke": "var(--band)", "strokeWidth": 3},
+                "encoding": {"x": x, "x2": {"field": "x2"}},
+            },
+            layer(
+                "rule",
+                {"x": x, "x2": {"field": "x2"}, "y": y},
+                _levels(one, scale),
+                color="var(--ink)",
+                strokeWidth=1.2,
+            ),
+            layer("point", {"x": x, "y": y}, points, filled=True, size=26, opacity=1, color="var(--accent)"),
+            *text_layers(changes[:_MOST_NUMBERED], _NUMBER, x, {"value": 2}),
+        ],
+    }
+
+
+def _levels(one: FigureHistory, scale: float) -> list[dict[str, float]]:
+    """The medians between changes, from the first session of a part to its last one."""
+    if not one.changes:
+        return []
+    starts = [one.sessions[0].at, *(change.first_after for change in one.changes)]
+    ends = [*(change.last_before for change in one.changes), one.sessions[-1].at]
+    heights = [one.changes[0].before, *(change.after for change in one.changes)]
+    return [
+        {"x": start * _MS, "x2": end * _MS, "y": height / scale}
+        for start, end, height in zip(starts, ends, heights, strict=True)
+    ]
+
+
+def _table(one: FigureHistory, drawn: list[int]) -> Table:
+    after = {change.index: number for number, change in enumerate(one.changes, start=1)}
+    columns = headings("Started (UTC)", right("Median"), right("Repeats"))
+    columns += [Column("First after change", numeric=True)] if after else []
+    rows = []
+    for n in drawn:
+        session = one.sessions[n]
+        cells = [
+            Cell(day(session.at)),
+            Cell(show(session.median, one.unit, 4), session.median),
+            Cell(str(session.n_repeats), session.n_repeats),
+        ]
+        cells += [Cell(str(after.get(n, NO_VALUE)))] if after else []
+        rows.append(cells)
+    return Table(f"Sessions of {one.figure}", columns, rows)
+
+
+_MOST_UNFOLDED = 12
+_MOST_DRAWN = 60
+_MOST_LISTED = 2000
+_MOST_DIFFERENCES = 40
+
+
+def history_article(found: Sequence[FigureHistory], name: str, *, is_alone: bool = True) -> Article:
+    """The histories under a name. `is_alone`: nothing else is on the page."""
+    ordered = sorted(found, key=lambda one: -max((change.first_after for change in one.changes), default=float("-inf")))
+    parts = [_part(one, f"h{n}") for n, one in enumerate(ordered[:_MOST_DRAWN], start=1)]
+    sections = [
+        Section(
+            "history",
+            "Over time",
+            "history",
+            {"shown": parts[:_MOST_UNFOLDED], "folded": parts[_MOST_UNFOLDED:]},
+        )
+    ]
+    if len(ordered) > 1:
+        left_out = len(ordered) - _MOST_LISTED
+        lines = [f"{left_out} more are left out; `seatrial history FIGURE` shows one of them."] if left_out > 0 else []
+        context = {"table": _all(ordered[:_MOST_LISTED]), "lines": lines, "drawn": len(parts), "found": len(ordered)}
+        sections.append(Section("histories", "All figures", "histories", context))
+    head = Head("History", name, [headline(ordered)], about=_about(ordered))
+    return article("h", head, sections, is_alone=is_alone)
+
+
+def headline(found: Sequence[FigureHistory]) -> str:
+    """How many figures changed."""
+    if len(found) == 1:
+        changes = found[0].changes
+        if not changes:
+            return _sentence(no_change_words(found[0]))
+        return f"{count(len(changes), 'change')}{', the latest' if len(changes) > 1 else ''}: {_latest(changes[-1])}"
+    changed = sum(bool(one.changes) for one in found)
+    return f"{changed} of {len(found)} figures changed" if changed else f"No change found in {len(found)} figures"
+
+
+def _latest(change: Change) -> str:
+    return f"{change.ratio - 1.0:+.1%} between {day(change.last_before)} and {day(change.first_after)}"
+
+
+def _about(found: Sequence[FigureHistory]) -> str:
+    text = "A figure with its settings on one host; a new kernel, compiler or library continues its history. "
+    return f"{text}{FALSE_ALARMS}" + (
+        f" Of {len(found)} histories without a change, about {len(found) / 100:.0f} would have one."
+        if len(found) >= 100
+        else ""
+    )
+
+
+def _part(one: FigureHistory, ident: str) -> dict[str, Any]:
+    n = len(one.changes)
+    return {
+        "subject": subject(one),
+        "headline": count(n, "change") if n else no_change_words(one),
+        "chart": history_chart(one, ident),
+        "changes": [_change(change, number, one) for number, change in enumerate(one.changes, start=1)],
+    }
+
+
+def subject(one: FigureHistory) -> str:
+    """The figure with its settings and its host."""
+    return " ".join(filter(None, (one.benchmark, one.figure, settings(one.parameters), f"on {one.host}")))
+
+
+def _change(change: Change, number: int, one: FigureHistory) -> dict[str, Any]:
+    shown = change.differences[:_MOST_DIFFERENCES]
+    rows = [[Cell(each.what), _side(each.baseline), _side(each.candidate)] for each in shown]
+    left_out = len(change.differences) - len(shown)
+    note = f"{_sentence(NOT_TESTED)}:" if rows else f"{_sentence(NOTHING_ELSE)}."
+    return {
+        "line": f"{number}: {change_words(change, one)}.",
+        "note": note,
+        "table": Table("", headings("What", "Before", "After"), rows) if rows else None,
+        "more": f"And {left_out} more; `seatrial history --format json` lists all." if left_out > 0 else "",
+    }
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _side(text: str | None) -> Cell:
+    return Cell("missing", tone="none") if text is None else Cell(text)
+
+
+def _all(found: Sequence[FigureHistory]) -> Table:
+    columns = headings("Benchmark", "Figure", "Settings", "Host")
+    columns += [Column(name, numeric=True) for name in ("Sessions", "First", "Last")]
+    columns += [Column("Latest change (UTC)")]
+    rows = []
+    for one in found:
+        first, last = one.sessions[0], one.sessions[-1]
+        latest = one.changes[-1] if one.changes else None
+        rows.append(
+            [
+                Cell(one.benchmark),
+                Cell(one.figure),
+                Cell(settings(one.parameters)),
+                Cell(one.host),
+                Cell(str(len(one.sessions)), len(one.sessions)),
+                Cell(show(first.median, one.unit), first.median),
+                Cell(show(last.median, one.unit), last.median),
+                Cell(f"{day(latest.first_after)} ({latest.ratio - 1.0:+.1%})" if latest else no_change_words(one)),
+            ]
+        )
+    return Table("All figures, the latest change first", columns, rows)
+
+
+def history_page(found: Sequence[FigureHistory], figure: str) -> str:
+    """The whole file as text."""
+    return whole_page(f"History of {figure}", [history_article(found, figure)])

@@ -1,1 +1,0 @@
-"""Histories of figures on the page."""

@@ -1,0 +1,272 @@
+"""Made-up result files of other tools, printed as these tools print, from numbers that fit together."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from seatrial.model.results.figure_result import COLUMNS
+
+RULE = "-" * 61
+MAPDL = """
++--------------------- M A P D L   S T A T I S T I C S ------------------------+
+Release: 2021 R1            Build: 21.1       Update: UP20201109   Platform: LINUX x64
+Number of machines requested            :    1
+Number of processes requested           :    4
+Number of threads per process requested :    2
+Total number of cores requested         :    8 (Distributed Memory Parallel)
+Elapsed time spent obtaining a license            :        0.4 seconds
+Elapsed time spent computing solution             :       61.5 seconds
+Equation solver used                              :            Sparse (symmetric)
++------------------ E N D   M A P D L   S T A T I S T I C S -------------------+
+ *-----------------------------------------------------------------------------*
+ |                               RUN COMPLETED                                 |
+ |  Ansys MAPDL 2021 R1         Build 21.1         UP20201109    LINUX x64     |
+ |        CP Time      (sec) =        412.125       Time  =  12:03:25          |
+ |        Elapsed Time (sec) =         65.000       Date  =  03/01/2021        |
+ *-----------------------------------------------------------------------------*
+"""
+
+PAM_CRASH = """\
+ | PAM-CRASH/SAFE                      |
+ | Version   : 2018.01                 |
+ | Precision : Single precision        |
+ CYCLE  10000  TIME 0.100E+02
+ CPU TIME          910.25
+ ELAPSED TIME      230.50
+ CPU TIME         1810.25
+ ELAPSED TIME      460.75
+ NORMAL TERMINATION
+"""
+
+STAR_NAMES = ("Iteration", "Continuity", "X-momentum", "Total Solver CPU Time (s)", "Total Solver Elapsed Time (s)")
+
+
+def star_table(first: int = 1, count: int = 6, step_s: float = 1.5, names: tuple[str, ...] = STAR_NAMES) -> str:
+    """Iterations of 16 processes; the first one takes 10 s more."""
+    lines = ["".join(f"   {name:>12}" for name in names)]
+    for i in range(first, first + count):
+        total = 10 + step_s * i
+        cells = (f"{i:d}", "1.000000e-03", "2.000000e-04", f"{15.5 * total:.6e}", f"{total:.6e}")
+        lines.append("".join(f"   {cell:>{max(12, len(name))}}" for cell, name in zip(cells, names, strict=True)))
+        lines.append("Reversed flow on  36 faces on Outlet")
+    return "\n".join(lines) + "\n"
+
+
+def star_log(rows: str) -> str:
+    return f"""\
+Starting STAR-CCM+ parallel server
+MPI Distribution : Open MPI-4.1.2
+Total number of processes : 16
+
+Simcenter STAR-CCM+ 2210 Build 17.06.007 (linux-x86_64-2.17/gnu11.2)
+1 copy of ccmppower checked out from 1999@licences
+Server::start -host n01:47827
+Simulation database saved by:
+  STAR-CCM+ 9.06.011 (win64/intel12.1-r8) Mon Nov 10 22:24:21 UTC 2014 Np=4
+Loading into:
+  Simcenter STAR-CCM+ 2210 Build 17.06.007 (linux-x86_64-2.17/gnu11.2) Tue Oct 6 20:33:26 UTC 2022 Np=16
+{rows}Stopping criterion Maximum Steps satisfied.
+Simulation saved to car.sim (84.221MB in 0.62764s).
+Server process exited with code 0
+"""
+
+
+def stream(
+    rates_MBps: tuple[float, float, float, float] = (38853.9, 43238.9, 39045.0, 38487.0),
+    elements: int = 80_000_000,
+    threads: int | None = 2,
+    version: str = "5.10",
+    validation: str = "Solution Validates: avg error less than 1.000000e-13 on all three arrays",
+) -> str:
+    """STREAM as 5.10 prints it, or 5.9."""
+    old = version == "5.9"
+    counts = (16, 16, 24, 24)
+    lines = [
+        *(RULE, f"STREAM version $Revision: {version} $", RULE),
+        f"This system uses 8 bytes per {'DOUBLE PRECISION word' if old else 'array element'}.",
+        RULE,
+        f"Array size = {elements}, Offset = 0" if old else f"Array size = {elements} (elements), Offset = 0 (elements)",
+        "Each test is run 20 times, but only" if old else "Each kernel will be executed 20 times.",
+        "the *best* time for each is used."
+        if old
+        else " The *best* time for each kernel (excluding the first iteration)",
+        RULE,
+    ]
+    if threads is not None:
+        lines.append(f"Number of Threads requested = {threads}")
+        lines += [] if old else [f"Number of Threads counted = {threads}"]
+    lines += [RULE, "Your clock granularity/precision appears to be 1 microseconds.", RULE]
+    lines.append(
+        "Function      Rate (MB/s)   Avg time     Min time     Max time"
+        if old
+        else "Function    Best Rate MB/s  Avg time     Min time     Max time"
+    )
+    for name, rate, count in zip(("Copy", "Scale", "Add", "Triad"), rates_MBps, counts, strict=True):
+        least = count * elements / rate / 1e6
+        decimals = 4 if old else 6
+        cells = "".join(f"  {value:11.{decimals}f}" for value in (least * 1.04, least, least * 1.2))
+        lines.append(f"{name + ':':12}{rate:11.1f}{cells}")
+    return "\n".join([*lines, RULE, validation, RULE, ""])
+
+
+def stream_mpi(ranks: int = 4, threads: int = 8) -> str:
+    """STREAM over MPI processes (stream_mpi.c)."""
+    text = stream(threads=None)
+    text = text.replace(
+        "Array size = 80000000 (elements), Offset = 0 (elements)",
+        "\n".join(
+            (
+                "Total Aggregate Array size = 80000000 (elements)",
+                f"Data is distributed across {ranks} MPI ranks",
+                f"   Array size per MPI rank = {80000000 // ranks} (elements)",
+            )
+        ),
+    )
+    return text.replace("Your clock", f"Number of Threads requested for each MPI rank = {threads}\nYour clock")
+
+
+def babelstream(unit: str = "MB/s", elements: int = 80_000_000, double: bool = True, with_elements: bool = True) -> str:
+    """BabelStream as text; rates are 37000, 37100, ... of `unit`."""
+    size = 8 if double else 4
+    scale = 2.0**20 if unit.startswith("Mi") else 1e6
+    lines = ["BabelStream", "Version: 5.0", "Implementation: OpenMP", "Running kernels 100 times"]
+    lines += [f"Number of elements: {elements}"] if with_elements else []
+    lines += [
+        f"Precision: {'double' if double else 'float'}",
+        f"Array size: {elements * size / 1e6:.1f} MB (=0.6 GB)",
+        f"{'Function':12}{unit:12}{'Min (sec)':12}{'Max':12}{'Average':12}",
+    ]
+    for i, (name, arrays) in enumerate((("Copy", 2), ("Mul", 2), ("Add", 3), ("Triad", 3), ("Dot", 2))):
+        rate = 37000.0 + 100 * i
+        least = arrays * elements * size / rate / scale
+        lines.append(f"{name:12}{rate:<12.3f}{least:<12.5f}{least * 1.2:<12.5f}{least * 1.1:<12.5f}")
+    return "\n".join([*lines, ""])
+
+
+def babelstream_csv(unit: str = "mbytes") -> str:
+    """BabelStream with --csv."""
+    scale = 2.0**20 if unit == "mibytes" else 1e6
+    lines = [f"function,num_times,n_elements,sizeof,max_{unit}_per_sec,min_runtime,max_runtime,avg_runtime"]
+    for i, (name, arrays) in enumerate((("Copy", 2), ("Mul", 2), ("Add", 3), ("Triad", 3), ("Dot", 2))):
+        rate = 37000.0 + 100 * i
+        least = arrays * 33554432 * 8 / rate / scale
+        lines.append(f"{name},100,33554432,8,{rate:.6g},{least:.6g},{least * 1.2:.6g},{least * 1.1:.6g}")
+    return "\n".join([*lines, ""])
+
+
+def hpl_row(n: int, rate_Gflops: float, nb: int = 192, p: int = 2, q: int = 2, variant: str = "WR11C2R4") -> str:
+    """One row of HPL with its rule."""
+    time_s = (2 / 3 * n + 1.5) * n * n / rate_Gflops / 1e9
+    return f"{variant}{n:12}{nb:6}{p:6}{q:6}{time_s:19.2f}{rate_Gflops:19.4e}"
+
+
+def hpl(rows: tuple[tuple[str, bool], ...] = ((hpl_row(20000, 55.5), True),), version: str = "2.3") -> str:
+    """HPL: (row, whether its residual passed) in order, and a summary that counts them."""
+    passed = sum(ok for _, ok in rows)
+    lines = [
+        "=" * 80,
+        f"HPLinpack {version}  --  High-Performance Linpack benchmark  --   December 2, 2018",
+        "=" * 80,
+        "",
+    ]
+    for row, ok in rows:
+        lines += [
+            "=" * 80,
+            "T/V                N    NB     P     Q               Time                 Gflops",
+            "-" * 80,
+            row,
+            "HPL_pdgesv() start time Sat Nov 21 19:17:00 2026",
+            "-" * 80,
+            "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   "
+            + ("3.21360000e-03 ...... PASSED" if ok else "2.51360000e+09 ...... FAILED"),
+        ]
+    lines += [
+        "=" * 80,
+        "",
+        f"Finished {len(rows):6} tests with the following results:",
+        f"         {passed:6} tests completed and passed residual checks,",
+        f"         {len(rows) - passed:6} tests completed and failed residual checks,",
+        f"         {0:6} tests skipped because of illegal input values.",
+        "-" * 80,
+        "",
+        "End of Tests.",
+        "=" * 80,
+    ]
+    return "\n".join([*lines, ""])
+
+
+def google_benchmark(**first: Any) -> dict[str, Any]:
+    """A document with two benchmarks, the first of three repetitions with aggregates; `first` changes its entries."""
+    repeated = [
+        {
+            "name": "BM_Copy/4096",
+            "run_name": "BM_Copy/4096",
+            "run_type": "iteration",
+            "repetitions": 3,
+            "repetition_index": i,
+            "threads": 1,
+            "iterations": 1000,
+            "real_time": 125.0 + i,
+            "cpu_time": 124.0 + i,
+            "time_unit": "ns",
+            "bytes_per_second": 3.2e10 + i,
+            **first,
+        }
+        for i in range(3)
+    ]
+    mean = {**repeated[0], "name": "BM_Copy/4096_mean", "run_type": "aggregate", "aggregate_name": "mean"}
+    other = {
+        "name": "BM_Sort",
+        "run_type": "iteration",
+        "iterations": 10,
+        "real_time": 2.5,
+        "cpu_time": 2.4,
+        "time_unit": "ms",
+        "items_per_second": 4e5,
+    }
+    context = {
+        "date": "2026-11-21T19:00:00+00:00",
+        "host_name": "node7",
+        "executable": "/home/someone/build/bench",
+        "num_cpus": 2,
+        "library_build_type": "release",
+    }
+    return {"context": context, "benchmarks": [*repeated, mean, other]}
+
+
+def fio(bw_bytes: int = 706_810_455, error: int = 0, **options: str) -> dict[str, Any]:
+    """A document of fio 3 with one job that reads for three seconds."""
+    runtime_ms = 3001
+    nothing = {"io_bytes": 0, "bw_bytes": 0, "bw": 0, "iops": 0.0, "runtime": 0, "total_ios": 0}
+    total = bw_bytes * runtime_ms // 1000 // 131072
+    read = {
+        "io_bytes": bw_bytes * runtime_ms // 1000,
+        "bw_bytes": bw_bytes,
+        "bw": bw_bytes // 1024,
+        "iops": total / runtime_ms * 1e3,
+        "runtime": runtime_ms,
+        "total_ios": total,
+        "lat_ns": {"min": 125356, "max": 3271847, "mean": 184475.7, "N": total},
+    }
+    job = {
+        "jobname": "seqread",
+        "error": error,
+        "job options": {"name": "seqread", "rw": "read", "bs": "128k", "size": "128M", "direct": "1", **options},
+        "read": read,
+        "write": nothing,
+    }
+    return {"fio version": "fio-3.33", "timestamp": 1795293280, "timestamp_ms": 1795293280212, "jobs": [job]}
+
+
+def as_bytes(document: dict[str, Any]) -> bytes:
+    """A document as a file."""
+    return json.dumps(document, indent=1).encode()
+
+
+def csv_table() -> str:
+    """A table as `seatrial export --format csv` writes it: one experiment with two figures."""
+    parameters = '"{""n"": 82081, ""nb"": 256, ""p"": 1, ""q"": 1, ""ranks"": 1, ""variant"": ""WC00R2L1""}"'
+    rows = ("rate", "flop/s,higher,668032000000.0"), ("time", "s,lower,551.89")
+    lines = (f"imported.hpl,{parameters},d3b68e711c8dca6d,{name},{parameters},{value},,,1,ok" for name, value in rows)
+    return "\n".join([",".join(COLUMNS), *lines, ""])

@@ -1,0 +1,58 @@
+"""Logs of CASTEP: real ones, and damaged ones."""
+
+from __future__ import annotations
+
+import pytest
+from applications.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
+
+from seatrial.applications.readers import reader_of
+from seatrial.errors import ParseError
+
+READ: dict[str, dict[str, list[float]]] = {
+    "castep/castep-al3x3-16nodes-2048ranks.txt": {"wall": [139.28], "calculation": [120.85]},
+}
+
+
+@needs_logs
+@pytest.mark.parametrize("name", READ)
+def test_the_elapsed_time_counts(name: str) -> None:
+    assert figures("castep", log(name)) == READ[name]
+
+
+@needs_logs
+def test_two_runs_in_one_file_are_refused() -> None:
+    refused("castep", log(next(iter(READ))) * 2, "a second run begins here")
+
+
+@needs_logs
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (b"139.28 s", b"149.28 s", "not the sum"),
+        (b"120.85 s", b"128.85 s", "not the sum"),
+        (b"Total time ", b"Total ", "has not ended"),
+        (b"Finalisation time", b"Finalisation", "did not end"),
+    ],
+)
+def test_what_has_no_figure_is_refused(old: bytes, new: bytes, why: str) -> None:
+    text = log("castep/castep-al3x3-16nodes-2048ranks.txt")
+    assert old in text
+    refused("castep", text.replace(old, new), why)
+
+
+@needs_logs
+def test_noise_is_survived() -> None:
+    text = log("castep/castep-al3x3-16nodes-2048ranks.txt")
+    assert figures("castep", noisy(text)) == figures("castep", text)
+
+
+@needs_logs
+def test_logs_of_other_programs_are_refused() -> None:
+    for path in others("castep"):
+        with pytest.raises(ParseError):
+            reader_of("castep").read(path.read_bytes())
+
+
+@needs_logs
+def test_damaged_logs() -> None:
+    check_mutants("castep", tuple(READ), share=0.5)
