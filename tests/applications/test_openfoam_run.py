@@ -228,9 +228,9 @@ def test_a_run_on_another_number_of_ranks_is_found(
     if how == "stated":
         assert record.outcome.state is State.INVALID and record.outcome.check == "ranks", record.outcome
     else:
-        assert record.outcome.state is State.FAILED and "a second run begins here" in record.outcome.reason, (
-            record.outcome
-        )
+        assert record.outcome.state is State.FAILED, record.outcome
+        assert "a second run begins here" in record.outcome.reason, record.outcome
+        assert "own file" not in record.outcome.reason, "the user has no file to split"
 
 
 @pytest.mark.real

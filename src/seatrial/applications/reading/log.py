@@ -125,10 +125,12 @@ def result(found: Found, token: str, what: str) -> float | None:
 
 class Log:
     """The lines of one application's log. Patterns match the whole text of a line: without what the launcher put before
-    it, and without white space at its ends. With `is_spaced_once` it has one space between words."""
+    it, and without white space at its ends. With `is_spaced_once` it has one space between words. Without `is_given`,
+    seatrial started the run, and there is no file that the user could split."""
 
-    def __init__(self, tool: str, data: bytes, *, is_spaced_once: bool = False) -> None:
+    def __init__(self, tool: str, data: bytes, *, is_spaced_once: bool = False, is_given: bool = True) -> None:
         self.tool = tool
+        self.is_given = is_given
         self.lines = read_lines(data, tool)
         texts = map(body, self.lines)
         self.texts = [" ".join(text.split()) if is_spaced_once else text.strip() for text in texts]
@@ -165,16 +167,16 @@ class Log:
         if not found:
             raise self.error(f"no line such as {looks_like!r}: from another program, or its beginning is missing")
         if len(found) > 1:
-            why = f"a second run begins here; the first began on line {found[0].line.number}: put each in its own file"
-            raise found[1].error(why)
+            why = f"a second run begins here; the first began on line {found[0].line.number}"
+            raise found[1].error(f"{why}: put each in its own file" if self.is_given else why)
         return found[0]
 
     def at_most_one(self, pattern: Pattern, what: str) -> Found | None:
         """The line of this pattern, or None. Raises ParseError if there is a second one: two runs."""
         found = self.found(pattern)
         if len(found) > 1:
-            why = f"a second {what}; the first is on line {found[0].line.number}: two runs in one file; split it"
-            raise found[1].error(why)
+            why = f"a second {what}; the first is on line {found[0].line.number}: two runs"
+            raise found[1].error(f"{why} in one file; split it" if self.is_given else why)
         return found[0] if found else None
 
     def only(self, pattern: Pattern, what: str) -> Found:

@@ -49,7 +49,7 @@ def log_reader(
     line of a run that ended, and the error if there is none. `refused`: a whole line, and why a run that prints it has
     no figure; `signs`: what may be found in a line, and what it is a sign of; `temperature`: a line with kelvins, of
     which a simulation that has exploded has too many. `states`: parameter -> the lines with this whole number, which
-    must all agree. `remarked`: a line of which the user is told, and the words, in which `{text}` is the line itself.
+    must all agree. `remarked`: a line that is reported to the user, and the words (`{text}` is the line itself).
 
     `measured` is given the log and its lines `begin` and `end`.
     """

@@ -27,7 +27,7 @@ def output_file(application: str) -> Callable[[Callable[[Log], T]], Callable[[by
         @wraps(parse)
         def read(data: bytes) -> T:
             try:
-                return parse(Log(application, data))
+                return parse(Log(application, data, is_given=False))
             except ParseError as error:
                 place = "" if error.line is None else f"line {error.line}: "
                 raise not_read(application, f"{place}{error.why}") from error
