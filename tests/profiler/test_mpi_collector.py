@@ -330,10 +330,10 @@ def test_samples_halve_when_there_is_no_more_room(node: Node) -> None:
     subprocess.run(node.command(mpi, "resting", "7", io_s=0.01), env=environment(mpi), check=True, timeout=60)
     node.wait()
     (samples,) = (read_io_samples(path) for path in node.final.glob("*.io"))
-    # 700 samples, or half as many on a machine so busy that each is late by a period.
-    assert samples.period_s == 0.02 and 256 <= len(samples.at_s) < 512
+    # 700 samples; half as many on a machine so busy that each is late by a period, more where the ranks start slowly.
+    assert samples.period_s in (0.02, 0.04) and 256 <= len(samples.at_s) < 512
     gaps = samples.at_s[1:] - samples.at_s[:-1]
-    assert (gaps > 0).all() and sorted(gaps)[len(gaps) // 2] > 0.014
+    assert (gaps > 0).all() and sorted(gaps)[len(gaps) // 2] > 0.7 * samples.period_s
     known = [one.counters[:, 0][~(one.counters[:, 0] != one.counters[:, 0])] for one in samples.ranks]
     assert all(len(read) > 200 and (read[1:] >= read[:-1]).all() for read in known)
 

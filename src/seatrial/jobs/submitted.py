@@ -395,7 +395,10 @@ def _cancelled(folder: ResultsFolder, parts: Sequence[_Part], tell: Callable[[st
     if not cancelled:
         return Sent((), note="no job of this command is left to cancel")
     kept = "kept" if are_shared else "on its node, and the same command fetches them"
-    return Sent(tuple(cancelled), note=f"{count(len(cancelled), 'job')} cancelled; finished repeats are {kept}")
+    finished = sum(job.exit_status() == 0 for job in cancelled)
+    first = f", {finished} ended first" if finished else ""
+    note = f"{count(len(cancelled) - finished, 'job')} cancelled{first}; finished repeats are {kept}"
+    return Sent(tuple(cancelled), note=note)
 
 
 def _tell_of_open(jobs: Sequence[JobFolder], tell: Callable[[str], None]) -> None:
