@@ -146,7 +146,8 @@ def test_every_chosen_pair_has_its_time(machine: Machine, folder: ResultsFolder)
     assert [(reading.point["cpu_a"], reading.point["cpu_b"]) for reading in found] == [
         (cpus[a], cpus[b]) for a, b in sorted(chosen_pairs(ready.point.parameters))
     ]
-    assert all(1e-9 < reading.value < 1e-5 for reading in found)  # between a register and a network
+    # Between a register and a network; much longer where another process has one of the CPUs.
+    assert all(1e-9 < reading.value < 0.1 for reading in found)
 
 
 @pytest.mark.real

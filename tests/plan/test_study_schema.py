@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from packaging.requirements import Requirement
 
 from seatrial.benchmarks import registry
 from seatrial.errors import UsageError
@@ -84,6 +86,15 @@ def validator(published: dict[str, Any]) -> jsonschema.Draft202012Validator:
 
 def test_the_schema_is_valid(published: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator.check_schema(published)
+
+
+def test_a_build_environment_has_all_that_the_build_imports() -> None:
+    """As pip makes one: `pip install .` failed there, since only some of the requirements were installed."""
+    root = Path(__file__).parents[2]
+    asked = "import hatchling.build as build, json; print(json.dumps(build.get_requires_for_build_wheel()))"
+    said = subprocess.run([sys.executable, "-c", asked], cwd=root, check=True, capture_output=True, text=True).stdout
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert {Requirement(one) for one in json.loads(said)} >= {Requirement(one) for one in project["dependencies"]}
 
 
 @pytest.mark.real
