@@ -25,7 +25,16 @@ benchmarks:                        # `seatrial list` names them, `seatrial list 
 axes:                              # what varies: parameters, or parts of the environment such as environment.mpi
   nontemporal: [false, true]
 compare: {{along: nontemporal, baseline: false, margin: 2%}}
-repeat: {{budget: 2min}}             # for the whole study
+repeat: {{budget: 2min}}             # for the whole study; also precision: 1% and max: 100 (repeats of one experiment)
+#
+# Other keys, each explained in docs/study-files.md:
+# zip: [[threads, array_B]]        # these axes advance together
+# exclude: [{{threads: 1, array_B: 32 MiB}}]            # combinations to leave out
+# include: [{{threads: all, array_B: 256 MiB}}]         # one combination to add
+# scaling: {{kind: strong, along: threads}}             # or weak; in place of compare
+# best_of: {{over: [threads, nontemporal], figure: triad}}
+# probes: [io]                     # also mpi, power: recorded beside the figures
+# references: [levels.triad-stream]   # published values to show beside the results
 """
 
 _SITE = """\

@@ -1,0 +1,45 @@
+"""docs/study-files.md and `seatrial init study` name every key of a study, and their examples work."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from cli.in_process import seatrial_here
+
+from seatrial.plan.study_model import BestOfModel, CompareModel, RepeatModel, ScalingModel, StudyModel
+
+PAGE = (Path(__file__).parents[2] / "docs" / "study-files.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_has_every_key() -> None:
+    for model in (StudyModel, CompareModel, ScalingModel, BestOfModel, RepeatModel):
+        assert not [key for key in model.keys if not re.search(rf"^\| `{key}` |`{key}`", PAGE, re.MULTILINE)]
+    assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == set(StudyModel.keys) | set(
+        CompareModel.keys
+    ) | set(RepeatModel.keys)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_the_examples_are_planned(number: int, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(EXAMPLES[number])
+    done = seatrial_here("plan", "s.yaml", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["count"] == [2, 8, 2, 4][number]
+
+
+@pytest.mark.real
+def test_the_complete_example_is_run(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(EXAMPLES[0])
+    done = seatrial_here("run", "s.yaml", "--budget", "4s", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "nontemporal" in json.loads(done.stdout)["study"]["answer"]["said"]
+
+
+def test_a_new_study_names_every_key(tmp_path: Path) -> None:
+    seatrial_here("init", "study", cwd=tmp_path, XDG_DATA_HOME=str(tmp_path))
+    named = re.findall(r"^(?:# )?(\w+):(?= |$)", (tmp_path / "study.yaml").read_text(), re.MULTILINE)
+    assert set(named) - {"Measure"} == set(StudyModel.keys)
