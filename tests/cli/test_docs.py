@@ -1,4 +1,4 @@
-"""docs/study-files.md and `seatrial init study` name every key of a study, and their examples work."""
+"""The pages that promise to be complete are: every key of a study, every benchmark, every format that is read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from cli.in_process import seatrial_here
 
+from seatrial.applications.readers import readers
+from seatrial.benchmarks import registry
 from seatrial.plan.study_model import BestOfModel, CompareModel, RepeatModel, ScalingModel, StudyModel
 
-PAGE = (Path(__file__).parents[2] / "docs" / "study-files.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "study-files.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -43,3 +46,12 @@ def test_a_new_study_names_every_key(tmp_path: Path) -> None:
     seatrial_here("init", "study", cwd=tmp_path, XDG_DATA_HOME=str(tmp_path))
     named = re.findall(r"^(?:# )?(\w+):(?= |$)", (tmp_path / "study.yaml").read_text(), re.MULTILINE)
     assert set(named) - {"Measure"} == set(StudyModel.keys)
+
+
+def test_a_page_has_every_benchmark_and_format(tmp_path: Path) -> None:
+    page = (DOCS / "what-it-measures.md").read_text(encoding="utf-8")
+    in_groups = ("imported.", "mpi.", "gpu.")
+    benchmarks = [name.removeprefix("apps.") for name in registry() if not name.startswith(in_groups)]
+    refused = seatrial_here("discover", "--from", "nope=x", cwd=tmp_path).stderr
+    dumps = refused.partition("known: ")[2].strip().split(", ")
+    assert len(dumps) > 10 and not [name for name in (*benchmarks, *readers(), *dumps) if f"`{name}`" not in page]
