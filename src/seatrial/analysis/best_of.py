@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, auto
 
-from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, PointRatio, point_ratio
-from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
+from seatrial.analysis.sweep import Blocks, Given, MeasuredPoint, PointRatio, Sweep, SweepPoint, point_ratio, sweeps
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import label
@@ -81,10 +79,7 @@ def _result(sweep: Sweep, over: tuple[str, ...], blocks: Blocks, costs: Costs) -
         parameters={name: value for name, value in sweep.shared.items() if name not in over},
         unit=ranked[0].figure.unit,
         better=better,
-        contenders=(
-            *(_contender(one, sweep, over) for one in ranked),
-            *(_failed(point, sweep, over) for point in failed),
-        ),
+        contenders=tuple(_contender(point, sweep, over) for point in (*(one.point for one in ranked), *failed)),
         gap=_gap(ranked, ratios[0], sweep, over, blocks) if ratios else None,
         is_beyond_noise=bool(places) and all(place is _Place.BEHIND for place in places.values()),
         tied=tuple(n for n, place in places.items() if place in (_Place.TIED, _Place.AHEAD)),
@@ -137,22 +132,14 @@ def _led_by_the_best(
         ranked = [ahead[0], *(one for one in ranked if one is not ahead[0])]
 
 
-def _contender(one: _Ranked, sweep: Sweep, over: Sequence[str]) -> Contender:
-    figure = one.figure
-    own = _own(one.point, sweep, over)
-    return Contender(own, one.point.result.id, figure.median, figure.ci95, figure.n_repeats)
-
-
-def _failed(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> Contender:
-    outcome = point.result.outcome
-    reason = f"{outcome.state}: {outcome.reason}".rstrip(": ")
-    return Contender(_own(point, sweep, over), point.result.id, None, None, 0, reason)
-
-
-def _own(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> dict[str, Value]:
-    """The settings of a contender: the axes of the sweep first, then those that follow from them."""
-    swept = {name: point.settings[name] for name in over}
-    return swept | {name: value for name, value in point.settings.items() if sweep.shared.get(name) != value}
+def _contender(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> Contender:
+    """With its own settings: the axes of the sweep first, then those that follow from them."""
+    own = {name: point.settings[name] for name in over}
+    own |= {name: value for name, value in point.settings.items() if sweep.shared.get(name) != value}
+    figure, outcome = point.figure, point.result.outcome
+    if figure is None:
+        return Contender(own, point.result.id, None, None, 0, f"{outcome.state}: {outcome.reason}".rstrip(": "))
+    return Contender(own, point.result.id, figure.median, figure.ci95, figure.n_repeats)
 
 
 def _gap(

@@ -1,21 +1,40 @@
 """Measured copies between the host and devices, and between devices, by the devices of the machine's graph.
 
 Each backend numbers devices in its own order; the notes of records contain the PCI address of each.
+
+Measured rates of links, from copies over them.
+
+A link carries a copy in one direction at a time, so only figures of one direction count, the better of the two:
+
+* the link of a GPU: its best copy to or from the host, alone or not;
+* an uplink of several GPUs: the sum of simultaneous copies, or the best of one GPU alone, whichever is higher (not for
+  a single GPU, whose own link has the same rate);
+* a direct link between two GPUs: the best copy from one to the other with peer access; for links from a GPU to
+  switches, its best copy to any other GPU, divided in proportion to their capabilities.
+
+A machine with measured values for display: facts of kind `measured`, each with its experiment.
+
+The discovered machine is never changed; this makes a copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.analysis.roles import figures_with, role_of
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.benchmark.role import Direction, HostCopies, Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.links import gpu_at, pci_address
-from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.machine.fact import Fact, FactKind, Facts
+from seatrial.model.machine.links import PCIE, direct_links, faces_down, gpu_at, pci_address
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.sample import point_key
+from seatrial.model.spelling import settings
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 
@@ -158,3 +177,202 @@ def peer_rates(machine: Machine, results: Sequence[ExperimentResult], seen: Seen
             name = next(iter(figures.values())).name
             found.append(PeerRates(name, role, devices, values, result, is_direct))
     return tuple(found)
+
+
+_DIRECT = frozenset({"nvlink", "xgmi", "c2c"})
+_THE_DEVICE = frozenset({"backend", "device", "devices", "mode", "optimised", "largest_B", "numa_node"})
+"""Settings omitted from the source of a fact about one device."""
+_ONE_WAY = (Direction.HOST_TO_DEVICE, Direction.DEVICE_TO_HOST)
+
+
+def with_link_rates(machine: Machine, results: Sequence[ExperimentResult], seen: Seen) -> Machine:
+    """A copy of the machine with measured rates on its links, or the machine itself if there are none."""
+    copies = [copy for copy in host_copies(machine, results, seen) if copy.direction in _ONE_WAY]
+    peers = [rates for rates in peer_rates(machine, results, seen) if rates.role is Role.PEER_COPY and rates.is_direct]
+    if not copies and not peers:
+        return machine
+    alone = _best_of_each(copies)
+    by_pair = _best_of_pairs(peers)
+    sums = sums_at_once(copies)
+    links = tuple(_with_rate(machine, link, alone, sums, by_pair) for link in machine.links)
+    return replace(machine, links=links)
+
+
+def copy_facts(machine: Machine, results: Sequence[ExperimentResult], seen: Seen) -> Mapping[str, Mapping[str, Fact]]:
+    """GPU -> its best copies to and from the host, and both ways at once, as facts."""
+    best: dict[tuple[str, str], HostCopy] = {}
+    for copy in host_copies(machine, results, seen):
+        if copy.device is not None and copy.device.id is not None and not copy.at_once:
+            key = copy.device.id, copy.direction
+            if key not in best or copy.figure.median > best[key].figure.median:
+                best[key] = copy
+    found: dict[str, dict[str, Fact]] = {}
+    for direction in Direction:
+        for (device, own), copy in best.items():
+            if own == direction:
+                name = f"{WORDS[direction].replace(' ', '_')}_measured"
+                found.setdefault(device, {})[name] = measured_fact(copy.figure, copy.result, _THE_DEVICE)
+    return found
+
+
+def measured_fact(figure: FigureResult, result: ExperimentResult, without: frozenset[str] = frozenset()) -> Fact:
+    """A figure as a fact, with the experiment behind it; `without` are settings to omit from its source."""
+    parameters: Mapping[str, Value] = {**result.experiment.parameters, **figure.point}
+    shown = settings({name: value for name, value in parameters.items() if name not in without}, ", ")
+    source = f"{result.experiment.benchmark} {figure.name} ({shown}): median of {figure.n_repeats} repeats"
+    return Fact(figure.median, source, FactKind.MEASURED, figure.unit, volatile=True)
+
+
+def sums_at_once(copies: Sequence[HostCopy]) -> list[Mapping[str, float]]:
+    """Device -> its rate, for each direction and setting at which several devices copied at once."""
+    groups: dict[tuple[object, ...], dict[str, float]] = {}
+    for copy in copies:
+        if copy.at_once and copy.device is not None and copy.device.id is not None:
+            groups.setdefault((copy.result.id, copy.direction, copy.settings), {})[copy.device.id] = copy.figure.median
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _best_of_each(copies: Sequence[HostCopy]) -> Mapping[str, float]:
+    best: dict[str, float] = {}
+    for copy in copies:
+        if copy.device is not None and copy.device.id is not None:
+            best[copy.device.id] = max(copy.figure.median, best.get(copy.device.id, 0.0))
+    return best
+
+
+def _best_of_pairs(peers: Sequence[PeerRates]) -> Mapping[frozenset[str], float]:
+    best: dict[frozenset[str], float] = {}
+    for rates in peers:
+        for (a, b), figure in rates.values.items():
+            ends = rates.devices[a].id, rates.devices[b].id
+            if a != b and None not in ends:
+                pair = frozenset(end for end in ends if end is not None)
+                best[pair] = max(figure.median, best.get(pair, 0.0))
+    return best
+
+
+def _with_rate(
+    machine: Machine,
+    link: Link,
+    alone: Mapping[str, float],
+    sums: Sequence[Mapping[str, float]],
+    by_pair: Mapping[frozenset[str], float],
+) -> Link:
+    rate = None
+    if link.kind == PCIE:
+        rate = _rate_to_host(machine, link, alone, sums)
+    elif link.kind.lower() in _DIRECT:
+        rate = _rate_of_direct(machine, link, alone, by_pair)
+    return link if rate is None else replace(link, measured_Bps=rate)
+
+
+def _rate_to_host(
+    machine: Machine, link: Link, alone: Mapping[str, float], sums: Sequence[Mapping[str, float]]
+) -> float | None:
+    device = machine.device(link.b)
+    if device is None:
+        return None
+    if device.kind is DeviceKind.GPU:
+        # Copies of a device with direct links to the processor use those.
+        return None if direct_links(machine, device) else alone.get(device.id)
+    if faces_down(machine, device):  # the device below has the same link
+        return None
+    below = [gpu for gpu in alone if _is_below(machine, gpu, link.b)]
+    if len(below) < 2:
+        return None
+    together = (sum(group.get(gpu, 0.0) for gpu in below) for group in sums)
+    return max(max(together, default=0.0), *(alone[gpu] for gpu in below))
+
+
+def _is_below(machine: Machine, device: str, bridge: str) -> bool:
+    found = machine.device(device)
+    return found is not None and any(above.id == bridge for above in machine.ancestors(found))
+
+
+def _rate_of_direct(
+    machine: Machine, link: Link, alone: Mapping[str, float], by_pair: Mapping[frozenset[str], float]
+) -> float | None:
+    ends = [machine.device(end) for end in (link.a, link.b)]
+    gpus = [end.id for end in ends if end is not None and end.kind is DeviceKind.GPU]
+    if len(gpus) == 2:
+        return by_pair.get(frozenset(gpus))
+    if len(gpus) != 1:
+        return None
+    (gpu,) = gpus
+    is_to_switch = any(end is not None and end.kind is DeviceKind.SWITCH for end in ends)
+    if not is_to_switch:
+        return alone.get(gpu)
+    best = max((rate for pair, rate in by_pair.items() if gpu in pair), default=None)
+    share = _share_of_links(machine, link, gpu)
+    return None if best is None or share is None else best * share
+
+
+def _share_of_links(machine: Machine, link: Link, gpu: str) -> float | None:
+    """The share of a GPU's links to switches that one link has."""
+    switches = {device.id for device in machine.of_kind(DeviceKind.SWITCH)}
+    own = [other for other in machine.links if gpu in (other.a, other.b) and {other.a, other.b} & switches]
+    rates = [other.capable_Bps or other.trained_Bps or 0.0 for other in own]
+    mine = link.capable_Bps or link.trained_Bps
+    if mine and all(rates):
+        return mine / sum(rates)
+    return 1.0 if len(own) == 1 else None
+
+
+class _Shown(Frozen):
+    """Role of the figure whose best value is shown as `fact`; `precision` is required if given."""
+
+    fact: str
+    role: Role
+    precision: str | None = None
+
+
+_SHOWN = (
+    _Shown("memory_bandwidth_measured", Role.MEMORY_BANDWIDTH),
+    _Shown("fp64_rate_measured", Role.FMA_RATE, "fp64"),
+    _Shown("fp32_rate_measured", Role.FMA_RATE, "fp32"),
+    _Shown("dgemm_measured", Role.MATRIX_PRODUCT, "fp64"),
+    _Shown("sgemm_measured", Role.MATRIX_PRODUCT, "fp32"),
+    _Shown("line_bounce_measured", Role.LINE_BOUNCE),
+)
+
+
+def with_measured(machine: Machine, results: Sequence[ExperimentResult], seen: Seen | None = None) -> Machine:
+    """The machine with the best measured rates among its facts; those of a NUMA node or GPU at that device, and those
+    of copies at their links. `seen` identifies the devices of GPU figures (see `Trial.seen`).
+    """
+    machine = with_link_rates(machine, results, seen or {})
+    copies = copy_facts(machine, results, seen or {})
+    found = [(shown.fact, node, fact) for shown in _SHOWN for node, fact in _best_by_node(shown, results)]
+    whole = {name: fact for name, node, fact in found if node is None}
+    by_node = {(name, node): fact for name, node, fact in found if node is not None}
+    devices = tuple(_shown_device(device, by_node, copies.get(device.id, {})) for device in machine.devices)
+    return replace(machine, devices=devices, facts=_with(machine.facts, whole))
+
+
+def _shown_device(device: Device, by_node: dict[tuple[str, int], Fact], copies: Mapping[str, Fact]) -> Device:
+    own = dict(copies)
+    if device.kind is DeviceKind.NUMA:
+        own |= {name: fact for (name, node), fact in by_node.items() if node == device.numa}
+    return replace(device, facts=_with(device.facts, own)) if own else device
+
+
+def _with(facts: Facts, more: dict[str, Fact]) -> Facts:
+    return Facts({**facts.by_name, **{name: (fact,) for name, fact in more.items()}})
+
+
+def _best_by_node(shown: _Shown, results: Sequence[ExperimentResult]) -> Iterator[tuple[int | None, Fact]]:
+    best: dict[int | None, tuple[FigureResult, ExperimentResult]] = {}
+    for result, figure in figures_with(results, shown.role):
+        parameters = {**result.experiment.parameters, **figure.point}
+        if shown.precision not in (None, parameters.get("precision")):
+            continue
+        number = parameters.get("node")
+        node = number if isinstance(number, int) else None
+        if node not in best or _is_better(figure, best[node][0]):
+            best[node] = (figure, result)
+    for node, (figure, result) in best.items():
+        yield node, measured_fact(figure, result)
+
+
+def _is_better(figure: FigureResult, other: FigureResult) -> bool:
+    return figure.median > other.median if figure.better is Better.HIGHER else figure.median < other.median

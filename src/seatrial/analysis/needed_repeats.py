@@ -9,11 +9,9 @@ from collections.abc import Hashable, Iterable, Mapping
 
 from seatrial.model.study.answer import Undecided
 from seatrial.model.study.comparison import Comparison, Stopped, Verdict, decisive
-from seatrial.model.study.study import NeededBudget
-from seatrial.stats.interval import least_repeats
-from seatrial.stats.needed_blocks import MOST_GROWTH, needed_blocks
-from seatrial.stats.sequential import least_blocks
-from seatrial.stats.sessions import LEAST_SESSIONS
+from seatrial.model.study.study import NeededBudget, distinct
+from seatrial.stats.interval import LEAST_SESSIONS, least_repeats
+from seatrial.stats.sequential import MOST_GROWTH, least_blocks, needed_blocks
 
 ROOM = 1.1
 """Repeats do not all take the same time, nor does each estimate need exactly as many."""
@@ -111,7 +109,8 @@ def needed_budget(
     """
     comparisons = decisive(comparisons)
     points = Counter(map(_curve, comparisons))
-    undecided = [one for one in comparisons if _is_short_of_repeats(one)]
+    ended = [one for one in comparisons if one.design.stopped in (Stopped.BUDGET, Stopped.MAXIMUM)]
+    undecided = [one for one in ended if one.verdict is Verdict.AMBIGUOUS and one.design.is_interleaved]
     if not undecided:
         return None
     missing: dict[str, int] = {}
@@ -134,7 +133,56 @@ def _curve(one: Comparison) -> Hashable:
     return (one.benchmark, one.figure, one.baseline.experiments, one.candidate.experiments)
 
 
-def _is_short_of_repeats(one: Comparison) -> bool:
-    """Whether a comparison is ambiguous because its blocks ended."""
-    ended = one.design.stopped in (Stopped.BUDGET, Stopped.MAXIMUM)
-    return one.verdict is Verdict.AMBIGUOUS and ended and one.design.is_interleaved
+_ALIKE = 2e-3
+"""Ratios this close (as logarithms) are one: a median of rates differs from the rate of a median time by less."""
+
+
+def restated_figures(comparisons: Iterable[Comparison]) -> Mapping[tuple[Hashable, str], str]:
+    """(sides, figure) -> the earlier figure that it restates at every point, of the same benchmark and sides."""
+    curves: dict[Hashable, dict[str, dict[Hashable, Comparison]]] = {}
+    for one in comparisons:
+        if one.is_secondary:  # it is measured by itself
+            continue
+        point = tuple(sorted((name, distinct(value)) for name, value in one.parameters.items()))
+        figures = curves.setdefault(sides_of(one), {})
+        figures.setdefault(one.figure, {})[point] = one
+    found: dict[tuple[Hashable, str], str] = {}
+    for sides, figures in curves.items():
+        originals: list[str] = []
+        for figure, points in figures.items():
+            same = next(
+                (
+                    other
+                    for other in originals
+                    if figures[other].keys() == points.keys()
+                    and all(_restates(figures[other][point], one) for point, one in points.items())
+                ),
+                None,
+            )
+            if same is None:
+                originals.append(figure)
+            else:
+                found[sides, figure] = same
+    return found
+
+
+def sides_of(one: Comparison) -> Hashable:
+    """What figures that may restate each other share."""
+    return (one.benchmark, one.baseline.name, one.candidate.name)
+
+
+def _restates(first: Comparison, second: Comparison) -> bool:
+    """Whether both have the same verdict, ratio and interval, or inverse ones if only one of them is better higher."""
+    own, other = _logs(first, 1), _logs(second, 1 if first.better is second.better else -1)
+    return (
+        first.verdict is second.verdict
+        and own[0] is not None
+        and all(a is b if a is None or b is None else abs(a - b) <= _ALIKE for a, b in zip(own, other, strict=True))
+    )
+
+
+def _logs(one: Comparison, sign: int) -> list[float | None]:
+    """Of the ratio and of the ends of its interval, or of their inverses."""
+    ends = one.simultaneous or (None, None)
+    values = (one.ratio, *(ends if sign > 0 else reversed(ends)))
+    return [sign * math.log(value) if value is not None and 0.0 < value < math.inf else None for value in values]

@@ -12,8 +12,14 @@ from seatrial.diagnosis.calls import call_diagnoses, slow_transfer, with_small_c
 from seatrial.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.diagnosis.late import could_be_late, late, late_in_call, longest_site, slow_collective, waits_itself
 from seatrial.diagnosis.node import node_diagnoses
-from seatrial.diagnosis.ranks import Uneven, explained_by_computing, uneven, uneven_despite_delay
-from seatrial.diagnosis.work import blocked_diagnoses, io_diagnoses
+from seatrial.diagnosis.ranks import (
+    Uneven,
+    blocked_diagnoses,
+    explained_by_computing,
+    io_diagnoses,
+    uneven,
+    uneven_despite_delay,
+)
 from seatrial.profiler.cause import (
     NO_CPU_CAUSES,
     WAITING_CAUSES,

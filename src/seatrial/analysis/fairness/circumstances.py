@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from seatrial.analysis.fairness.noticed import (
+from seatrial.analysis.fairness.side import (
     Kind,
     Noticed,
+    SideFacts,
     clearly_apart,
     clearly_unlike,
     contrast,
@@ -18,7 +19,6 @@ from seatrial.analysis.fairness.noticed import (
     share_below,
     tally,
 )
-from seatrial.analysis.fairness.side import SideFacts
 from seatrial.diagnosis.disturbance.signals import Signals, signals
 from seatrial.model.spelling import count, show_percent
 

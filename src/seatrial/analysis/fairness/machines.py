@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from seatrial.analysis.fairness.noticed import Kind, Noticed, contrast
-from seatrial.analysis.fairness.side import SideFacts
+from seatrial.analysis.fairness.side import Kind, Noticed, SideFacts, contrast
 from seatrial.errors import UsageError
 from seatrial.model.machine.document import machine_from_document
 from seatrial.model.machine.fact import Fact, FactKind

@@ -11,10 +11,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.fairness.compiled import compilation_differences, stated
-from seatrial.analysis.fairness.noticed import (
+from seatrial.analysis.fairness.environments import compilation_differences, stated
+from seatrial.analysis.fairness.side import (
     Kind,
     Noticed,
+    SideFacts,
     clearly_apart,
     clearly_unlike,
     contrast,
@@ -22,7 +23,6 @@ from seatrial.analysis.fairness.noticed import (
     distinct,
     tally,
 )
-from seatrial.analysis.fairness.side import SideFacts
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.spelling import cpu_list, plain

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.ceilings import with_ceilings
-from seatrial.analysis.experiment_figures import Extent, summarised
+from seatrial.analysis.experiment_figures import Extent, stated_figures, summarised
 from seatrial.analysis.index.chunk import ChunkReader, json_text
 from seatrial.analysis.results import as_comparable
-from seatrial.analysis.stated import stated_figures
+from seatrial.analysis.roles import with_ceilings
 from seatrial.benchmarks import registry
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit

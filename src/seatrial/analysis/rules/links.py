@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual, spans
-from seatrial.analysis.rules.finding import Subject, finding, note, rule
-from seatrial.analysis.rules.words import listed
+from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, listed, note, rule
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.limit import pcie_bandwidth

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from seatrial.analysis.roles import Source, figures_with
-from seatrial.analysis.rules.case import Case, cite_best
 from seatrial.analysis.rules.devices import is_virtual
-from seatrial.analysis.rules.finding import Subject, finding, note, rule, warning
-from seatrial.analysis.rules.words import listed
+from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, listed, note, rule, warning
 from seatrial.benchmarks import benchmark_of
 from seatrial.machine.processors import highest_memory_MTps
 from seatrial.model.benchmark.role import Role

@@ -6,10 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
 
-from seatrial.analysis.rules.case import Case, cite_best, is_false, is_true
 from seatrial.analysis.rules.devices import fast_adapters, gpus, is_virtual, spans
-from seatrial.analysis.rules.finding import Subject, finding, note, rule, warning
-from seatrial.analysis.rules.words import listed
+from seatrial.analysis.rules.finding import (
+    Case,
+    Subject,
+    cite_best,
+    finding,
+    is_false,
+    is_true,
+    listed,
+    note,
+    rule,
+    warning,
+)
 from seatrial.model.machine.finding import Aim, Finding, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import count, show_percent

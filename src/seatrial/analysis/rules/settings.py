@@ -6,10 +6,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from seatrial.analysis.rules.case import Case, cite, cite_best, cpu_facts, device_number, is_false, is_true
 from seatrial.analysis.rules.devices import is_virtual
-from seatrial.analysis.rules.finding import Subject, finding, note, rule, warning
-from seatrial.analysis.rules.words import listed
+from seatrial.analysis.rules.finding import (
+    Case,
+    Subject,
+    cite,
+    cite_best,
+    cpu_facts,
+    device_number,
+    finding,
+    is_false,
+    is_true,
+    listed,
+    note,
+    rule,
+    warning,
+)
 from seatrial.model.machine.finding import Aim, Finding, Severity
 from seatrial.model.machine.machine import DeviceKind
 from seatrial.model.spelling import count, show

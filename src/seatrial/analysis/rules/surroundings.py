@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seatrial.analysis.rules.case import Case, cite_best
-from seatrial.analysis.rules.finding import Subject, note, rule, warning
-from seatrial.analysis.rules.words import listed
-from seatrial.diagnosis.cpu_words import steal_words
+from seatrial.analysis.rules.finding import Case, Subject, cite_best, listed, note, rule, warning
+from seatrial.diagnosis.cpu import steal_words
 from seatrial.machine.attachment import ATTACHMENT
 from seatrial.model.machine.finding import Finding
 from seatrial.model.machine.identity import is_emulated

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
 
 from seatrial.model.machine.fact import FactValue
-from seatrial.model.study.screen import FactThatDiffers, Odd, OddKind, ValueOfFact
+from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
+from seatrial.model.study.screen import FactThatDiffers, LinkCount, Odd, OddKind, ValueOfFact
 from seatrial.model.units import Unit
 
 _RARE = 0.1
@@ -123,3 +126,134 @@ def _remedy(fact: str, node: str) -> str:
     if fact in ("memory", "memory modules"):
         return f"look for a memory module of {node} that is missing or switched off: dmidecode -t memory, the BMC's log"
     return f"check what firmware and kernel of {node} see of its {fact}, and limits that are set on it"
+
+
+_OF_THE_NODE = (
+    *("product", "bios_version", "kernel", "kernel_build", "kernel_parameters", "mitigations", "os", "libc"),
+    *("governor", "frequency_driver", "boost", "smt_active", "idle_driver", "clocksource", "hypervisor"),
+    *("thp_enabled", "thp_defrag", "numa_balancing", "page_size", "swap_total", "ecc_mode"),
+)
+_OF_CPUS = ("model_name", "microcode", "stepping")
+_COUNTED = {
+    "package": "packages",
+    "core": "cores",
+    "pu": "CPUs",
+    "numa": "NUMA nodes",
+    "gpu": "GPUs",
+    "nic": "network adapters",
+    "nvme": "disks",
+    "memory": "memory modules",
+}
+_OF_DEVICES = {
+    "gpu": ("driver", "driver_version", "ecc_mode", "pci_name"),
+    "nic": ("driver", "firmware", "mtu", "speed", "state", "pci_name"),
+    "nvme": ("firmware_rev", "model"),
+    "block": ("scheduler", "write_cache"),
+}
+_WITH_LINKS = ("gpu", "nic", "nvme")
+_WITH_STEADY_LINKS = ("nic", "nvme")
+"""GPUs lower the speed of their links when they are idle, not the width."""
+_SIZES = ("memory_present", "memory_online", "memory_total")
+"""Names of the size of memory, the best first."""
+
+
+def facts_of_node(machine: Mapping[str, Any]) -> dict[str, FactValue]:
+    """Name -> value. What varies without a change of the node (load, free memory) is left out."""
+    found: dict[str, FactValue] = {}
+    facts = machine["facts"]
+    for name in _OF_THE_NODE:
+        _keep(found, name.replace("_", " "), facts, name)
+    limits = [value for value in (_value(facts, "cgroup_memory_limit"),) if isinstance(value, int | float)]
+    sizes = [value for value in (_value(facts, name) for name in _SIZES) if isinstance(value, int | float)]
+    if sizes:
+        found["memory"] = min([sizes[0], *limits])
+    counts: dict[str, int] = {}
+    for device in machine["devices"]:
+        kind = device["kind"]
+        if kind in _COUNTED:
+            counts[_COUNTED[kind]] = counts.get(_COUNTED[kind], 0) + 1
+        if kind == "package":
+            for name in _OF_CPUS:
+                _keep(found, f"CPU {name.replace('_', ' ').removesuffix(' name')}", device["facts"], name)
+        lanes = next((entry["value"] for entry in device["facts"].get("pcie_lanes", ())), None)
+        if kind in _WITH_LINKS and isinstance(lanes, int):
+            found[f"{device['id']} link width"] = lanes
+        for name in _OF_DEVICES.get(kind, ()):
+            _keep(found, f"{device['id']} {name.replace('_', ' ')}", device["facts"], name)
+    allowed = machine.get("allowed_cpus")
+    found |= counts
+    quota = _value(facts, "cgroup_cpu_limit")
+    usable = [len(allowed)] if isinstance(allowed, list) and allowed else []
+    if usable or "CPUs" in counts:
+        most: float = usable[0] if usable else counts["CPUs"]
+        found["CPUs"] = min(most, quota) if isinstance(quota, int | float) else most
+    ends = {device["id"] for device in machine["devices"] if device["kind"] in _WITH_STEADY_LINKS}
+    for link in machine["links"]:
+        if link["trained_Bps"] is not None and link["b"] in ends:
+            found[f"{link['b']} link rate"] = link["trained_Bps"]
+    return found
+
+
+def _value(facts: Mapping[str, Any], name: str) -> FactValue | None:
+    own = facts.get(name)
+    if not own or own[0].get("volatile"):
+        return None
+    value = own[0]["value"]
+    return value if isinstance(value, str | int | float) else None
+
+
+def _keep(found: dict[str, FactValue], shown: str, facts: Mapping[str, Any], name: str) -> None:
+    value = _value(facts, name)
+    if value is not None:
+        found[shown] = value
+
+
+_FAILURES = frozenset(
+    {"link_downed", "link_error_recovery", "local_link_integrity_errors", "excessive_buffer_overrun_errors"}
+)
+"""Each of these is a failure of the link; of damaged data, a sound link may count some."""
+_LEAST_DAMAGED = 10
+COUNTED = "counted while it was measured"
+
+
+def links_with_errors(counts: Sequence[LinkCount], nodes: int, switch_of: Mapping[str, str]) -> tuple[Odd, ...]:
+    """The links that counted errors where those of most nodes did not. Discards and congestion name nobody: both are
+    normal under load."""
+    by_counter: dict[str, list[LinkCount]] = {}
+    for one in counts:
+        if LINK_COUNTERS[one.counter].kind is CounterKind.ERROR and one.grew_by >= _least(one.counter):
+            by_counter.setdefault(one.counter, []).append(one)
+    found = []
+    for counter, own in by_counter.items():
+        if len({one.node for one in own}) > max(1, int(_RARE * nodes)):
+            continue
+        named = {(one.node, one.port) for one in own}
+        others = [one.grew_by for one in counts if one.counter == counter and (one.node, one.port) not in named]
+        usual = median([*others, *[0] * max(1, nodes - len(others))])
+        found += [_counted_odd(one, usual, nodes, switch_of) for one in own]
+    return tuple(found)
+
+
+def _least(counter: str) -> int:
+    return 1 if counter in _FAILURES else _LEAST_DAMAGED
+
+
+def _counted_odd(one: LinkCount, usual: float, nodes: int, switch_of: Mapping[str, str]) -> Odd:
+    switch = switch_of.get(one.node)
+    return Odd(
+        kind=OddKind.LINK,
+        what=f"{one.node} - {switch}" if switch else f"link of {one.node}",
+        nodes=(one.node,),
+        benchmark="",
+        figure=f"{one.port} {one.counter}",
+        unit="1",
+        value=float(one.grew_by),
+        usual=usual,
+        ratio=one.grew_by / max(1.0, usual),
+        distance=None,
+        sureness=1.0,
+        false_alarm_rate=0.0,
+        remedy=f"clean or exchange the cable at {one.port} of {one.node}, and read the counters of both ends again",
+        n=nodes,
+        why=f"{COUNTED}: {LINK_COUNTERS[one.counter].meaning}",
+    )

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from seatrial.analysis.screening.columns import NodePair, natural
+from seatrial.analysis.screening.facts import facts_of_node
 from seatrial.analysis.screening.gathered import ScreenFolder
 from seatrial.analysis.screening.item_figures import FolderFigures, item_figures, key_of
-from seatrial.analysis.screening.node_facts import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.model.benchmark.benchmark import Benchmark, Figure
 from seatrial.model.benchmark.parameter import Value

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.analysis.screening.counters import COUNTED, links_with_errors
-from seatrial.analysis.screening.facts import facts_that_differ, nodes_with_less
+from seatrial.analysis.screening.facts import COUNTED, facts_that_differ, links_with_errors, nodes_with_less
 from seatrial.analysis.screening.links import LinkAnswer, screen_halves, screen_pairs
 from seatrial.analysis.screening.nodes import Share, confirmed, over_nodes, screen_figure
 from seatrial.model.benchmark.benchmark import Better

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import field
 
-from seatrial.diagnosis.cpu_words import (
+from seatrial.diagnosis.cpu import (
     NOT_KNOWN,
     cpus_words,
     others_words,

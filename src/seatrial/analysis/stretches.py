@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import groupby
 
 from msgspec.structs import replace
 
-from seatrial.analysis.needed_repeats import needed_repeats, why_undecided
-from seatrial.analysis.restated import restated_figures, sides_of
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.needed_repeats import needed_repeats, restated_figures, sides_of, why_undecided
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.study.answer import Interval, Stretch, Undecided
@@ -94,10 +95,7 @@ def _curves(family: Sequence[Comparison]) -> list[Curve]:
         return [Curve("", (), None, _where(one, names), (one,)) for one in family]
     along = max(numeric, key=lambda name: len(values[name]))
     others = [name for name in names if name != along]
-    groups: dict[Hashable, list[Comparison]] = {}
-    for comparison in family:
-        place = tuple(distinct(comparison.parameters.get(name)) for name in others)
-        groups.setdefault(place, []).append(comparison)
+    groups = grouped((tuple(distinct(one.parameters.get(name)) for name in others), one) for one in family)
     return [
         Curve("", (), along, _where(own[0], others), tuple(sorted(own, key=lambda one: _number(one.parameters[along]))))
         for own in groups.values()
@@ -112,18 +110,9 @@ def _stretches(curve: Curve) -> list[Stretch]:
     """Runs of neighbouring decided points with one verdict, then the undecided points by reason. An undecided point
     between two with the same verdict does not end their run: it is named among the undecided."""
     decided = [n for n, one in enumerate(curve.points) if one.verdict is not Verdict.AMBIGUOUS]
-    runs: list[list[int]] = []
-    for n in decided:
-        if runs and curve.points[runs[-1][-1]].verdict is curve.points[n].verdict:
-            runs[-1].append(n)
-        else:
-            runs.append([n])
-    found = [_stretch(curve, run) for run in runs]
-    reasons: dict[Undecided, list[int]] = {}
-    for n, one in enumerate(curve.points):
-        why = why_undecided(one)
-        if why is not None:
-            reasons.setdefault(why, []).append(n)
+    runs = groupby(decided, key=lambda n: curve.points[n].verdict)
+    found = [_stretch(curve, list(run)) for _, run in runs]
+    reasons = grouped((why, n) for n, one in enumerate(curve.points) if (why := why_undecided(one)) is not None)
     return found + [_stretch(curve, own, why) for why, own in reasons.items()]
 
 
