@@ -100,7 +100,7 @@ class _Place(Enum):
 
 
 def _place(ratio: PointRatio | None, better: Better) -> _Place:
-    ends = None if ratio is None else ratio.ends
+    ends = None if ratio is None else ratio.interval.ends
     if ends is None:
         return _Place.UNTESTED
     if ends[0] <= 1.0 <= ends[1]:
@@ -162,15 +162,15 @@ def _gap(
         baseline=_side(winner, over),
         candidate=_side(second, over),
         ratio=ratio.interval.ratio,
-        ci95=plain.ends,
-        ci95_family=ratio.ends,
+        ci95=plain.interval.ends,
+        ci95_family=ratio.interval.ends,
         verdict=verdict(low, high, DEFAULT_MARGIN, figure.better is Better.HIGHER),
         margin=DEFAULT_MARGIN,
         n_repeats=len(ratio.pairs) or min(winner.figure.n_repeats, second.figure.n_repeats),
         family=rivals,
         design=Design(len(ratio.pairs), (), Stopped.NOT_PLANNED, _ALPHA),
         pairs=ratio.pairs,
-        note="" if ratio.ends is not None else "too few repeats for an interval with this number of contenders",
+        note="" if low is not None else "too few repeats for an interval with this number of contenders",
     )
 
 

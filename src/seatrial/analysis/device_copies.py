@@ -24,6 +24,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from seatrial.analysis.direct_links import DIRECT_KINDS
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.roles import figures_with, role_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
@@ -70,6 +72,11 @@ class HostCopy(Frozen):
     figure: FigureResult
     result: ExperimentResult
     settings: tuple[tuple[str, Value], ...]
+
+    @property
+    def id(self) -> str | None:
+        """The device in the machine's graph; None if it is not in it, or this is a sum."""
+        return None if self.device is None else self.device.id
 
 
 class PeerRates(Frozen):
@@ -179,7 +186,6 @@ def peer_rates(machine: Machine, results: Sequence[ExperimentResult], seen: Seen
     return tuple(found)
 
 
-_DIRECT = frozenset({"nvlink", "xgmi", "c2c"})
 _THE_DEVICE = frozenset({"backend", "device", "devices", "mode", "optimised", "largest_B", "numa_node"})
 """Settings omitted from the source of a fact about one device."""
 _ONE_WAY = (Direction.HOST_TO_DEVICE, Direction.DEVICE_TO_HOST)
@@ -191,7 +197,8 @@ def with_link_rates(machine: Machine, results: Sequence[ExperimentResult], seen:
     peers = [rates for rates in peer_rates(machine, results, seen) if rates.role is Role.PEER_COPY and rates.is_direct]
     if not copies and not peers:
         return machine
-    alone = _best_of_each(copies)
+    of_devices = grouped((copy.id, copy.figure.median) for copy in copies)
+    alone = {device: max(rates) for device, rates in of_devices.items() if device is not None}
     by_pair = _best_of_pairs(peers)
     sums = sums_at_once(copies)
     links = tuple(_with_rate(machine, link, alone, sums, by_pair) for link in machine.links)
@@ -200,18 +207,15 @@ def with_link_rates(machine: Machine, results: Sequence[ExperimentResult], seen:
 
 def copy_facts(machine: Machine, results: Sequence[ExperimentResult], seen: Seen) -> Mapping[str, Mapping[str, Fact]]:
     """GPU -> its best copies to and from the host, and both ways at once, as facts."""
-    best: dict[tuple[str, str], HostCopy] = {}
-    for copy in host_copies(machine, results, seen):
-        if copy.device is not None and copy.device.id is not None and not copy.at_once:
-            key = copy.device.id, copy.direction
-            if key not in best or copy.figure.median > best[key].figure.median:
-                best[key] = copy
+    copies = [copy for copy in host_copies(machine, results, seen) if not copy.at_once]
+    alone = grouped(((copy.id, copy.direction), copy) for copy in copies)
     found: dict[str, dict[str, Fact]] = {}
     for direction in Direction:
-        for (device, own), copy in best.items():
-            if own == direction:
-                name = f"{WORDS[direction].replace(' ', '_')}_measured"
-                found.setdefault(device, {})[name] = measured_fact(copy.figure, copy.result, _THE_DEVICE)
+        name = f"{WORDS[direction].replace(' ', '_')}_measured"
+        for (device, own), each in alone.items():
+            if device is not None and own == direction:
+                best = max(each, key=lambda copy: copy.figure.median)
+                found.setdefault(device, {})[name] = measured_fact(best.figure, best.result, _THE_DEVICE)
     return found
 
 
@@ -225,30 +229,20 @@ def measured_fact(figure: FigureResult, result: ExperimentResult, without: froze
 
 def sums_at_once(copies: Sequence[HostCopy]) -> list[Mapping[str, float]]:
     """Device -> its rate, for each direction and setting at which several devices copied at once."""
-    groups: dict[tuple[object, ...], dict[str, float]] = {}
-    for copy in copies:
-        if copy.at_once and copy.device is not None and copy.device.id is not None:
-            groups.setdefault((copy.result.id, copy.direction, copy.settings), {})[copy.device.id] = copy.figure.median
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def _best_of_each(copies: Sequence[HostCopy]) -> Mapping[str, float]:
-    best: dict[str, float] = {}
-    for copy in copies:
-        if copy.device is not None and copy.device.id is not None:
-            best[copy.device.id] = max(copy.figure.median, best.get(copy.device.id, 0.0))
-    return best
+    groups = grouped(((copy.result.id, copy.direction, copy.settings), copy) for copy in copies if copy.at_once)
+    rates = [{copy.id: copy.figure.median for copy in own if copy.id is not None} for own in groups.values()]
+    return [own for own in rates if len(own) > 1]
 
 
 def _best_of_pairs(peers: Sequence[PeerRates]) -> Mapping[frozenset[str], float]:
-    best: dict[frozenset[str], float] = {}
-    for rates in peers:
-        for (a, b), figure in rates.values.items():
-            ends = rates.devices[a].id, rates.devices[b].id
-            if a != b and None not in ends:
-                pair = frozenset(end for end in ends if end is not None)
-                best[pair] = max(figure.median, best.get(pair, 0.0))
-    return best
+    pairs = (
+        (rates.devices[a].id, rates.devices[b].id, figure)
+        for rates in peers
+        for (a, b), figure in rates.values.items()
+        if a != b
+    )
+    known = grouped((frozenset((a, b)), figure.median) for a, b, figure in pairs if a is not None and b is not None)
+    return {pair: max(rates) for pair, rates in known.items()}
 
 
 def _with_rate(
@@ -261,7 +255,7 @@ def _with_rate(
     rate = None
     if link.kind == PCIE:
         rate = _rate_to_host(machine, link, alone, sums)
-    elif link.kind.lower() in _DIRECT:
+    elif link.kind.lower() in DIRECT_KINDS:
         rate = _rate_of_direct(machine, link, alone, by_pair)
     return link if rate is None else replace(link, measured_Bps=rate)
 
@@ -277,16 +271,12 @@ def _rate_to_host(
         return None if direct_links(machine, device) else alone.get(device.id)
     if faces_down(machine, device):  # the device below has the same link
         return None
-    below = [gpu for gpu in alone if _is_below(machine, gpu, link.b)]
+    gpus = [gpu for name in alone if (gpu := machine.device(name)) is not None]
+    below = [gpu.id for gpu in gpus if any(above.id == link.b for above in machine.ancestors(gpu))]
     if len(below) < 2:
         return None
     together = (sum(group.get(gpu, 0.0) for gpu in below) for group in sums)
     return max(max(together, default=0.0), *(alone[gpu] for gpu in below))
-
-
-def _is_below(machine: Machine, device: str, bridge: str) -> bool:
-    found = machine.device(device)
-    return found is not None and any(above.id == bridge for above in machine.ancestors(found))
 
 
 def _rate_of_direct(

@@ -15,13 +15,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 from msgspec.structs import replace
 
 from seatrial.analysis.direct_links import DirectLinks, connected
+from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.links import faces_down, links_above
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
@@ -34,7 +34,6 @@ _MOST_ODD = 0.34
 """Above this share of the devices, two kinds of slots are a design, not a fault."""
 
 Model = tuple[str | None, ...]
-_Each = TypeVar("_Each")
 
 
 class Unlike(Frozen):
@@ -71,27 +70,22 @@ def cards(devices: Iterable[Device]) -> list[Device]:
     return list(found.values())
 
 
-def grouped(items: Iterable[_Each], key: Callable[[_Each], object]) -> list[list[_Each]]:
-    """The items in groups of equal keys, in their order."""
-    found: dict[object, list[_Each]] = {}
-    for item in items:
-        found.setdefault(key(item), []).append(item)
-    return list(found.values())
+def by_model(devices: Iterable[Device]) -> list[list[Device]]:
+    """The devices in groups of one model, in their order."""
+    return list(grouped((model_of(device), device) for device in devices).values())
 
 
 def unlike_cards(machine: Machine) -> Iterator[Unlike]:
     """GPUs, adapters and disks whose link is slower than those of the others of their model."""
     devices = cards(device for device in machine.devices if device.kind in _CARDS)
-    yield from _unlike(machine, grouped(devices, model_of))
+    yield from _unlike(machine, by_model(devices))
 
 
 def unlike_uplinks(machine: Machine) -> Iterator[Unlike]:
     """Bridges above GPUs or adapters whose link towards the processor is slower than those of bridges like them: of one
     model and depth, above as many of the same devices."""
-    below: dict[str, list[Device]] = {}
-    for device in cards(d for d in machine.devices if d.kind in (DeviceKind.GPU, DeviceKind.NIC)):
-        for above in machine.ancestors(device):
-            below.setdefault(above.id, []).append(device)
+    devices = cards(d for d in machine.devices if d.kind in (DeviceKind.GPU, DeviceKind.NIC))
+    below = grouped((above.id, device) for device in devices for above in machine.ancestors(device))
 
     def place(bridge: Device) -> object:
         kinds = [device.kind for device in below[bridge.id]]
@@ -104,7 +98,7 @@ def unlike_uplinks(machine: Machine) -> Iterator[Unlike]:
         )
 
     bridges = [d for d in machine.of_kind(DeviceKind.BRIDGE) if d.id in below and not faces_down(machine, d)]
-    yield from _unlike(machine, grouped(bridges, place))
+    yield from _unlike(machine, grouped((place(bridge), bridge) for bridge in bridges).values())
 
 
 def _unlike(machine: Machine, groups: Iterable[Sequence[Device]]) -> Iterator[Unlike]:
@@ -187,8 +181,9 @@ class Gone(Frozen):
 
 def spreads(machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]) -> Iterator[Spread]:
     """The GPUs and the adapters of each model over switches, then over nodes; only where all places are known."""
-    models = [group for group in grouped(adapters, model_of) if len(group) > 1]
-    for place_of, is_node in _placings(machine, gpus, adapters):
+    models = [group for group in by_model(adapters) if len(group) > 1]
+    placings = [(_switches(machine, gpus, adapters, classes), False) for classes in _LEVELS]
+    for place_of, is_node in (*placings, (_nodes(machine, [*gpus, *adapters]), True)):
         if place_of is None:
             continue
         of_gpus = _by_place(gpus, place_of)
@@ -213,7 +208,7 @@ def moved(spread: Spread) -> Moved | None:
         spread = near
     counts = spread.counts
     usual, rest = divmod(sum(counts), len(counts))
-    if rest or usual == 0 or Counter(counts) != _one_moved(len(counts), usual):
+    if rest or usual == 0 or sorted(counts) != [usual - 1, *[usual] * (len(counts) - 2), usual + 1]:
         return None
     if len(counts) > 2:
         is_clear = spread.has_even_others or (usual > 1 and not spread.beside and len(counts) > 3)
@@ -228,27 +223,30 @@ def moved(spread: Spread) -> Moved | None:
     return Moved(spread, crowded, short, _suspects(spread, crowded, short))
 
 
+def _short_place(spread: Spread) -> str | None:
+    """The only place with one device less than all others have; None if there is none."""
+    counts = Counter(spread.counts)
+    most = max(counts)
+    if counts != Counter({most: len(spread.places) - 1, most - 1: 1}):
+        return None
+    return next(name for name, ids in spread.places.items() if len(ids) == most - 1)
+
+
 def _moved_away(near: Spread, place: str, adapters: tuple[str, ...]) -> Moved | None:
     """An adapter near no GPU, if one of the places with GPUs lacks just one."""
-    counts = Counter(near.counts)
-    most = max(counts)
-    if len(near.places) < 3 or counts != Counter({most: len(near.places) - 1, most - 1: 1}) or not near.has_even_others:
-        return None
-    short = next(name for name, ids in near.places.items() if len(ids) == most - 1)
-    return Moved(near, place, short, adapters)
+    short = _short_place(near)
+    is_clear = short is not None and len(near.places) > 2 and near.has_even_others
+    return Moved(near, place, short, adapters) if is_clear and short is not None else None
 
 
 def gone(spread: Spread) -> Gone | None:
     """The place with one GPU less than all others, or None."""
-    counts = Counter(spread.counts)
-    most = max(counts)
-    number = sum(spread.counts)
-    if spread.what is not DeviceKind.GPU or counts != Counter({most: len(spread.places) - 1, most - 1: 1}):
+    number, most = sum(spread.counts), max(spread.counts)
+    place = _short_place(spread) if spread.what is DeviceKind.GPU else None
+    if place is None or most < 2:
         return None
-    if most < 2 or (number + 1 not in _BOARDS and not (len(spread.places) > 3 and spread.has_even_others)):
-        return None
-    place = next(name for name, ids in spread.places.items() if len(ids) == most - 1)
-    return Gone(spread, place, number, number + 1)
+    is_board = number + 1 in _BOARDS or (len(spread.places) > 3 and spread.has_even_others)
+    return Gone(spread, place, number, number + 1) if is_board else None
 
 
 def short_of_a_board(links: DirectLinks) -> Gone | None:
@@ -259,23 +257,8 @@ def short_of_a_board(links: DirectLinks) -> Gone | None:
     return Gone(None, None, number, number + 1)
 
 
-def _one_moved(places: int, usual: int) -> Counter[int]:
-    found = Counter({usual - 1: 1, usual + 1: 1})
-    if places > 2:
-        found[usual] = places - 2
-    return found
-
-
 def _is_even(found: Mapping[str, Sequence[str]], places: Mapping[str, Sequence[str]]) -> bool:
     return set(found) == set(places) and len({len(ids) for ids in found.values()}) == 1
-
-
-def _placings(
-    machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]
-) -> Iterator[tuple[Mapping[str, str] | None, bool]]:
-    for classes in _LEVELS:
-        yield _switches(machine, gpus, adapters, classes), False
-    yield _nodes(machine, [*gpus, *adapters]), True
 
 
 def _switches(
@@ -306,7 +289,7 @@ def _with_the_same_classes(
     class_of = {pair: p.path_class for p in machine.paths for pair in ((p.a, p.b), (p.b, p.a))}
     rows = [(gpu.id, tuple(class_of.get((gpu.id, nic)) for nic in others)) for gpu in gpus]
     known = [(gpu, row) for gpu, row in rows if row and None not in row]
-    return [pair for group in grouped(known, lambda one: one[1]) for pair in pairwise(gpu for gpu, _ in group)]
+    return [pair for group in grouped((row, gpu) for gpu, row in known).values() for pair in pairwise(group)]
 
 
 def _below_one_bridge(machine: Machine, gpus: Sequence[Device]) -> list[tuple[str, str]]:
@@ -338,11 +321,9 @@ def _nodes(machine: Machine, devices: Sequence[Device]) -> Mapping[str, str]:
 
 def _by_place(devices: Sequence[Device], place_of: Mapping[str, str]) -> Mapping[str, tuple[str, ...]] | None:
     """Place -> the devices there; None if one of them has no known place, or all have the same."""
-    found: dict[str, list[str]] = {}
-    for device in devices:
-        if device.id not in place_of:
-            return None
-        found.setdefault(place_of[device.id], []).append(device.id)
+    if any(device.id not in place_of for device in devices):
+        return None
+    found = grouped((place_of[device.id], device.id) for device in devices)
     return {place: tuple(ids) for place, ids in found.items()} if len(found) > 1 else None
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from seatrial.analysis.fairness.differences import SideFacts, differences
+from seatrial.analysis.fairness.differences import differences
+from seatrial.analysis.fairness.side import SideFacts
 from seatrial.analysis.results import all_results
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.history import Change, FigureHistory, Session
-from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import count
 from seatrial.stats.max_t import ALPHA, FEWEST, change_points

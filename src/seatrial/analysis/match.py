@@ -57,6 +57,14 @@ class Match(Frozen):
     is_secondary: bool = False
 
 
+class Terms(Frozen):
+    """What the comparisons of a family are read with: the margin, of equivalence or not, and their number."""
+
+    margin: float
+    family: int
+    equivalence: bool = False
+
+
 def side_of(measured: Measured, values: Sequence[RepeatValue]) -> Side:
     """The side with these repeats of a measured figure."""
     return Side(
@@ -72,8 +80,7 @@ def comparison_of(
     match: Match,
     sides: tuple[Side, Side],
     intervals: tuple[RatioInterval, RatioInterval],
-    margin: float,
-    family: int,
+    terms: Terms,
     design: Design,
     p: float | None = None,
     pairs: Sequence[tuple[float, float]] = (),
@@ -84,7 +91,7 @@ def comparison_of(
     """The comparison with the verdict of its simultaneous interval, the second of `intervals`. `narrow` are both with
     twice the error; None: equivalence is not asked for."""
     plain, simultaneous = intervals
-    ci90, ci90_family = (None, None) if narrow is None else map(_interval, narrow)
+    ci90, ci90_family = (None, None) if narrow is None else (one.ends for one in narrow)
     higher = match.better is Better.HIGHER
     found = Comparison(
         benchmark=match.benchmark,
@@ -95,12 +102,12 @@ def comparison_of(
         baseline=sides[0],
         candidate=sides[1],
         ratio=plain.ratio,
-        ci95=_interval(plain),
-        ci95_family=_interval(simultaneous),
-        verdict=verdict(simultaneous.low, simultaneous.high, margin, higher, ci90_family),
-        margin=margin,
+        ci95=plain.ends,
+        ci95_family=simultaneous.ends,
+        verdict=verdict(simultaneous.low, simultaneous.high, terms.margin, higher, ci90_family),
+        margin=terms.margin,
         n_repeats=min(len(side.values) for side in sides),
-        family=family,
+        family=terms.family,
         design=design,
         p_family=p,
         pairs=tuple(pairs),
@@ -111,10 +118,6 @@ def comparison_of(
         ci90_family=ci90_family,
     )
     return replace(found, note=_note(found))
-
-
-def _interval(found: RatioInterval) -> tuple[float, float] | None:
-    return None if found.low is None or found.high is None else (found.low, found.high)
 
 
 def _note(found: Comparison) -> str:

@@ -19,6 +19,7 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import (
     CLASSES_BY_DISTANCE,
     affinities,
@@ -72,7 +73,7 @@ def _binding(
     cpus = affinity.cpus if affinity is not None else None
     if cpus is None and numa is not None:
         cpus = nodes.get(numa)
-    allowed = tuple(sorted(_allowed(machine, cpus or ())))
+    allowed = tuple(sorted(set(cpus or ()) & set(machine.allowed_cpus) if machine.allowed_cpus else set(cpus or ())))
     if not allowed:
         return Binding(device.id, None, numa)
     numactl = f"numactl {numactl_options(allowed, numa, nodes)}"
@@ -86,10 +87,6 @@ def _binding(
         None if mask is None else f"srun --cpu-bind=mask_cpu:{mask} --mem-bind=local",
         f"mpiexec -n 1 -bind-to user:{joined(allowed)}",
     )
-
-
-def _allowed(machine: Machine, cpus: Iterable[int]) -> set[int]:
-    return set(cpus) & set(machine.allowed_cpus) if machine.allowed_cpus else set(cpus)
 
 
 def numactl_options(cpus: Sequence[int], numa: int | None, nodes: Mapping[int, tuple[int, ...]]) -> str:
@@ -297,10 +294,7 @@ def _spread(cores: Sequence[Core], n: int) -> tuple[RankPlace, ...]:
 
 def _domains(cores: Sequence[Core]) -> list[list[Core]]:
     by_numa = all(core.numa is not None for core in cores)
-    found: dict[object, list[Core]] = {}
-    for core in cores:
-        found.setdefault(core.numa if by_numa else core.package, []).append(core)
-    return list(found.values())
+    return list(grouped((core.numa if by_numa else core.package, core) for core in cores).values())
 
 
 def _with_adapters(machine: Machine, places: Sequence[RankPlace]) -> tuple[RankPlace, ...]:

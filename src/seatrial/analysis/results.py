@@ -8,10 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.analysis.experiment_figures import Repeats, figures_of, in_time, outcome_of, stated_figures
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.match import hosts_of_records
 from seatrial.analysis.pairs import screened_pairs
 from seatrial.analysis.roles import with_ceilings
 from seatrial.analysis.rules import findings
+from seatrial.analysis.rules.finding import listed
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.environment.choice import EnvironmentChoice
@@ -69,7 +71,7 @@ def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentRe
             published.append(replace(stored[key], reused=not item.measured_now))
         else:
             published.append(ExperimentResult(key, item.experiment, _question(item.experiment), outcome_of(())[0]))
-    return all_with_ceilings(published, list(stored.values()))
+    return _with_ceilings(published, list(stored.values()))
 
 
 def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
@@ -78,7 +80,7 @@ def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
     keys = sorted(contents.experiments, key=lambda key: rank_of(contents.experiments[key]))
     superseded = _superseded(contents)
     stored = [_stored(key, contents, machines) for key in keys if key not in superseded]
-    return all_with_ceilings(stored, stored)
+    return _with_ceilings(stored, stored)
 
 
 def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
@@ -130,13 +132,12 @@ def superseded(
 ) -> frozenset[str]:
     """The experiments that could not run (no compiler, for example) and were run later in another environment, unless
     a study chose the one that they could not run in. `latest`: the start of the last repeat of each."""
-    starts: dict[tuple[object, ...], list[tuple[float, str]]] = {}
-    without: list[str] = []
-    for key, experiment in experiments.items():
-        starts.setdefault(_same(experiment), []).append((latest[key], key))
-        document = environments.get(experiment.environment, {})
-        if key not in with_samples and not {"chosen", "wanted"} & document.keys():
-            without.append(key)
+    starts = grouped((_same(experiment), (latest[key], key)) for key, experiment in experiments.items())
+    without = [
+        key
+        for key, experiment in experiments.items()
+        if key not in with_samples and not {"chosen", "wanted"} & environments.get(experiment.environment, {}).keys()
+    ]
     newest = {same: sorted(own)[-2:] for same, own in starts.items()}
     return frozenset(
         key
@@ -183,22 +184,20 @@ def _remarks(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
 
 def _kernel_notes(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
     """What the kernel reported, with the repeats during which it did."""
-    repeats: dict[str, list[int]] = {}
-    for record in records:
-        events = [str(event) for event in record.seen.get("kernel_events", ())]
-        if events:
-            more = f" (and {count(len(events) - 1, 'more line')})" if len(events) > 1 else ""
-            repeats.setdefault(f"{events[0]}{more}", []).append(record.repeat)
+    known = ((record.repeat, [str(event) for event in record.seen.get("kernel_events", ())]) for record in records)
+    repeats = grouped(
+        (events[0] + (f" (and {count(len(events) - 1, 'more line')})" if len(events) > 1 else ""), repeat)
+        for repeat, events in known
+        if events
+    )
     shown = list(repeats.items())[:_MOST_KERNEL_NOTES]
-    notes = [f"the kernel reported during {_repeats(numbers)}: {text}" for text, numbers in shown]
+    notes = [
+        f"the kernel reported during {'repeat' if len(numbers) == 1 else 'repeats'} {listed(map(str, numbers))}: {text}"
+        for text, numbers in shown
+    ]
     if len(repeats) > len(shown):
         notes.append(f"the kernel reported {len(repeats) - len(shown)} more problems during repeats: see the records")
     return tuple(notes)
-
-
-def _repeats(numbers: Sequence[int]) -> str:
-    listed = ", ".join(map(str, numbers[:6])) + (f" and {len(numbers) - 6} more" if len(numbers) > 6 else "")
-    return f"{'repeat' if len(numbers) == 1 else 'repeats'} {listed}"
 
 
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
@@ -262,31 +261,23 @@ def rank_of(experiment: Experiment) -> tuple[object, ...]:
     return (experiment.benchmark, tuple((isinstance(v, str), isinstance(v, tuple), v) for v in values), experiment.id)
 
 
+def _with_ceilings(
+    results: Sequence[ExperimentResult], others: Sequence[ExperimentResult]
+) -> tuple[ExperimentResult, ...]:
+    known = ((result, registry().get(result.experiment.benchmark)) for result in results)
+    return tuple(result if own is None else with_ceilings(own, result, others) for result, own in known)
+
+
 def _question(experiment: Experiment) -> str:
     benchmark = registry().get(experiment.benchmark)
     return benchmark.question if benchmark else ""
-
-
-def all_with_ceilings(
-    results: Sequence[ExperimentResult], others: Sequence[ExperimentResult]
-) -> tuple[ExperimentResult, ...]:
-    """The results with measured ceilings from the others; see `with_ceilings`."""
-    benchmarks = registry()
-    return tuple(
-        with_ceilings(benchmarks[result.experiment.benchmark], result, others)
-        if result.experiment.benchmark in benchmarks
-        else result
-        for result in results
-    )
 
 
 def trials_of(contents: Contents) -> tuple[Trial, ...]:
     """One trial for each machine of the folder, in the order of their first experiment."""
     results = all_results(contents)
     machines = machines_of(contents)
-    by_machine: dict[str, list[ExperimentResult]] = {}
-    for result in results:
-        by_machine.setdefault(result.experiment.machine, []).append(result)
+    by_machine = grouped((result.experiment.machine, result) for result in results)
     return tuple(trial_of(machines[key], own, contents) for key, own in by_machine.items())
 
 

@@ -101,7 +101,11 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
         return None
     base, base_figure = measured[0]
     origin = MeasuredPoint(base.point.result.id, base_figure)
-    points = tuple(_point(worker, base.number, origin, sweep, kind, along, blocks) for worker in _once(workers))
+    # The first has a figure if any of its number does: failures were then fixed.
+    once = {worker.number: worker for worker in reversed(workers)}
+    points = tuple(
+        _point(worker, base.number, origin, sweep, kind, along, blocks) for worker in reversed(once.values())
+    )
     fits, why_not = _fits(points, base.number, kind, _block_speedups(measured, base.number, kind, blocks))
     efficient_to, crossing = _crossing(points)
     return ScalingResult(
@@ -120,14 +124,6 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
         note=" ".join(filter(None, (why_not, *_remarks(points, base.number, along, crossing)))),
         crossing_bounds=_crossing_bounds(points),
     )
-
-
-def _once(workers: Sequence[_Worker]) -> list[_Worker]:
-    """One for each number: sorted such that the first has a figure if any does, since failures were then fixed."""
-    first: dict[float, _Worker] = {}
-    for worker in workers:
-        first.setdefault(worker.number, worker)
-    return list(first.values())
 
 
 def _point(
@@ -164,7 +160,7 @@ def _speedup(
     found = point_ratio(origin, point, blocks)
     if found is None:
         return None, None
-    ratio, ends = found.interval.ratio, found.ends
+    ratio, ends = found.interval.ratio, found.interval.ends
     if _is_rate(point.figure):
         return ratio, ends
     work = growth if kind == "weak" else 1.0

@@ -179,12 +179,6 @@ class PointRatio(Frozen):
     interval: RatioInterval
     pairs: Pairs
 
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """The interval, or None if there are too few repeats."""
-        low, high = self.interval.low, self.interval.high
-        return None if low is None or high is None else (low, high)
-
 
 class MeasuredPoint(Frozen):
     """A figure of the experiment with this id."""

@@ -86,7 +86,7 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     if not profile.calls or profile.wall_s <= 0:
         return ()
     no_cpu = cpu_diagnoses(profile)
-    is_delayed = _some_rank_was_delayed(profile) or any(one.share >= LEAST_DELAY for one in no_cpu)
+    is_delayed = (_most_delay(profile) >= LEAST_DELAY) or any(one.share >= LEAST_DELAY for one in no_cpu)
     if not profile.trust.has_sizes:
         return (*no_cpu, _without_sizes(profile) if profile.mpi_share >= LEAST_SHARE else _computation(profile))
     found = [*no_cpu, *(uneven_despite_delay(profile) if is_delayed else _waiting(profile))]
@@ -133,11 +133,6 @@ def _is_before_all(one: Diagnosis) -> bool:
 
 def _least(one: Diagnosis) -> float:
     return _LEAST_WAITING if one.cause in WAITING_CAUSES else LEAST_SHARE
-
-
-def _some_rank_was_delayed(profile: Profile) -> bool:
-    """Then who is late depends on who had a CPU."""
-    return _most_delay(profile) >= LEAST_DELAY
 
 
 def _most_delay(profile: Profile) -> float:

@@ -10,7 +10,7 @@ or not. Measured: these calls are timed, or the kernel counted it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING
@@ -116,38 +116,41 @@ _ALONE = 0.8
 """A rank with more of the time in calls on files than this does the input and output."""
 
 
+def _outside(
+    profile: Profile, ranks: Sequence[RankTotals], of: Callable[[RankTotals], float]
+) -> tuple[float, RankTotals, bool] | None:
+    """The seconds of all ranks outside MPI, the rank with most of them, and whether they are nearly all its own."""
+    times = {rank.rank: of(rank) for rank in ranks}
+    total_s = sum(times.values())
+    if total_s <= 0 or profile.wall_s <= 0:
+        return None
+    most = max(ranks, key=lambda rank: times[rank.rank])
+    return total_s, most, len(profile.per_rank) > 1 and times[most.rank] >= _ALONE * total_s
+
+
 def io_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis]:
     """The calls on files of all ranks but those `named` already, and of one alone."""
     ranks = [rank for rank in profile.per_rank if rank.rank not in named and rank.system is not None]
-    times = {rank.rank: work_of(rank)[Work.IO] for rank in ranks}
-    total_s = sum(times.values())
-    if total_s <= 0 or profile.wall_s <= 0:
+    found = _outside(profile, ranks, lambda rank: work_of(rank)[Work.IO])
+    if found is None:
         return []
-    most = max(ranks, key=lambda rank: times[rank.rank])
-    alone = len(profile.per_rank) > 1 and times[most.rank] >= _ALONE * total_s
+    total_s, most, alone = found
     of = [most] if alone else ranks
-    metadata_s = sum(rank.system_s(*METADATA_CALLS) for rank in of)
-    return [
-        Diagnosis(
-            Cause.METADATA if metadata_s > _MOSTLY * total_s else Cause.IO,
-            min(1.0, total_s / profile.wall_s),
-            Sureness.MEASURED,
-            (Evidence(Signal.RANKS, len(of)), *file_evidence(profile, of)),
-            rank=most.rank if alone else None,
-            host=most.host if alone else "",
-        )
-    ]
+    is_metadata = sum(rank.system_s(*METADATA_CALLS) for rank in of) > _MOSTLY * total_s
+    cause, share = Cause.METADATA if is_metadata else Cause.IO, min(1.0, total_s / profile.wall_s)
+    evidence = (Evidence(Signal.RANKS, len(of)), *file_evidence(profile, of))
+    if not alone:
+        return [Diagnosis(cause, share, Sureness.MEASURED, evidence)]
+    return [Diagnosis(cause, share, Sureness.MEASURED, evidence, rank=most.rank, host=most.host)]
 
 
 def blocked_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis]:
     """Ranks that sleep, wait for other programs, or are blocked for an unknown reason, outside MPI."""
     ranks = [rank for rank in profile.per_rank if rank.rank not in named]
-    times = {rank.rank: _blocked_s(rank) for rank in ranks}
-    total_s = sum(times.values())
-    if total_s <= 0 or profile.wall_s <= 0:
+    found = _outside(profile, ranks, _blocked_s)
+    if found is None:
         return []
-    most = max(ranks, key=lambda rank: times[rank.rank])
-    alone = len(profile.per_rank) > 1 and times[most.rank] >= _ALONE * total_s
+    total_s, most, alone = found
     evidence = (Evidence(Signal.RANKS, 1 if alone else len(ranks)), *blocked_evidence(profile, most))
     share = min(1.0, total_s / profile.wall_s)
     return [Diagnosis(Cause.BLOCKED, share, Sureness.MEASURED, evidence, rank=most.rank, host=most.host)]

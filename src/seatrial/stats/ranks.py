@@ -21,6 +21,8 @@ import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from seatrial.stats.sums import ordered_sums, table_size
+
 _EXACT_SIGNED_RANK = 100
 """Up to this number of pairs, the distribution is exact."""
 
@@ -66,6 +68,16 @@ def critical(tail: Callable[[int], float], middle: int, alpha: float) -> int | N
         else:
             high = between
     return low
+
+
+def signed_rank_interval(ordered: Sequence[float], alpha: float) -> tuple[float, tuple[float, float] | None]:
+    """The median of the means of all pairs of ascending values (Hodges-Lehmann), and its signed-rank interval of error
+    `alpha`; None if there are too few values."""
+    size = table_size(len(ordered), len(ordered), triangle=True)
+    most = signed_rank_critical(len(ordered), alpha)
+    ranks = [(size - 1) // 2, size // 2, *(() if most is None else (most, size - 1 - most))]
+    means = [total / 2.0 for total in ordered_sums(ordered, ordered, ranks, triangle=True)]
+    return (means[0] + means[1]) / 2.0, None if most is None else (means[2], means[3])
 
 
 def _normal_tail(value: int, mean: float, variance: float) -> float:

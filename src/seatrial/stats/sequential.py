@@ -115,10 +115,10 @@ def next_end_alpha(alpha: float) -> float:
     return alpha * (1.0 - _END_SHARE)
 
 
-def least_blocks(family: int, ends: int = 1) -> int:
-    """The blocks needed for an interval of each of `family` comparisons at an end: 2^(1 - blocks) <= alpha / family."""
+def least_blocks(family: int) -> int:
+    """The blocks for an interval of each of `family` comparisons at the first end: 2^(1 - blocks) <= alpha / family."""
     blocks = MINIMUM_REPEATS
-    while 2.0 ** (1 - blocks) > end_alpha(ends) / family:
+    while 2.0 ** (1 - blocks) > end_alpha() / family:
         blocks += 1
     return blocks
 
@@ -150,16 +150,18 @@ def replay_curve(
         raise ValueError(f"a family has at least one comparison and all points of its curves, not {family}")
     found: dict[int, Replay] = {}
     blocks = min(len(pairs) for pairs in points)
+    widths = steps or [()] * len(points)
     for look in LOOKS:
         if look > blocks or len(found) == len(points):
             break
-        tests = _tests([pairs[:look] for pairs in points], steps)
+        tests = [BlockTest(pairs[:look], coarsest(own, look)) for pairs, own in zip(points, widths, strict=True)]
         for place, both in enumerate(both_intervals(tests, LOOK_ALPHA, family, equivalence=equivalence)):
             low, high = both[0] or (None, None)
             if place not in found and verdict(low, high, margin, higher_is_better, both[1]) is not Verdict.AMBIGUOUS:
                 found[place] = _result(tests[place], both, margin, higher_is_better, LOOK_ALPHA, look, equivalence)
     if len(found) < len(points):
-        tests, alpha = _tests(points, steps), end_alpha(ends)
+        alpha = end_alpha(ends)
+        tests = [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, widths, strict=True)]
         # An unfinished comparison has no simultaneous interval: one that is computed whenever somebody looks would be
         # wrong too often.
         intervals = (
@@ -189,13 +191,6 @@ def are_decided_now(
         return False
     found = replay_curve(points, margin, higher_is_better, family, steps=steps, equivalence=equivalence)
     return all(result.stopped_at_look is not None for result in found)
-
-
-def _tests(points: Sequence[Pairs], steps: Sequence[Steps]) -> list[BlockTest]:
-    """The tests of these blocks of each point, widened by the coarsest of them."""
-    if not steps:
-        return [BlockTest(pairs) for pairs in points]
-    return [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, steps, strict=True)]
 
 
 def _result(
@@ -243,12 +238,12 @@ def simultaneous(tests: Sequence[BlockTest], alpha: float, family: int) -> list[
     """The simultaneous interval of each point of a curve, or None: of error `alpha` over a family of comparisons, of
     which the points are a part. The method depends only on the numbers of blocks and points."""
     if len(tests) == 1:
-        return [_ends(tests[0].ratio(alpha / family))]
+        return [tests[0].ratio(alpha / family).ends]
     share = alpha * len(tests) / family
     if 2.0 ** (1 - min(test.blocks for test in tests)) > alpha / 2.0 / family:
         return [_range(tests, share)] * len(tests)
     whole = _range(tests, share / 2.0)
-    own = [_ends(test.ratio(alpha / 2.0 / family)) for test in tests]
+    own = [test.ratio(alpha / 2.0 / family).ends for test in tests]
     return [_intersection(one, whole) for one in own]
 
 
@@ -256,7 +251,7 @@ def _range(tests: Sequence[BlockTest], alpha: float) -> tuple[float, float] | No
     """The range that contains the ratios at all points of a curve at once: the hull of their intervals, each of the
     whole error. It needs no correction for their number, since its lower end is too high only if that of the point with
     the smallest true ratio is (the intersection-union principle: Berger, Technometrics 24, 1982)."""
-    intervals = [_ends(test.ratio(alpha)) for test in tests]
+    intervals = [test.ratio(alpha).ends for test in tests]
     known = [ends for ends in intervals if ends is not None]
     return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(tests) else None
 
@@ -264,10 +259,6 @@ def _range(tests: Sequence[BlockTest], alpha: float) -> tuple[float, float] | No
 def _intersection(own: tuple[float, float] | None, whole: tuple[float, float] | None) -> tuple[float, float] | None:
     """The part that both intervals share: the range contains at least a narrower interval of the same point."""
     return own if own is None or whole is None else (max(own[0], whole[0]), min(own[1], whole[1]))
-
-
-def _ends(found: RatioInterval) -> tuple[float, float] | None:
-    return None if found.low is None or found.high is None else (found.low, found.high)
 
 
 _LIKELY = NormalDist().inv_cdf(0.75)

@@ -7,9 +7,7 @@ side there are n^2 of them; a table with ordered rows and columns is searched in
 Rows `a` and columns `b` are ascending; the table contains a[i] + b[j]. Its triangle are the entries with j >= i,
 which for a = b are the sums of a set with itself, each pair once.
 
-The search of `seatrial.stats.sums` with arrays, for thousands of values on each side.
-
-It gives the same results: whether a sum is before a bound is decided by the same rounded sum.
+Lists and arrays give the same results: whether a sum is before a bound is decided by the same rounded sum.
 """
 
 from __future__ import annotations
@@ -18,23 +16,14 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate
 from operator import add
 from typing import TYPE_CHECKING
 
 LISTED = 30_000
 """Up to this number of sums, sorting a list is fastest."""
 
-SAMPLE = 500
+_SAMPLE = 500
 """The number of entries sampled for a pivot."""
-
-
-def place_beyond(share: float) -> int:
-    """The position in a sorted sample of an entry slightly beyond this share of all, on the side of more entries, so
-    that these are likely to be cut."""
-    beyond = 2.0 * math.sqrt(share * (1.0 - share) / SAMPLE)
-    place = share + beyond if share < 0.5 else share - beyond
-    return min(max(int(place * SAMPLE), 0), SAMPLE - 1)
 
 
 if TYPE_CHECKING:
@@ -95,15 +84,17 @@ class Table:
                 return pivot
 
     def _pivot(self, left: Places, sizes: Places, ends: Places, rank: int) -> float:
-        """An open entry slightly beyond the rank."""
+        """An open entry slightly beyond the rank, on the side of more entries, so that these are likely to be cut."""
         np = self._np
-        k = np.arange(SAMPLE)
+        k = np.arange(_SAMPLE)
         total = int(ends[-1])
-        wanted = np.array([(2 * place + 1) * total // (2 * SAMPLE) for place in range(SAMPLE)], dtype=np.int64)
+        wanted = np.array([(2 * place + 1) * total // (2 * _SAMPLE) for place in range(_SAMPLE)], dtype=np.int64)
         row = np.searchsorted(ends, wanted, side="right")
         column = left[row] + (k * _GOLDEN % 1.0 * sizes[row]).astype(np.int64)
-        sample = np.sort(self._rows[row] + self._columns[column])
-        return float(sample[place_beyond((rank + 0.5) / total)])
+        share = (rank + 0.5) / total
+        beyond = 2.0 * math.sqrt(share * (1.0 - share) / _SAMPLE)
+        place = int((share + beyond if share < 0.5 else share - beyond) * _SAMPLE)
+        return float(np.sort(self._rows[row] + self._columns[column])[min(max(place, 0), _SAMPLE - 1)])
 
     def _cut(self, bound: float) -> tuple[Places, Places]:
         """For each row, the columns where its sums reach and exceed `bound`."""
@@ -122,7 +113,7 @@ class Table:
 
 
 _MANY = 5_000
-"""Above this number of rows and columns, arrays are faster."""
+"""Above this number of rows and columns, arrays count faster."""
 
 
 def table_size(n: int, m: int, *, triangle: bool) -> int:
@@ -149,48 +140,14 @@ def doubled_placements(a: Sequence[float], b: Sequence[float], bound: float) -> 
 
 def ordered_sums(a: Sequence[float], b: Sequence[float], ranks: Sequence[int], *, triangle: bool) -> list[float]:
     """The sums of these ranks; rank 0 is the smallest."""
-    if len(a) + len(b) > _MANY:
+    if table_size(len(a), len(b), triangle=triangle) > LISTED:
         table = Table(a, b, triangle=triangle)
         return [table.select(rank) for rank in ranks]
-    if table_size(len(a), len(b), triangle=triangle) > LISTED:
-        return [_select(a, b, rank, triangle) for rank in ranks]
     if triangle:
         ordered = sorted([x + y for i, x in enumerate(a) for y in b[i:]])
     else:
         ordered = sorted([x + y for x in a for y in b])
     return [ordered[rank] for rank in ranks]
-
-
-def _select(a: Sequence[float], b: Sequence[float], rank: int, triangle: bool) -> float:
-    """The sum of this rank. Each round cuts the open part of every row at a pivot, which is an open entry."""
-    before = len(a) * (len(a) - 1) // 2 if triangle else 0
-    left = list(range(len(a))) if triangle else [0] * len(a)
-    right = [len(b)] * len(a)
-    passed = 0  # entries known to be smaller than all open ones
-    while True:
-        sizes = [end - start for start, end in zip(left, right, strict=True)]
-        if sum(sizes) <= LISTED:
-            rows = zip(a, left, right, strict=True)
-            return sorted([x + y for x, start, end in rows for y in b[start:end]])[rank - passed]
-        pivot = _pivot(a, b, left, sizes, rank - passed)
-        below, up_to = _cut(a, b, pivot, triangle)
-        if rank < sum(below) - before:
-            right = below
-        elif rank >= (passed_now := sum(up_to) - before):
-            left, passed = up_to, passed_now
-        else:
-            return pivot
-
-
-def _pivot(a: Sequence[float], b: Sequence[float], left: Sequence[int], sizes: Sequence[int], rank: int) -> float:
-    """An open entry slightly beyond the rank, on the side of more entries, so that these are likely to be cut."""
-    ends = list(accumulate(sizes))
-    sample = []
-    for k in range(SAMPLE):
-        row = bisect_right(ends, (2 * k + 1) * ends[-1] // (2 * SAMPLE))
-        sample.append(a[row] + b[left[row] + int(k * _GOLDEN % 1.0 * sizes[row])])
-    sample.sort()
-    return sample[place_beyond((rank + 0.5) / ends[-1])]
 
 
 def _cut(a: Sequence[float], b: Sequence[float], bound: float, triangle: bool) -> tuple[list[int], list[int]]:

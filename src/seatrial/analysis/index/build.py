@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.index.chunk import Chunk, ChunkReader, chunk_reader, json_text
 from seatrial.analysis.index.finish import ceilings, finished, light_figure, needs_ceilings, summaries
 from seatrial.analysis.index.state import Additions, FolderState
@@ -150,12 +151,10 @@ def _finish(
 
 def _light(connection: duckdb.DuckDBPyConnection, wanted: Mapping[int, Experiment]) -> list[ExperimentResult]:
     """Results with medians only, as sources of ceilings."""
-    figures: dict[int, list[Any]] = {}
-    for number, name, point, unit, better, middle in connection.execute(
+    rows = connection.execute(
         "SELECT experiment, figure, figure_parameters, unit, better, median FROM stored.figures"
-    ).fetchall():
-        if number in wanted:
-            figures.setdefault(number, []).append(light_figure(name, point, unit, better, middle))
+    ).fetchall()
+    figures = grouped((number, light_figure(*rest)) for number, *rest in rows if number in wanted)
     return [
         ExperimentResult(experiment.id, experiment, "", Outcome.ok(), tuple(figures.get(number, ())))
         for number, experiment in wanted.items()
@@ -167,7 +166,7 @@ def _write(connection: duckdb.DuckDBPyConnection, results: Mapping[int, Experime
     import numpy as np
 
     numbers = sorted(results)
-    insert(connection, "touched", {"number": np.asarray(numbers, np.int64)}, create="CREATE TEMP TABLE touched AS")
+    insert(connection, "CREATE TEMP TABLE touched AS", {"number": np.asarray(numbers, np.int64)})
     for table, name in (("experiments", "number"), ("figures", "experiment")):
         connection.execute(f"DELETE FROM stored.{table} WHERE {name} IN (SELECT number FROM touched)")  # noqa: S608
     connection.execute("DROP TABLE touched")
@@ -196,11 +195,14 @@ def _write(connection: duckdb.DuckDBPyConnection, results: Mapping[int, Experime
     insert_rows(connection, "stored.figures", figures)
 
 
-def insert(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Any], create: str = "") -> None:
-    """Insert columns (arrays) into a table, in the order of the mapping."""
+def insert(
+    connection: duckdb.DuckDBPyConnection, into: str, columns: Mapping[str, Any], cells: Sequence[str] = ("*",)
+) -> None:
+    """Insert columns (arrays), or expressions of them, into a table, or with "CREATE ..." instead of one: in order."""
+    start = into if into.startswith("CREATE") else f"INSERT INTO {into}"
     connection.register("new_rows", dict(columns))
     try:
-        connection.execute(f"{create or f'INSERT INTO {table}'} SELECT * FROM new_rows")  # noqa: S608 - our names
+        connection.execute(f"{start} SELECT {', '.join(cells)} FROM new_rows")  # noqa: S608 - our names
     finally:
         connection.unregister("new_rows")
 
@@ -218,11 +220,8 @@ def insert_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequenc
         if kind == "DOUBLE":
             columns[f"c{place}"] = np.asarray([float("nan") if cell is None else cell for cell in cells], float)
             casts.append(f"CASE WHEN isnan(c{place}) THEN NULL ELSE c{place} END")
-        elif kind == "BIGINT":
-            columns[f"c{place}"] = np.asarray(cells, np.int64)
-            casts.append(f"c{place}")
-        elif kind == "BOOLEAN":
-            columns[f"c{place}"] = np.asarray(cells, bool)
+        elif kind in ("BIGINT", "BOOLEAN"):
+            columns[f"c{place}"] = np.asarray(cells, np.int64 if kind == "BIGINT" else bool)
             casts.append(f"c{place}")
         else:  # an array of objects may begin with None; numpy strings cut off "\0"
             texts = np.empty(len(cells), object)
@@ -230,11 +229,7 @@ def insert_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequenc
             columns[f"c{place}"] = texts
             columns[f"n{place}"] = np.asarray([cell is None for cell in cells], bool)
             casts.append(f"CASE WHEN n{place} THEN NULL ELSE c{place} END")
-    connection.register("new_rows", columns)
-    try:
-        connection.execute(f"INSERT INTO {table} SELECT {', '.join(casts)} FROM new_rows")  # noqa: S608 - our names
-    finally:
-        connection.unregister("new_rows")
+    insert(connection, table, columns, casts)
 
 
 class _Tables:
@@ -242,13 +237,8 @@ class _Tables:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, is_new: bool) -> None:
         self._connection = connection
-        self.numbers: dict[str, dict[Any, int]] = {
-            "texts": {},
-            "keys": {},
-            "groups": {},
-            "experiments": {},
-            "files": {},
-        }
+        names = ("texts", "keys", "groups", "experiments", "files")
+        self.numbers: dict[str, dict[Any, int]] = {name: {} for name in names}
         self._written = dict.fromkeys(self.numbers, 0)
         self._next_record = 0
         self.touched: set[int] = set()
@@ -299,26 +289,10 @@ class _Tables:
         for name in ("state", "reason", "evidence", "stage", "checked", "host"):
             rows[name] = place["texts"][rows[name]]
         rows["error"] = np.where(rows["error"] < 0, -1, place["texts"][rows["error"]])
-        head = {"number": np.arange(base, base + n)}
-        order = (
-            "experiment",
-            "repeat",
-            "ord",
-            "t0",
-            "wall_s",
-            "state",
-            "reason",
-            "evidence",
-            "stage",
-            "checked",
-            "host",
-        )
         tail = ("start", "length", "n_samples", "error")
-        insert(
-            self._connection,
-            "stored.records",
-            {**head, **{k: rows[k] for k in order}, "file": np.full(n, file), **{k: rows[k] for k in tail}},
-        )
+        head = {"number": np.arange(base, base + n), **{name: rows[name] for name in rows if name not in tail}}
+        rows = {**head, "file": np.full(n, file), **{name: rows[name] for name in tail}}
+        insert(self._connection, "stored.records", rows)
         if len(chunk.readings["record"]):
             rows = {name: array(chunk.readings, name) for name in chunk.readings}
             rows["record"] = rows["record"] + base

@@ -38,33 +38,15 @@ _NAN = float("nan")
 
 
 _RECORDS: Mapping[str, str] = {
-    "experiment": "q",
-    "repeat": "q",
-    "ord": "q",
-    "t0": "d",
-    "wall_s": "d",
-    "state": "q",
-    "reason": "q",
-    "evidence": "q",
-    "stage": "q",
-    "checked": "q",
-    "host": "q",
-    "start": "q",
-    "length": "q",
-    "n_samples": "q",
-    "error": "q",
+    **dict.fromkeys(("experiment", "repeat", "ord"), "q"),
+    **dict.fromkeys(("t0", "wall_s"), "d"),
+    **dict.fromkeys(("state", "reason", "evidence", "stage", "checked", "host"), "q"),
+    **dict.fromkeys(("start", "length", "n_samples", "error"), "q"),
 }
 _READINGS: Mapping[str, str] = {
-    "record": "q",
-    "key": "q",
-    "seq": "q",
-    "value": "d",
-    "minimum": "d",
-    "maximum": "d",
-    "n": "q",
-    "share": "d",
-    "resolution": "d",
-    "impossible": "b",
+    **dict.fromkeys(("record", "key", "seq"), "q"),
+    **dict.fromkeys(("value", "minimum", "maximum"), "d"),
+    **{"n": "q", "share": "d", "resolution": "d", "impossible": "b"},
 }
 _SAMPLES: Mapping[str, str] = {"record": "q", "grp": "q", "i": "q", "elapsed_s": "d", "work": "q"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExportedRow
 
@@ -219,11 +220,8 @@ def exported_rows(connection: duckdb.DuckDBPyConnection) -> tuple[ExportedRow, .
           LEFT JOIN stored.machines m ON m.key = e.machine
         WHERE NOT e.superseded ORDER BY e.number, f.place"""
     ).fetchall()
-    own: dict[str, list[ExportedRow]] = {}
-    for row in found:
-        own.setdefault(row[0], []).append(ExportedRow(*row))
-    ordered = sorted(own.values(), key=_order)
-    return tuple(row for rows in ordered for row in rows)
+    own = grouped((row[0], ExportedRow(*row)) for row in found)
+    return tuple(row for rows in sorted(own.values(), key=_order) for row in rows)
 
 
 def identifiers(connection: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from seatrial.analysis.direct_links import Pair
+from seatrial.analysis.grouped import grouped
 from seatrial.model.machine.limit import pcie_bandwidth
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine, Path
 from seatrial.model.spelling import count, surrounding
@@ -116,10 +117,7 @@ def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:
 
     `CpuPart` attaches CPUs to the lower of two nodes that are local to the same CPUs, so each CPU counts once.
     """
-    found: dict[int, list[int]] = {}
-    for cpu, pu in machine.pus.items():
-        if pu.numa is not None:
-            found.setdefault(pu.numa, []).append(cpu)
+    found = grouped((pu.numa, cpu) for cpu, pu in machine.pus.items() if pu.numa is not None)
     return {node: tuple(sorted(found[node])) for node in sorted(found)}
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.roles import Source, figures_with, is_of_devices
 from seatrial.analysis.rules.expectation import (
     ABOVE_CEILING,
     FAR_BELOW,
     LOW_SHARE,
     Judge,
-    OneLimit,
     settings_of_limit,
     under,
 )
@@ -41,16 +41,13 @@ def blas_kernels_older(case: Case) -> Iterator[Finding]:
     """Fires if a matrix product ran with kernels for narrower vectors than the CPU has, or with a library that is not
     tuned; once for each experiment, its best figure. Only the best of several libraries is judged."""
     names = Names(case.results)
-    for result, figure in _best(case):
-        notes = notes_of(case, result)
+    for result, figure, notes, vectors in _with_older_kernels(case):
         core, family = _text(notes, "blas_core"), _text(notes, "blas_family")
-        used, own = vectors_of_kernels(core), vectors_of_cpu_of(case.machine)
-        is_older = used is not None and own is not None and used.rank < own.rank
-        if not is_older and family not in _NOT_TUNED:
-            continue
-        means = _of_vectors(used, own) if is_older and used and own else ""
-        which = f"kernels for {core} ({used.name})" if is_older and used else _NOT_TUNED[family]
-        has = f"; this CPU has {own.name}" if is_older and own else ""
+        if vectors is not None:
+            used, own = vectors
+            means, which, has = _of_vectors(*vectors), f"kernels for {core} ({used.name})", f"; this CPU has {own.name}"
+        else:
+            means, which, has = "", _NOT_TUNED[family], ""
         limit, share = figure.limit, figure.fraction_of_limit
         sure = "" if limit is None or limit.confirmed else "unconfirmed "
         reached = "" if share is None else f", {show_percent(share)} of its {sure}limit"
@@ -73,13 +70,21 @@ def blas_kernels_older(case: Case) -> Iterator[Finding]:
 
 def has_older_kernels(case: Case) -> frozenset[str]:
     """The ids of the experiments that `blas_kernels_older` names."""
-    found = []
-    for result, _ in _best(case):
+    return frozenset(result.id for result, *_ in _with_older_kernels(case))
+
+
+def _with_older_kernels(
+    case: Case,
+) -> Iterator[tuple[ExperimentResult, FigureResult, Mapping[str, Any], tuple[Vectors, Vectors] | None]]:
+    """What the rule names, with its notes, and the vectors of kernels and CPU if the former are narrower."""
+    own = vectors_of_cpu_of(case.machine)
+    for result, figure in _best(case):
         notes = notes_of(case, result)
-        used, own = vectors_of_kernels(_text(notes, "blas_core")), vectors_of_cpu_of(case.machine)
-        if (used is not None and own is not None and used.rank < own.rank) or _text(notes, "blas_family") in _NOT_TUNED:
-            found.append(result.id)
-    return frozenset(found)
+        used = vectors_of_kernels(_text(notes, "blas_core"))
+        if used is not None and own is not None and used.rank < own.rank:
+            yield result, figure, notes, (used, own)
+        elif _text(notes, "blas_family") in _NOT_TUNED:
+            yield result, figure, notes, None
 
 
 def notes_of(case: Case, result: ExperimentResult) -> Mapping[str, Any]:
@@ -102,13 +107,14 @@ def vectors_of_cpu_of(machine: Machine) -> Vectors | None:
 
 def _best(case: Case) -> Iterator[Source]:
     """The best figure of each setting but the choice of library and kernels: a study of libraries has slow ones."""
-    best: dict[object, Source] = {}
-    for result, figure in figures_with(case.results, Role.MATRIX_PRODUCT):
-        settings = {**result.experiment.parameters, **figure.point}
-        key = (result.experiment.benchmark, figure.name, *(i for i in settings.items() if i[0] not in _CHOICES))
-        if key not in best or figure.median > best[key][1].median:
-            best[key] = (result, figure)
-    yield from best.values()
+
+    def setting(result: ExperimentResult, figure: FigureResult) -> tuple[object, ...]:
+        settings = {**result.experiment.parameters, **figure.point}.items()
+        return result.experiment.benchmark, figure.name, *(item for item in settings if item[0] not in _CHOICES)
+
+    sources = grouped((setting(*source), source) for source in figures_with(case.results, Role.MATRIX_PRODUCT))
+    for own in sources.values():
+        yield max(own, key=lambda source: source[1].median)
 
 
 def _of_vectors(used: Vectors, own: Vectors) -> str:
@@ -158,11 +164,11 @@ def below_limit(case: Case) -> Iterator[Finding]:
     Figures of one benchmark under one limit (copy, scale, add and triad under that of DRAM) are one finding.
     """
     judge, names = Judge(case.results), Names(case.results)
-    groups: dict[tuple[OneLimit, float], list[Reach]] = {}
-    for reach in _reaches(case):
-        one = under(reach.result, reach.figure)
-        if one is not None and judge.is_low(reach.result, reach.figure):
-            groups.setdefault((one, reach.ceiling), []).append(reach)
+    groups = grouped(
+        ((one, reach.ceiling), reach)
+        for reach in _reaches(case)
+        if (one := under(reach.result, reach.figure)) is not None and judge.is_low(reach.result, reach.figure)
+    )
     for group in groups.values():
         yield _below(case.machine, sorted(group, key=lambda reach: reach.of_attainable), names)
 
@@ -172,13 +178,13 @@ def far_below_limit(case: Case) -> Iterator[Finding]:
     """Fires if even the best figure under an unconfirmed limit is below `FAR_BELOW` of it: no doubt about the limit is
     that large. What `blas_kernels_older` explains is left to it."""
     names, explained = Names(case.results), has_older_kernels(case)
-    best: dict[object, Reach] = {}
-    for reach in _reaches(case):
-        if reach.limit.basis is Basis.PHYSICAL and not reach.limit.confirmed:
-            key = (settings_of_limit(reach.result, reach.figure), reach.figure.name)
-            if key not in best or reach.of_attainable > best[key].of_attainable:
-                best[key] = reach
-    for reach in best.values():
+    groups = grouped(
+        ((settings_of_limit(reach.result, reach.figure), reach.figure.name), reach)
+        for reach in _reaches(case)
+        if reach.limit.basis is Basis.PHYSICAL and not reach.limit.confirmed
+    )
+    for group in groups.values():
+        reach = max(group, key=lambda one: one.of_attainable)
         if reach.of_attainable >= FAR_BELOW or reach.result.id in explained:
             continue
         yield warning(
@@ -299,10 +305,8 @@ _WHAT_TO_DO = {
 def no_figures(case: Case) -> Iterator[Finding]:
     """Fires if experiments are invalid, failed or timed out; those with the same reason are one finding."""
     names = Names(case.results)
-    groups: dict[tuple[State, str], list[ExperimentResult]] = {}
-    for result in case.results:
-        if result.outcome.state in _ENDED:
-            groups.setdefault((result.outcome.state, result.outcome.reason), []).append(result)
+    ended = (result for result in case.results if result.outcome.state in _ENDED)
+    groups = grouped(((result.outcome.state, result.outcome.reason), result) for result in ended)
     for (state, reason), results in groups.items():
         first = results[0]
         others = f" The same happened to {count(len(results) - 1, 'other experiment')}." if len(results) > 1 else ""

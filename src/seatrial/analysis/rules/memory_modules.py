@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from seatrial.analysis.roles import Source, figures_with
+from seatrial.analysis.roles import figures_with
 from seatrial.analysis.rules.devices import is_virtual
 from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, listed, note, rule, warning
 from seatrial.benchmarks import benchmark_of
@@ -32,7 +32,7 @@ def modules_unbalanced(case: Case) -> Iterator[Finding]:
     near = memory.verdict is Population.NEAR_BALANCED
     odd = odd_slots(case.machine)
     seen = f" {sentences(odd)}" if odd else ""
-    measured = _triad(case)
+    measured = max(figures_with(case.results, Role.MEMORY_BANDWIDTH), key=lambda source: source[1].median, default=None)
     beside = ""
     if measured is not None:
         result, figure = measured
@@ -122,11 +122,6 @@ def _socket_list(sockets: Sequence[SocketMemory]) -> str:
         f"{'?' if socket.channels is None else socket.channels} channels"
         for number, socket in enumerate(sockets)
     )
-
-
-def _triad(case: Case) -> Source | None:
-    """The highest memory bandwidth among the results, or None."""
-    return max(figures_with(case.results, Role.MEMORY_BANDWIDTH), key=lambda source: source[1].median, default=None)
 
 
 @rule(Subject.MEMORY_MODULES)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import fast_adapters, gpus, is_virtual, spans
 from seatrial.analysis.rules.finding import (
     Case,
@@ -148,11 +149,10 @@ def payload_low(case: Case) -> Iterator[Finding]:
     machine = case.machine
     if is_virtual(machine):
         return
-    low: dict[tuple[int, int], list[Device]] = {}
-    for device in _cards(machine):
-        now, possible = device.facts.integer("pcie_payload"), _possible_payload(machine, device)
-        if now and possible and now < possible:
-            low.setdefault((now, possible), []).append(device)
+    sizes = (
+        (device.facts.integer("pcie_payload"), _possible_payload(machine, device), device) for device in _cards(machine)
+    )
+    low = grouped(((now, able), device) for now, able, device in sizes if now and able and now < able)
     for (now, possible), devices in low.items():
         share = (now / (now + _HEADER_B)) / (possible / (possible + _HEADER_B))
         yield note(
@@ -221,11 +221,10 @@ def payload_above_port(case: Case) -> Iterator[Finding]:
 def read_request_small(case: Case) -> Iterator[Finding]:
     """Fires if an adapter reads memory in requests below 512 B."""
     machine = case.machine
-    small: dict[int, list[Device]] = {}
-    for adapter in fast_adapters(machine):
-        size = adapter.facts.integer("pcie_read_request")
-        if size and size < _SMALL_REQUEST_B and not is_virtual(machine):
-            small.setdefault(size, []).append(adapter)
+    if is_virtual(machine):
+        return
+    sizes = ((adapter.facts.integer("pcie_read_request"), adapter) for adapter in fast_adapters(machine))
+    small = grouped((size, adapter) for size, adapter in sizes if size and size < _SMALL_REQUEST_B)
     for size, adapters in small.items():
         performance = any("pcie_bus_perf" in word for word in _kernel_words(machine))
         why = " The kernel runs with `pci=pcie_bus_perf`, which limits requests to the payload size."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import fabric_adapters, is_virtual, spans
 from seatrial.analysis.rules.finding import Case, Subject, cite, listed, note, rule, warning
 from seatrial.model.frozen import Frozen
@@ -68,11 +69,11 @@ def port_narrow(case: Case) -> Iterator[Finding]:
 @rule(Subject.PORTS)
 def port_below_siblings(case: Case) -> Iterator[Finding]:
     """Fires if an active port is slower than that of another adapter of exactly the same model."""
-    like: dict[tuple[str, str], list[_Port]] = {}
-    for port in _ports(case.machine):
-        model = port.adapter.facts.text("board_id")
-        if model is not None:
-            like.setdefault((model, port.said("link_layer") or ""), []).append(port)
+    like = grouped(
+        ((model, port.said("link_layer") or ""), port)
+        for port in _ports(case.machine)
+        if (model := port.adapter.facts.text("board_id")) is not None
+    )
     for (model, _), ports in like.items():
         best = max(port.rate for port in ports)
         slow = [port for port in ports if port.rate < _LESS * best]
@@ -99,11 +100,11 @@ def pcie_below_port(case: Case) -> Iterator[Finding]:
     machine = case.machine
     if is_virtual(machine):
         return
-    low: dict[tuple[float, float], list[_Port]] = {}
-    for port in _ports(machine):
-        carried = _host_rate(machine, port.adapter)
-        if carried is not None and carried < _LESS * port.rate:
-            low.setdefault((carried, port.rate), []).append(port)
+    low = grouped(
+        ((carried, port.rate), port)
+        for port in _ports(machine)
+        if (carried := _host_rate(machine, port.adapter)) is not None and carried < _LESS * port.rate
+    )
     for (carried, rate), ports in low.items():
         facts = ports[0].adapter.facts
         lanes, speed = facts.integer("pcie_lanes"), facts.number("pcie_GTps")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.device_places import Unlike, unlike_cards, unlike_uplinks
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import is_virtual, spans
 from seatrial.analysis.rules.finding import Case, Subject, finding, listed, rule, warning
 from seatrial.analysis.rules.links import READ_AGAIN, capability_of
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, PCIE_GTps, pcie_bandwidth
 from seatrial.model.machine.links import PCIE, paths_are_known, way_up
-from seatrial.model.machine.machine import DeviceKind, Link, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show, show_percent
 
 _MEASURED_LOW = 0.6
@@ -172,20 +173,16 @@ def link_unlike_siblings(case: Case) -> Iterator[Finding]:
         kind = "device" if device is None else _NAMES[device.kind]
         idle = device is not None and device.kind is DeviceKind.GPU and _may_be_idle(unlike)
         is_note = unlike.is_pair or idle or is_virtual(machine)
-        ratio = min(unlike.rates.values()) / unlike.usual
-        yield finding(
+        yield _finding(
             "link-unlike-siblings",
-            severity=Severity.INFO if is_note else Severity.WARNING,
-            devices=tuple(unlike.rates),
+            unlike,
+            is_note,
             observation=f"{_rates(unlike)}; {_others(unlike, kind)}.",
             diagnosis=_means(machine, unlike, idle=idle)
             + (" An adapter for storage or management may be in such a slot by design." if kind == "adapter" else ""),
             remedy=f"Compare the ports and cards with {READ_AGAIN}, under load; if it stays so, look up the slots in "
             "the board's manual and the firmware's division of lanes (bifurcation), then exchange the card with one of "
             "the others: a rate that stays with the slot is that of the slot or riser",
-            evidence=listed(f"{link.a} - {link.b}: {show(unlike.rates[link.b], 'B/s')}" for link in unlike.links)
-            + f" ({unlike.links[0].source})",
-            loss=None if is_note else 1 - ratio,
         )
 
 
@@ -196,31 +193,40 @@ def uplink_unlike_siblings(case: Case) -> Iterator[Finding]:
     named = {link.b for unlike in unlike_cards(machine) for link in unlike.links}
     for unlike in unlike_uplinks(machine):
         below = {bridge: _below(machine, bridge) for bridge in unlike.rates}
-        if all(len(ids) == 1 and ids[0] in named for ids in below.values()):  # the card's own link is named
+        if all(len(own) == 1 and own[0].id in named for own in below.values()):  # the card's own link is named
             continue
-        idle = _may_be_idle(unlike) and all(_has_only_gpus(machine, bridge) for bridge in unlike.rates)
+        idle = _may_be_idle(unlike) and all(device.kind is DeviceKind.GPU for own in below.values() for device in own)
         is_note = unlike.is_pair or idle or is_virtual(machine)
-        affected = list(dict.fromkeys(device for ids in below.values() for device in ids))
-        yield finding(
+        affected = list(dict.fromkeys(device.id for own in below.values() for device in own))
+        yield _finding(
             "uplink-unlike-siblings",
-            severity=Severity.INFO if is_note else Severity.WARNING,
-            devices=tuple(unlike.rates),
+            unlike,
+            is_note,
             observation=f"{_rates(unlike, 'uplink')} (above {spans(affected)}); {_others(unlike, 'like bridge')}.",
             diagnosis=f"{_means(machine, unlike, idle=idle)} All traffic of {spans(affected)} with the host goes "
             "through it.",
             remedy=f"Compare both ends with those of the other bridges: {READ_AGAIN}, under load; then check the cable "
             "or riser of that switch and the firmware's division of lanes (bifurcation)",
-            evidence=listed(f"{link.a} - {link.b}: {show(unlike.rates[link.b], 'B/s')}" for link in unlike.links)
-            + f" ({unlike.links[0].source})",
-            loss=None if is_note else 1 - min(unlike.rates.values()) / unlike.usual,
         )
+
+
+def _finding(name: str, unlike: Unlike, is_note: bool, *, observation: str, diagnosis: str, remedy: str) -> Finding:
+    return finding(
+        name,
+        severity=Severity.INFO if is_note else Severity.WARNING,
+        devices=unlike.rates,
+        observation=observation,
+        diagnosis=diagnosis,
+        remedy=remedy,
+        evidence=listed(f"{link.a} - {link.b}: {show(unlike.rates[link.b], 'B/s')}" for link in unlike.links)
+        + f" ({unlike.links[0].source})",
+        loss=None if is_note else 1 - min(unlike.rates.values()) / unlike.usual,
+    )
 
 
 def _rates(unlike: Unlike, what: str = "PCIe link") -> str:
     """Such as: "The PCIe link of gpu-3 has 3.94 GB/s"."""
-    by_rate: dict[float, list[str]] = {}
-    for device, rate in unlike.rates.items():
-        by_rate.setdefault(rate, []).append(device)
+    by_rate = grouped((rate, device) for device, rate in unlike.rates.items())
     parts = [
         f"{spans(devices)} {'has' if len(devices) == 1 else 'have'} {show(rate, 'B/s')}"
         for rate, devices in by_rate.items()
@@ -273,14 +279,6 @@ def _may_be_idle(unlike: Unlike) -> bool:
     )
 
 
-def _below(machine: Machine, bridge: str) -> Sequence[str]:
-    return [
-        device.id
-        for device in machine.devices
-        if device.kind in _NAMES and any(above.id == bridge for above in machine.ancestors(device))
-    ]
-
-
-def _has_only_gpus(machine: Machine, bridge: str) -> bool:
-    found = [machine.device(name) for name in _below(machine, bridge)]
-    return all(device is not None and device.kind is DeviceKind.GPU for device in found)
+def _below(machine: Machine, bridge: str) -> list[Device]:
+    devices = (device for device in machine.devices if device.kind in _NAMES)
+    return [device for device in devices if any(above.id == bridge for above in machine.ancestors(device))]

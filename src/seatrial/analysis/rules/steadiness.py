@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.expectation import UNSTEADY_WIDTH, is_wide, levels, relative_width
 from seatrial.analysis.rules.finding import Case, Names, Subject, again, finding, finite_numbers, listed, rule, warning
 from seatrial.diagnosis.cpu import steal_words
@@ -24,7 +25,7 @@ from seatrial.diagnosis.disturbance.cause import (
     sentences,
 )
 from seatrial.diagnosis.disturbance.diagnose import disturbances, has_idle_cpus, is_slow
-from seatrial.diagnosis.disturbance.signals import Seen, Signals, signals
+from seatrial.diagnosis.disturbance.signals import Signals, signals
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.finding import Finding, NamedCause, Severity
 from seatrial.model.machine.machine import DeviceKind
@@ -64,24 +65,19 @@ def waiting(case: Case) -> Iterator[Finding]:
     experiments with the same causes are one finding."""
     found = disturbed(case, case.results)
     for name, causes in _RULES.items():
-        groups: dict[frozenset[Cause], list[Disturbed]] = {}
-        for one in found:
-            own = tuple(cause for cause in one.causes if cause.cause in causes)
-            if own:
-                groups.setdefault(frozenset(cause.cause for cause in own), []).append(
-                    Disturbed(one.result, one.signals, own)
-                )
+        groups = grouped(
+            (frozenset(cause.cause for cause in own), Disturbed(one.result, one.signals, own))
+            for one in found
+            if (own := tuple(cause for cause in one.causes if cause.cause in causes))
+        )
         for group in groups.values():
             yield _finding(case, name, group)
 
 
 def disturbed(case: Case, results: Sequence[ExperimentResult]) -> list[Disturbed]:
     """Those of the experiments that something disturbed."""
-    repeats: dict[str, list[Seen]] = {}
     wanted = {result.id for result in results}
-    for (experiment, _), seen in case.seen.items():
-        if experiment in wanted:
-            repeats.setdefault(experiment, []).append(seen)
+    repeats = grouped((key, seen) for (key, _), seen in case.seen.items() if key in wanted)
     found = []
     for result in results:
         known = signals(repeats.get(result.id, ()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.analysis.device_copies import WORDS, HostCopy, host_copies
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import gpus, spans
 from seatrial.analysis.rules.finding import Case, Subject, again, listed, rule, warning
 from seatrial.model.benchmark.role import Direction
@@ -216,19 +217,15 @@ def copies_slow_each_other(case: Case) -> Iterator[Finding]:
 
 def _comparisons(case: Case) -> list[_Comparison]:
     """For each direction, the comparison with the largest copies among those measured both alone and at once."""
-    groups: dict[tuple[object, ...], list[HostCopy]] = {}
-    for copy in host_copies(case.machine, case.results, case.seen):
-        if copy.device is not None and copy.device.id is not None:
-            groups.setdefault((copy.direction, copy.settings), []).append(copy)
+    copies = [copy for copy in host_copies(case.machine, case.results, case.seen) if copy.id is not None]
     largest: dict[str, tuple[float, _Comparison]] = {}
-    for copies in groups.values():
-        alone = {copy.device.id: copy for copy in copies if copy.device and copy.device.id and not copy.at_once}
-        at_once = {copy.device.id: copy for copy in copies if copy.device and copy.device.id and copy.at_once}
+    for own in grouped(((copy.direction, copy.settings), copy) for copy in copies).values():
+        alone, at_once = ({copy.id: copy for copy in own if copy.at_once is together} for together in (False, True))
         both = [name for name in at_once if name in alone]
         if len(both) < 2:
             continue
         some = at_once[both[0]]
-        devices = tuple(_Device(name, alone[name].figure, at_once[name].figure) for name in both)
+        devices = tuple(_Device(name or "", alone[name].figure, at_once[name].figure) for name in both)
         size = some.figure.point.get("size_B", 0)
         rank = float(size) if isinstance(size, int | float) else 0.0
         if rank >= largest.get(some.direction, (0.0, None))[0]:

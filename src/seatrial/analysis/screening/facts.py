@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from seatrial.analysis.grouped import grouped
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
 from seatrial.model.study.screen import FactThatDiffers, LinkCount, Odd, OddKind, ValueOfFact
@@ -38,37 +39,30 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, FactValue]]) -> tuple[Fac
     """The facts on which nodes differ, in the order of their names. A node without a fact has the value None."""
     found = []
     for name in sorted({name for own in facts.values() for name in own}):
-        by_value: dict[FactValue | None, list[str]] = {}
-        for node, own in facts.items():
-            by_value.setdefault(own.get(name), []).append(node)
-        if name == "memory":
-            by_value = _alike_sizes(by_value)
-        if len(by_value) < 2:
-            continue
-        ordered = sorted(by_value.items(), key=lambda item: (-len(item[1]), str(item[0])))
-        values = tuple(ValueOfFact(value, tuple(nodes)) for value, nodes in ordered)
-        found.append(FactThatDiffers(name, values, _odd_nodes(values, len(facts))))
+        by_value = grouped((own.get(name), node) for node, own in facts.items())
+        ordered = sorted(by_value.items(), key=lambda item: -len(item[1]))
+        if name == "memory":  # sizes that are nearly equal are one: the most frequent of them
+            merged: dict[FactValue | None, list[str]] = {}
+            for value, nodes in ordered:
+                alike = next((one for one in merged if _are_alike(one, value)), value)
+                merged.setdefault(alike, []).extend(nodes)
+            ordered = list(merged.items())
+        if len(ordered) > 1:
+            ordered.sort(key=lambda item: (-len(item[1]), str(item[0])))
+            values = tuple(ValueOfFact(value, tuple(nodes)) for value, nodes in ordered)
+            found.append(FactThatDiffers(name, values, _odd_nodes(values, len(facts))))
     return tuple(found)
+
+
+def _are_alike(a: FactValue | None, b: FactValue | None) -> bool:
+    if not isinstance(a, int | float) or not isinstance(b, int | float):
+        return False
+    return abs(a - b) <= _LEAST_MEMORY * max(a, b)
 
 
 def unit_of_fact(fact: str) -> Unit:
     """The unit of the numbers of a fact."""
     return CAPACITIES.get(fact, "B/s" if fact.endswith(" link rate") else "1")
-
-
-def _alike_sizes(by_value: Mapping[FactValue | None, list[str]]) -> dict[FactValue | None, list[str]]:
-    """Sizes of memory that are nearly equal, as one value: the most frequent of them."""
-    merged: dict[FactValue | None, list[str]] = {}
-    for value, nodes in sorted(by_value.items(), key=lambda item: -len(item[1])):
-        alike = next((one for one in merged if _is_alike(one, value)), value)
-        merged.setdefault(alike, []).extend(nodes)
-    return merged
-
-
-def _is_alike(a: FactValue | None, b: FactValue | None) -> bool:
-    if not isinstance(a, int | float) or not isinstance(b, int | float):
-        return False
-    return abs(a - b) <= _LEAST_MEMORY * max(a, b)
 
 
 def _odd_nodes(values: Sequence[ValueOfFact], n: int) -> tuple[str, ...]:
@@ -82,50 +76,41 @@ def _odd_nodes(values: Sequence[ValueOfFact], n: int) -> tuple[str, ...]:
 def nodes_with_less(differ: Sequence[FactThatDiffers], n: int) -> tuple[Odd, ...]:
     """The nodes that have less than the others, by facts that state how much: memory, CPUs, links of devices."""
     found = []
-    for fact in differ:
-        is_rate = fact.fact.endswith(_RATES)
-        usual = fact.values[0].value
-        if not (is_rate or fact.fact in CAPACITIES) or isinstance(usual, bool) or not isinstance(usual, int | float):
+    for one in differ:
+        fact, usual = one.fact, one.values[0].value
+        is_device = fact.endswith(_RATES)
+        if not (is_device or fact in CAPACITIES) or isinstance(usual, bool) or not isinstance(usual, int | float):
             continue
-        unit = unit_of_fact(fact.fact)
-        for value in fact.values[1:]:
+        for value in one.values[1:]:
             own = value.value
             if isinstance(own, bool) or not isinstance(own, int | float) or not own < usual or not usual > 0:
                 continue
-            found += [
-                _less(fact.fact, node, float(own), float(usual), unit, n) for node in value.nodes if node in fact.odd
-            ]
+            for node in value.nodes:
+                if node not in one.odd:
+                    continue
+                kind = OddKind.DEVICE if is_device else OddKind.NODE
+                what = f"{fact.rsplit(' link ', 1)[0]} of {node}" if is_device else node
+                if is_device:
+                    remedy = f"reseat the device or its riser in {node} and read the link again with lspci -vv"
+                elif fact in ("memory", "memory modules"):
+                    remedy = (
+                        f"look for a memory module of {node} that is missing or switched off: dmidecode -t memory, "
+                        "the BMC's log"
+                    )
+                else:
+                    seen = f"what firmware and kernel of {node} see of its {fact}"
+                    remedy = f"check {seen}, and limits that are set on it"
+                values = (float(own), float(usual), own / usual)
+                found.append(_read(kind, what, node, fact, values, remedy, n, "read on the node, not measured"))
     return tuple(found)
 
 
-def _less(fact: str, node: str, own: float, usual: float, unit: Unit, n: int) -> Odd:
-    is_device = fact.endswith(_RATES)
-    what = f"{fact.rsplit(' link ', 1)[0]} of {node}" if is_device else node
-    return Odd(
-        kind=OddKind.DEVICE if is_device else OddKind.NODE,
-        what=what,
-        nodes=(node,),
-        benchmark="",
-        figure=fact,
-        unit=unit,
-        value=own,
-        usual=usual,
-        ratio=own / usual,
-        distance=None,
-        sureness=1.0,
-        false_alarm_rate=0.0,
-        remedy=_remedy(fact, node),
-        n=n,
-        why="read on the node, not measured",
-    )
-
-
-def _remedy(fact: str, node: str) -> str:
-    if fact.endswith(_RATES):
-        return f"reseat the device or its riser in {node} and read the link again with lspci -vv"
-    if fact in ("memory", "memory modules"):
-        return f"look for a memory module of {node} that is missing or switched off: dmidecode -t memory, the BMC's log"
-    return f"check what firmware and kernel of {node} see of its {fact}, and limits that are set on it"
+def _read(
+    kind: OddKind, what: str, node: str, fact: str, values: tuple[float, float, float], remedy: str, n: int, why: str
+) -> Odd:
+    """One that needs no statistics. `values`: its own, the usual one, and the ratio."""
+    unit = unit_of_fact(fact)
+    return Odd(kind, what, (node,), "", fact, unit, *values, None, 1.0, 0.0, remedy, n, why)
 
 
 _OF_THE_NODE = (
@@ -219,10 +204,9 @@ COUNTED = "counted while it was measured"
 def links_with_errors(counts: Sequence[LinkCount], nodes: int, switch_of: Mapping[str, str]) -> tuple[Odd, ...]:
     """The links that counted errors where those of most nodes did not. Discards and congestion name nobody: both are
     normal under load."""
-    by_counter: dict[str, list[LinkCount]] = {}
-    for one in counts:
-        if LINK_COUNTERS[one.counter].kind is CounterKind.ERROR and one.grew_by >= _least(one.counter):
-            by_counter.setdefault(one.counter, []).append(one)
+    errors = (one for one in counts if LINK_COUNTERS[one.counter].kind is CounterKind.ERROR)
+    enough = (one for one in errors if one.grew_by >= (1 if one.counter in _FAILURES else _LEAST_DAMAGED))
+    by_counter = grouped((one.counter, one) for one in enough)
     found = []
     for counter, own in by_counter.items():
         if len({one.node for one in own}) > max(1, int(_RARE * nodes)):
@@ -230,30 +214,16 @@ def links_with_errors(counts: Sequence[LinkCount], nodes: int, switch_of: Mappin
         named = {(one.node, one.port) for one in own}
         others = [one.grew_by for one in counts if one.counter == counter and (one.node, one.port) not in named]
         usual = median([*others, *[0] * max(1, nodes - len(others))])
-        found += [_counted_odd(one, usual, nodes, switch_of) for one in own]
+        for one in own:
+            switch = switch_of.get(one.node)
+            what = f"{one.node} - {switch}" if switch else f"link of {one.node}"
+            values = (float(one.grew_by), usual, one.grew_by / max(1.0, usual))
+            port = f"{one.port} of {one.node}"
+            remedy = f"clean or exchange the cable at {port}, and read the counters of both ends again"
+            why = f"{COUNTED}: {LINK_COUNTERS[counter].meaning}"
+            found.append(_read(OddKind.LINK, what, one.node, f"{one.port} {counter}", values, remedy, nodes, why))
     return tuple(found)
 
 
 def _least(counter: str) -> int:
     return 1 if counter in _FAILURES else _LEAST_DAMAGED
-
-
-def _counted_odd(one: LinkCount, usual: float, nodes: int, switch_of: Mapping[str, str]) -> Odd:
-    switch = switch_of.get(one.node)
-    return Odd(
-        kind=OddKind.LINK,
-        what=f"{one.node} - {switch}" if switch else f"link of {one.node}",
-        nodes=(one.node,),
-        benchmark="",
-        figure=f"{one.port} {one.counter}",
-        unit="1",
-        value=float(one.grew_by),
-        usual=usual,
-        ratio=one.grew_by / max(1.0, usual),
-        distance=None,
-        sureness=1.0,
-        false_alarm_rate=0.0,
-        remedy=f"clean or exchange the cable at {one.port} of {one.node}, and read the counters of both ends again",
-        n=nodes,
-        why=f"{COUNTED}: {LINK_COUNTERS[one.counter].meaning}",
-    )

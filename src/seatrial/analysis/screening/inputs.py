@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rules.finding import listed
 from seatrial.analysis.screening.columns import NodePair, natural
 from seatrial.analysis.screening.facts import facts_of_node
 from seatrial.analysis.screening.gathered import ScreenFolder
@@ -119,8 +121,7 @@ def _emulated(folders: Sequence[ScreenFolder]) -> Iterator[str]:
 
 
 def _named(hosts: Sequence[str]) -> str:
-    more = f" and {len(hosts) - _MOST_NAMED} more" if len(hosts) > _MOST_NAMED else ""
-    return f"{', '.join(hosts[:_MOST_NAMED])}{more}"
+    return listed(hosts, _MOST_NAMED)
 
 
 def _failed(folders: Sequence[ScreenFolder]) -> tuple[str, ...]:
@@ -219,10 +220,8 @@ def _add_half(halves: dict[str, _Halves], figures: FolderFigures, place: int, sw
         half = frozenset(expand_hosts(str(parameters.pop("half")).replace("+", ",")))
     except ValueError:
         return
-    members: dict[str, set[str]] = {}
-    for node, switch in switch_of.items():
-        members.setdefault(switch, set()).add(node)
-    own_switch = next((name for name, nodes in members.items() if nodes == half), None)
+    members = grouped((switch, node) for node, switch in switch_of.items())
+    own_switch = next((name for name, nodes in members.items() if half == set(nodes)), None)
     figure = next(
         (
             one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
@@ -129,15 +130,9 @@ def _classes(
     ratio = math.exp(median(logs[k] for k in minority) - median(logs[k] for k in others))
     small = list(dict.fromkeys(figure.items[k].node for k in minority))
     large = list(dict.fromkeys(figure.items[k].node for k in others))
-    return NodeClasses(
-        figure.benchmark,
-        figure.figure,
-        tuple(small),
-        len(figure.items),
-        ratio,
-        tuple(separating_facts(small, large, facts)),
-        figure.parameters,
-    )
+    separating = tuple(separating_facts(small, large, facts))
+    n, parameters = len(figure.items), figure.parameters
+    return NodeClasses(figure.benchmark, figure.figure, tuple(small), n, ratio, separating, parameters)
 
 
 def separating_facts(
@@ -148,11 +143,9 @@ def separating_facts(
     for name in sorted({name for node in (*small, *large) for name in facts.get(node, {})}):
         sides = []
         for side in (small, large):
-            counts: dict[FactValue | None, int] = {}
-            for node in side:
-                value = facts.get(node, {}).get(name)
-                counts[value] = counts.get(value, 0) + 1
-            sides.append((max(counts, key=lambda value: counts[value]), max(counts.values()) / len(side)))
+            counts = Counter(facts.get(node, {}).get(name) for node in side)
+            ((value, number),) = counts.most_common(1)
+            sides.append((value, number / len(side)))
         (value, share), (other, of_others) = sides
         if value != other and min(share, of_others) >= _MOST_MEMBERS:
             found.append(name)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.screening.facts import COUNTED, facts_that_differ, links_with_errors, nodes_with_less
-from seatrial.analysis.screening.links import LinkAnswer, screen_halves, screen_pairs
+from seatrial.analysis.screening.links import screen_halves, screen_pairs
 from seatrial.analysis.screening.nodes import Share, confirmed, over_nodes, screen_figure
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.study.screen import (
@@ -53,7 +53,9 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
             not_screened.append(f"{figure.benchmark} {figure.figure}: {why}")
     links = [screen_pairs(pairs, given.switch_of, share, given.oversubscription) for pairs in given.pairs]
     odd += [one for answer in links for one in answer.odd]
-    usual_link = _usual_link(links)
+    # As pairs of nodes showed it.
+    rates = [one.median for answer in links for one in answer.figures if one.better is Better.HIGHER]
+    usual_link = max(rates, default=None)
     links += [screen_halves(half, given.switch_of, usual_link, given.oversubscription, share) for half in given.halves]
     odd += [one for answer in links[len(given.pairs) :] for one in answer.odd]
     figures += [one for answer in links for one in answer.figures]
@@ -100,12 +102,6 @@ def _order(one: Odd) -> tuple[float, float, int, str]:
     if one.why.startswith(COUNTED):  # a number of errors is no ratio
         far = 1.0
     return (-round(one.sureness, 6), -far, _RANK_OF_KIND[one.kind], one.what)
-
-
-def _usual_link(links: Sequence[LinkAnswer]) -> float | None:
-    """The usual rate of a node's link, as pairs of nodes showed it."""
-    rates = [one.median for answer in links for one in answer.figures if one.better is Better.HIGHER]
-    return max(rates, default=None)
 
 
 def _links_of_slow_nodes(odd: Sequence[Odd]) -> list[Odd]:
