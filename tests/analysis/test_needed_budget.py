@@ -10,7 +10,7 @@ from statistics import NormalDist
 import pytest
 from report.study_samples import compared, comparison, study
 
-from seatrial.analysis.needed_repeats import needed_budget
+from seatrial.analysis.stretches import needed_budget
 from seatrial.model.study.comparison import Stopped
 from seatrial.model.study.study import NeededBudget, RepeatPolicy
 from seatrial.model.units import budget_for

@@ -9,8 +9,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.needed_repeats import ROOM, needed_repeats, repeats_made, repeats_to_exclude
-from seatrial.analysis.stretches import Curve, curves_of, stretches_of
+from seatrial.analysis.stretches import (
+    ROOM,
+    Curve,
+    curves_of,
+    needed_repeats,
+    repeats_made,
+    repeats_to_exclude,
+    stretches_of,
+)
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.study.answer import Answer, Efficiency, Interval, Reach, Span

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.outliers import SCREENS, fleet_spreads, measure_again, outliers_along, screened_nodes
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import along_axis, latest_studies
@@ -136,18 +137,12 @@ def _as_studies(contents: Contents, along: str) -> list[KeptStudy]:
     if len(set(found.values())) < 2:
         return []
     others = {key: _other_coordinates(contents.experiments[key], along, settings) for key in found}
-    machines = dict.fromkeys(contents.experiments[key].machine for key in found)
+    by_machine = grouped((contents.experiments[key].machine, key) for key in found)
     if along in (SYSTEM, _VM):  # each of its values is another machine
-        return [_as_study(contents, along, next(iter(machines)), found, others)]
+        by_machine = {next(iter(by_machine)): list(found)}
     return [
-        _as_study(
-            contents,
-            along,
-            machine,
-            {k: v for k, v in found.items() if contents.experiments[k].machine == machine},
-            others,
-        )
-        for machine in machines
+        _as_study(contents, along, machine, {key: found[key] for key in keys}, others)
+        for machine, keys in by_machine.items()
     ]
 
 

@@ -199,10 +199,54 @@ def with_link_rates(machine: Machine, results: Sequence[ExperimentResult], seen:
         return machine
     of_devices = grouped((copy.id, copy.figure.median) for copy in copies)
     alone = {device: max(rates) for device, rates in of_devices.items() if device is not None}
-    by_pair = _best_of_pairs(peers)
-    sums = sums_at_once(copies)
-    links = tuple(_with_rate(machine, link, alone, sums, by_pair) for link in machine.links)
+    known = _Rates(alone, sums_at_once(copies), _best_of_pairs(peers))
+    rates = ((link, known.of(machine, link)) for link in machine.links)
+    links = tuple(link if rate is None else replace(link, measured_Bps=rate) for link, rate in rates)
     return replace(machine, links=links)
+
+
+class _Rates(Frozen):
+    """The best of each device alone, the rates of devices at once, and the best between two devices."""
+
+    alone: Mapping[str, float]
+    sums: Sequence[Mapping[str, float]]
+    by_pair: Mapping[frozenset[str], float]
+
+    def of(self, machine: Machine, link: Link) -> float | None:
+        """The rate of a link."""
+        if link.kind == PCIE:
+            return self._to_host(machine, link)
+        return self._direct(machine, link) if link.kind.lower() in DIRECT_KINDS else None
+
+    def _to_host(self, machine: Machine, link: Link) -> float | None:
+        device = machine.device(link.b)
+        if device is None:
+            return None
+        if device.kind is DeviceKind.GPU:
+            # Copies of a device with direct links to the processor use those.
+            return None if direct_links(machine, device) else self.alone.get(device.id)
+        if faces_down(machine, device):  # the device below has the same link
+            return None
+        gpus = [gpu for name in self.alone if (gpu := machine.device(name)) is not None]
+        below = [gpu.id for gpu in gpus if any(above.id == link.b for above in machine.ancestors(gpu))]
+        if len(below) < 2:
+            return None
+        together = (sum(group.get(gpu, 0.0) for gpu in below) for group in self.sums)
+        return max(max(together, default=0.0), *(self.alone[gpu] for gpu in below))
+
+    def _direct(self, machine: Machine, link: Link) -> float | None:
+        ends = [machine.device(end) for end in (link.a, link.b)]
+        gpus = [end.id for end in ends if end is not None and end.kind is DeviceKind.GPU]
+        if len(gpus) == 2:
+            return self.by_pair.get(frozenset(gpus))
+        if len(gpus) != 1:
+            return None
+        (gpu,) = gpus
+        if not any(end is not None and end.kind is DeviceKind.SWITCH for end in ends):
+            return self.alone.get(gpu)
+        best = max((rate for pair, rate in self.by_pair.items() if gpu in pair), default=None)
+        share = _share_of_links(machine, link, gpu)
+        return None if best is None or share is None else best * share
 
 
 def copy_facts(machine: Machine, results: Sequence[ExperimentResult], seen: Seen) -> Mapping[str, Mapping[str, Fact]]:
@@ -243,58 +287,6 @@ def _best_of_pairs(peers: Sequence[PeerRates]) -> Mapping[frozenset[str], float]
     )
     known = grouped((frozenset((a, b)), figure.median) for a, b, figure in pairs if a is not None and b is not None)
     return {pair: max(rates) for pair, rates in known.items()}
-
-
-def _with_rate(
-    machine: Machine,
-    link: Link,
-    alone: Mapping[str, float],
-    sums: Sequence[Mapping[str, float]],
-    by_pair: Mapping[frozenset[str], float],
-) -> Link:
-    rate = None
-    if link.kind == PCIE:
-        rate = _rate_to_host(machine, link, alone, sums)
-    elif link.kind.lower() in DIRECT_KINDS:
-        rate = _rate_of_direct(machine, link, alone, by_pair)
-    return link if rate is None else replace(link, measured_Bps=rate)
-
-
-def _rate_to_host(
-    machine: Machine, link: Link, alone: Mapping[str, float], sums: Sequence[Mapping[str, float]]
-) -> float | None:
-    device = machine.device(link.b)
-    if device is None:
-        return None
-    if device.kind is DeviceKind.GPU:
-        # Copies of a device with direct links to the processor use those.
-        return None if direct_links(machine, device) else alone.get(device.id)
-    if faces_down(machine, device):  # the device below has the same link
-        return None
-    gpus = [gpu for name in alone if (gpu := machine.device(name)) is not None]
-    below = [gpu.id for gpu in gpus if any(above.id == link.b for above in machine.ancestors(gpu))]
-    if len(below) < 2:
-        return None
-    together = (sum(group.get(gpu, 0.0) for gpu in below) for group in sums)
-    return max(max(together, default=0.0), *(alone[gpu] for gpu in below))
-
-
-def _rate_of_direct(
-    machine: Machine, link: Link, alone: Mapping[str, float], by_pair: Mapping[frozenset[str], float]
-) -> float | None:
-    ends = [machine.device(end) for end in (link.a, link.b)]
-    gpus = [end.id for end in ends if end is not None and end.kind is DeviceKind.GPU]
-    if len(gpus) == 2:
-        return by_pair.get(frozenset(gpus))
-    if len(gpus) != 1:
-        return None
-    (gpu,) = gpus
-    is_to_switch = any(end is not None and end.kind is DeviceKind.SWITCH for end in ends)
-    if not is_to_switch:
-        return alone.get(gpu)
-    best = max((rate for pair, rate in by_pair.items() if gpu in pair), default=None)
-    share = _share_of_links(machine, link, gpu)
-    return None if best is None or share is None else best * share
 
 
 def _share_of_links(machine: Machine, link: Link, gpu: str) -> float | None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, TypeVar
 
+from seatrial.analysis.grouped import grouped
 from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Better, Figure
 from seatrial.model.benchmark.parameter import Params, Value, value_from_json
 from seatrial.model.benchmark.program import UNREADABLE
@@ -117,10 +118,7 @@ class Repeats:
 
     def _limits_of(self, wanted: Mapping[tuple[object, ...], int | None]) -> dict[tuple[object, ...], Limit | None]:
         """The limits of figures in some repeat, each repeat read once more."""
-        by_place: dict[int, set[tuple[object, ...]]] = {}
-        for key, place in wanted.items():
-            if place is not None:
-                by_place.setdefault(place, set()).add(key)
+        by_place = grouped((place, key) for key, place in wanted.items() if place is not None)
         return {
             key: reading.limit
             for place, keys in by_place.items()

@@ -22,8 +22,9 @@ line, it is a step function that equals the line in the middle of each step and 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from seatrial.analysis.roles import figures_with
@@ -129,12 +130,8 @@ def _check(role: Role, table: Mapping[int, float]) -> None:
 
 def _rising(table: Mapping[int, float]) -> dict[int, float]:
     """By size, non-decreasing."""
-    found: dict[int, float] = {}
-    most = 0.0
-    for size in sorted(table):
-        most = max(most, table[size])
-        found[size] = most
-    return found
+    sizes = sorted(table)
+    return dict(zip(sizes, accumulate((table[size] for size in sizes), max), strict=True))
 
 
 def _between(table: Mapping[int, float], size: int) -> float:
@@ -144,8 +141,8 @@ def _between(table: Mapping[int, float], size: int) -> float:
         return table[known[0]]
     if size >= known[-1]:
         return table[known[-1]] * size / known[-1]
-    after = next(k for k in known if k >= size)
-    before = max(k for k in known if k < size)
+    place = bisect_left(known, size)
+    before, after = known[place - 1], known[place]
     share = (size - before) / (after - before)
     return table[before] + share * (table[after] - table[before])
 

@@ -29,9 +29,9 @@ from seatrial.model.results.figure_result import (
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import point_key
 from seatrial.model.study.study import DEFAULT_MARGIN
+from seatrial.stats.far_values import FEWEST_CONTROLS, FEWEST_REPEATS, REPEATS, confirmed, to_measure_again
 from seatrial.stats.fleet import fleet_of
 from seatrial.stats.outliers import FALSE_ALARM_RATE, FEWEST, FEWEST_SINGLE, OutlyingValue, are_enough, screen_groups
-from seatrial.stats.second_stage import FEWEST_CONTROLS, FEWEST_REPEATS, REPEATS, confirmed, to_measure_again
 from seatrial.store.contents import Contents
 
 SCREENS = ("node", "repeat", "rank", "pair")

@@ -13,7 +13,7 @@ share the family-wise error rate evenly, and report only slow ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 
 from seatrial.analysis.experiment_figures import in_time
@@ -31,6 +31,7 @@ from seatrial.model.results.sample import Sample
 from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, OutlyingValue, are_enough, screen_groups
 
 Pair = tuple[int, int]
+_KindOf = Callable[[Pair], str]
 FALSE_ALARM_RATE = 0.01
 """Of all pairs and ranks of an experiment together."""
 LEAST_SLOWNESS = 0.1
@@ -71,7 +72,7 @@ def screened_pairs(
         return None
     hosts = _hosts(repeats)
     is_alone = experiment.parameters.get("at_once") == 1
-    kind_of = _Kinds(repeats, machine, hosts)
+    kind_of = _kinds(repeats, machine, hosts)
     families = [
         family for figure in benchmark.figures for family in _families(figure, repeats, kind_of, is_alone=is_alone)
     ]
@@ -178,27 +179,27 @@ def _hosts(repeats: Sequence[RepeatRecord]) -> tuple[str, ...]:
     return hosts.pop() if len(hosts) == 1 else ()
 
 
-class _Kinds:
+def _kinds(repeats: Sequence[RepeatRecord], machine: Machine, hosts: Sequence[str]) -> _KindOf:
     """The kind of a pair, as text: pairs are compared with others of their kind."""
+    masks = {tuple(tuple(mask) for mask in record.seen.get("affinity", ())) for record in repeats}
+    bound = masks.pop() if len(masks) == 1 else ()
+    cpus = [mask[0] if len(mask) == 1 else None for mask in bound]
 
-    def __init__(self, repeats: Sequence[RepeatRecord], machine: Machine, hosts: Sequence[str]) -> None:
-        self._hosts = hosts
-        self._machine = machine
-        masks = {tuple(tuple(mask) for mask in record.seen.get("affinity", ())) for record in repeats}
-        bound = masks.pop() if len(masks) == 1 else ()
-        self._cpus = [mask[0] if len(mask) == 1 else None for mask in bound]
-
-    def __call__(self, pair: Pair) -> str:
+    def kind_of(pair: Pair) -> str:
         a, b = pair
-        if b < len(self._hosts) and self._hosts[a] != self._hosts[b]:
+        if b < len(hosts) and hosts[a] != hosts[b]:
             return "pairs across hosts"
-        cpus = [self._cpus[rank] for rank in pair if rank < len(self._cpus)]
-        if len(cpus) == 2 and cpus[0] is not None and cpus[1] is not None:
-            return f"pairs that share a {distance(self._machine, cpus[0], cpus[1])}"
+        own = [cpus[rank] for rank in pair if rank < len(cpus)]
+        if len(own) == 2 and own[0] is not None and own[1] is not None:
+            return f"pairs that share a {distance(machine, own[0], own[1])}"
         return "pairs"
 
+    return kind_of
 
-def _families(figure: Figure, repeats: Sequence[RepeatRecord], kind_of: _Kinds, *, is_alone: bool) -> list[PairTimes]:
+
+def _families(
+    figure: Figure, repeats: Sequence[RepeatRecord], kind_of: Callable[[Pair], str], *, is_alone: bool
+) -> list[PairTimes]:
     """The pairs of a figure that are in every repeat, by kind."""
     of_repeats = [pair_values(figure, record.samples, is_alone=is_alone) for record in repeats]
     pairs = sorted(set.intersection(*(set(values) for values in of_repeats))) if of_repeats else []

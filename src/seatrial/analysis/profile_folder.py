@@ -7,9 +7,9 @@ same MPI library, for hardware counters those of the machine.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -28,8 +28,8 @@ from seatrial.profiler.cause import Cause
 from seatrial.profiler.counters import NodeLimits
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.symbols.symbols import Symbols
-from seatrial.profiler.tables.io_samples import IoSamples, read_io_samples
-from seatrial.profiler.tables.process_table import ProcessTable, read_table
+from seatrial.profiler.tables.io_samples import read_io_samples
+from seatrial.profiler.tables.process_table import read_table
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.files import names, opened_folder, reason
 from seatrial.store.folder import ResultsFolder
@@ -178,14 +178,17 @@ def node_limits(results: Path) -> NodeLimits | None:
 
 
 _log = logging.getLogger(__name__)
+_Read = TypeVar("_Read")
 
 
 def profiles_of_tables(folder: Path, limits: NodeLimits | None = None) -> tuple[list[Profile], int]:
     """The profiles of the tables in a folder, and the number of tables that could not be read, which are logged.
     `limits` are those of the machine, if all ranks ran on one that was measured."""
-    tables, damaged = _tables(folder)
+    names = function_names()
+    tables, damaged = _read_all(folder.glob("*.mpi"), lambda path: read_table(path, len(names)))
+    samples, _ = _read_all(folder.glob("*.io"), read_io_samples)
     resolve = Symbols.of_this_machine().frames
-    return diagnosed_profiles(tables, function_names(), resolve, damaged, _samples(folder), limits), damaged
+    return diagnosed_profiles(tables, names, resolve, damaged, samples, limits), damaged
 
 
 def profiles_in(results: Path) -> list[Profile]:
@@ -209,25 +212,14 @@ def profiles_in(results: Path) -> list[Profile]:
     return judged_profiles(found, results)
 
 
-def _tables(folder: Path) -> tuple[list[ProcessTable], int]:
-    found: list[ProcessTable] = []
+def _read_all(paths: Iterable[Path], read: Callable[[Path], _Read]) -> tuple[list[_Read], int]:
+    """The files that can be read, and the number of others, which are logged."""
+    found: list[_Read] = []
     damaged = 0
-    functions = len(function_names())
-    for path in sorted(folder.glob("*.mpi")):
+    for path in sorted(paths):
         try:
-            found.append(read_table(path, functions))
+            found.append(read(path))
         except (ParseError, OSError) as error:
             damaged += 1
             _log.warning("not accepted: %s", error)
     return found, damaged
-
-
-def _samples(folder: Path) -> list[IoSamples]:
-    """The I/O samples of all nodes; a file that cannot be read is logged."""
-    found: list[IoSamples] = []
-    for path in sorted(folder.glob("*.io")):
-        try:
-            found.append(read_io_samples(path))
-        except (ParseError, OSError) as error:
-            _log.warning("not accepted: %s", error)
-    return found

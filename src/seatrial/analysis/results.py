@@ -78,8 +78,13 @@ def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
     """The results of every experiment of the folder: by benchmark, then by parameters in declared order."""
     machines = machines_of(contents)
     keys = sorted(contents.experiments, key=lambda key: rank_of(contents.experiments[key]))
-    superseded = _superseded(contents)
-    stored = [_stored(key, contents, machines) for key in keys if key not in superseded]
+    gone = superseded(
+        contents.experiments,
+        {key: max(record.t0 for record in contents.records[key]) for key in keys},
+        {key for key in keys if any(record.samples for record in contents.records[key])},
+        contents.environments,
+    )
+    stored = [_stored(key, contents, machines) for key in keys if key not in gone]
     return _with_ceilings(stored, stored)
 
 
@@ -91,7 +96,7 @@ def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
         for name, benchmark in registry().items()
     }
     unknown_machine = Machine("")
-    emulated = emulated_machines(contents)
+    emulated = {key for key, document in contents.machines.items() if is_stored_as_emulated(document)}
     found: list[ExperimentResult] = []
     for key, experiment in contents.experiments.items():
         records, benchmark = contents.records[key], benchmarks.get(experiment.benchmark)
@@ -108,20 +113,6 @@ def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
 def machines_of(contents: Contents) -> dict[str, Machine]:
     """Key -> machine."""
     return {key: machine_from_document(document) for key, document in contents.machines.items()}
-
-
-def emulated_machines(contents: Contents) -> frozenset[str]:
-    """The keys of the machines whose figures are compared with nothing."""
-    return frozenset(key for key, document in contents.machines.items() if is_stored_as_emulated(document))
-
-
-def _superseded(contents: Contents) -> frozenset[str]:
-    return superseded(
-        contents.experiments,
-        {key: max(record.t0 for record in contents.records[key]) for key in contents.experiments},
-        {key for key in contents.experiments if any(record.samples for record in contents.records[key])},
-        contents.environments,
-    )
 
 
 def superseded(

@@ -120,9 +120,8 @@ def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = N
     times the last-level cache. A level without such a set is omitted; empty if the caches are unknown. `cpu` is the one
     that measured; None: the first allowed one.
     """
-    sets = sorted(
-        ((size, point) for point in points if (size := _working_set_B(point)) is not None), key=lambda entry: entry[0]
-    )
+    sizes = ((point.point.get("working_set_B"), point) for point in points)
+    sets = sorted(((whole(size), point) for size, point in sizes if size is not None), key=lambda entry: entry[0])
     found: list[LatencyLevel] = []
     below_B = 0
     for level, size_B in _data_caches(machine, cpu):
@@ -130,10 +129,12 @@ def levels(machine: Machine, points: Sequence[FigureResult], cpu: int | None = N
             return tuple(found)
         inside = [entry for entry in sets if below_B * _BEYOND <= entry[0] <= size_B * _WITHIN]
         if inside:
-            found.append(_level(f"L{level}", *_plateau(inside)))
+            size, point = _plateau(inside)
+            found.append(LatencyLevel(f"L{level}", size, point.median, point.ci95))
         below_B = size_B
     if below_B and sets and sets[-1][0] >= below_B * CACHES_TIMES:
-        found.append(_level("DRAM", *sets[-1]))
+        size, point = sets[-1]
+        found.append(LatencyLevel("DRAM", size, point.median, point.ci95))
     return tuple(found)
 
 
@@ -142,15 +143,6 @@ def _plateau(inside: Sequence[tuple[int, FigureResult]]) -> tuple[int, FigureRes
     of it than reported, larger sets are slower."""
     least = min(point.median for _, point in inside)
     return [entry for entry in inside if entry[1].median <= _SAME_LEVEL * least][-1]
-
-
-def _level(name: str, size_B: int, point: FigureResult) -> LatencyLevel:
-    return LatencyLevel(name, size_B, point.median, point.ci95)
-
-
-def _working_set_B(point: FigureResult) -> int | None:
-    size = point.point.get("working_set_B")
-    return None if size is None else whole(size)
 
 
 def _data_caches(machine: Machine, cpu: int | None) -> Iterator[tuple[int | None, int | None]]:

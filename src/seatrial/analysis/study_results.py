@@ -7,16 +7,16 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.analysis.best_of import best_of, winners_of
 from seatrial.analysis.compare import compared
 from seatrial.analysis.container_contrast import container_contrast
 from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.fairness.differences import differences, side_facts
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.match import Sequential, SideExperiment, blocks_of, matches
-from seatrial.analysis.needed_repeats import needed_budget
 from seatrial.analysis.results import all_results
 from seatrial.analysis.scaling import scaling
+from seatrial.analysis.stretches import needed_budget
+from seatrial.analysis.sweep import best_of, winners_of
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult

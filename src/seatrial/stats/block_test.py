@@ -34,6 +34,7 @@ from functools import cached_property
 
 from seatrial.model.study.comparison import Statistic
 from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.ranks import doubled_placements
 from seatrial.stats.ratio import (
     ROUNDING,
     RatioInterval,
@@ -44,7 +45,6 @@ from seatrial.stats.ratio import (
     widened,
     widened_margin,
 )
-from seatrial.stats.sums import doubled_placements
 
 MOST_BLOCKS = 200
 """The interval lists all differences between the sides: their number grows with the square of the blocks."""

@@ -27,8 +27,16 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.model.study.comparison import Verdict
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.ranks import critical, signed_rank_interval, signed_rank_tail, two_sample_tail
-from seatrial.stats.sums import count_sums, doubled_placements, ordered_sums, table_size
+from seatrial.stats.ranks import (
+    count_sums,
+    critical,
+    doubled_placements,
+    ordered_sums,
+    signed_rank_interval,
+    signed_rank_tail,
+    table_size,
+    two_sample_tail,
+)
 
 ROUNDING = 1e-12
 """A ratio that exceeds an edge of the margin by less is on the edge: logarithms are rounded."""

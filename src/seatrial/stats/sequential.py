@@ -148,6 +148,18 @@ def replay_curve(
     """
     if not points or family < len(points):
         raise ValueError(f"a family has at least one comparison and all points of its curves, not {family}")
+
+    def result(test: BlockTest, both: Both, alpha: float, look: int | None = None) -> Replay:
+        """Of these blocks at one look or end, of error `alpha`, with its simultaneous intervals."""
+        once, (low, high) = Replay.of(test, margin, alpha), both[0] or (None, None)
+        return replace(
+            once,
+            family=RatioInterval(once.plain.ratio, low, high),
+            verdict=verdict(low, high, margin, higher_is_better, both[1]),
+            stopped_at_look=look,
+            narrow=narrow_intervals(test, both[1]) if equivalence else None,
+        )
+
     found: dict[int, Replay] = {}
     blocks = min(len(pairs) for pairs in points)
     widths = steps or [()] * len(points)
@@ -158,7 +170,7 @@ def replay_curve(
         for place, both in enumerate(both_intervals(tests, LOOK_ALPHA, family, equivalence=equivalence)):
             low, high = both[0] or (None, None)
             if place not in found and verdict(low, high, margin, higher_is_better, both[1]) is not Verdict.AMBIGUOUS:
-                found[place] = _result(tests[place], both, margin, higher_is_better, LOOK_ALPHA, look, equivalence)
+                found[place] = result(tests[place], both, LOOK_ALPHA, look)
     if len(found) < len(points):
         alpha = end_alpha(ends)
         tests = [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, widths, strict=True)]
@@ -171,8 +183,8 @@ def replay_curve(
         )
         for place, both in enumerate(intervals):
             if place not in found:
-                result = _result(tests[place], both, margin, higher_is_better, alpha, None, equivalence)
-                found[place] = result if is_finished else replace(result, p_outside=None)
+                end = result(tests[place], both, alpha)
+                found[place] = end if is_finished else replace(end, p_outside=None)
     return [found[place] for place in range(len(points))]
 
 
@@ -191,27 +203,6 @@ def are_decided_now(
         return False
     found = replay_curve(points, margin, higher_is_better, family, steps=steps, equivalence=equivalence)
     return all(result.stopped_at_look is not None for result in found)
-
-
-def _result(
-    test: BlockTest,
-    both: Both,
-    margin: float,
-    higher_is_better: bool,
-    alpha: float,
-    look: int | None,
-    equivalence: bool,
-) -> Replay:
-    """The result of these blocks at one look or end, of error `alpha`, with its simultaneous intervals."""
-    low, high = both[0] or (None, None)
-    result = Replay.of(test, margin, alpha)
-    return replace(
-        result,
-        family=RatioInterval(result.plain.ratio, low, high),
-        verdict=verdict(low, high, margin, higher_is_better, both[1]),
-        stopped_at_look=look,
-        narrow=narrow_intervals(test, both[1]) if equivalence else None,
-    )
 
 
 Both = tuple[tuple[float, float] | None, tuple[float, float] | None]

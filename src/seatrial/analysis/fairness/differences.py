@@ -15,9 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from seatrial.analysis.fairness.circumstances import circumstance_differences
 from seatrial.analysis.fairness.environments import BUILD, environment_differences, parameter_differences
-from seatrial.analysis.fairness.machines import machine_differences
+from seatrial.analysis.fairness.machines import circumstance_differences, machine_differences
 from seatrial.analysis.fairness.repeats import repeat_differences
 from seatrial.analysis.fairness.side import (
     RANK,
@@ -130,10 +129,8 @@ def _follows(item: Noticed, group: Group, axis: str) -> bool:
     if is_of_environment(axis):
         if axis in (_COMPILER, _FLAGS):
             return _follows_building(item, axis)
-        if axis == _MPI:
-            return _follows_mpi(item, group)
-        if axis.removeprefix(ENVIRONMENT_PREFIX) in SETTINGS:
-            return _follows_setting(item, group, axis)
+        if axis == _MPI or axis.removeprefix(ENVIRONMENT_PREFIX) in SETTINGS:
+            return _follows_mpi(item, group, axis)
         if axis == _GUEST:
             return _follows_system(item) or item.kind in (*_LIBRARIES, Kind.AFFINITY)
         if axis in _CONTAINERS:
@@ -174,34 +171,20 @@ def _follows_building(item: Noticed, axis: str) -> bool:
             return False
 
 
-def _follows_mpi(item: Noticed, group: Group) -> bool:
-    """Whether it follows from another MPI library: its build, libraries, and variables for the same settings."""
+def _follows_mpi(item: Noticed, group: Group, axis: str) -> bool:
+    """Whether it follows from another MPI library (its build, libraries, and variables for the same settings), or from
+    a setting of one (variables of the library, and CPU masks if the setting is the binding)."""
     match item.kind:
         case Kind.PROGRAM:
-            return item.name == BUILD
+            return axis == _MPI and item.name == BUILD
+        case Kind.AFFINITY:
+            return axis == ENVIRONMENT_PREFIX + BINDING
         case Kind.LIBRARY | Kind.OWN_LIBRARY:
-            return _comes_with_mpi(item.name)
+            return not (_OF_THE_SYSTEM.match(item.name) or _OF_A_COMPILER.match(item.name))
         case Kind.NOTE:
             return item.name.startswith(_NOTES_OF_MPI)
-        case Kind.VARIABLE:
-            return _is_set_by_seatrial(item.name, group)
         case _:
-            return False
-
-
-def _follows_setting(item: Noticed, group: Group, axis: str) -> bool:
-    """Whether it follows from an MPI setting: variables of the library, and CPU masks if the setting is the binding."""
-    if item.kind is Kind.NOTE:
-        return item.name.startswith(_NOTES_OF_MPI)
-    if item.kind is Kind.AFFINITY:
-        return axis == ENVIRONMENT_PREFIX + BINDING
-    if item.kind in _LIBRARIES:
-        return _comes_with_mpi(item.name)
-    return item.kind is Kind.VARIABLE and _is_set_by_seatrial(item.name, group)
-
-
-def _comes_with_mpi(library: str) -> bool:
-    return not (_OF_THE_SYSTEM.match(library) or _OF_A_COMPILER.match(library))
+            return item.kind is Kind.VARIABLE and _is_set_by_seatrial(item.name, group)
 
 
 def _is_set_by_seatrial(name: str, group: Group) -> bool:
@@ -332,12 +315,11 @@ def differences(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> 
 def _of_group(group: Group) -> Iterator[Noticed]:
     """The differences between experiments that are compared with each other."""
     if not group.baseline.experiments or not group.candidate.experiments:
-        sides = [count(len(side.experiments), "experiment") for side in (group.baseline, group.candidate)]
-        shown = [
-            text if side.experiments else None
-            for text, side in zip(sides, (group.baseline, group.candidate), strict=True)
-        ]
-        yield Noticed(Kind.POINT, group.benchmark, shown[0], shown[1])
+        shown = (
+            count(len(side.experiments), "experiment") if side.experiments else None
+            for side in (group.baseline, group.candidate)
+        )
+        yield Noticed(Kind.POINT, group.benchmark, *shown)
         return
     yield from parameter_differences(group.baseline, group.candidate)
     seen = list(repeat_differences(group.baseline, group.candidate))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from msgspec import Struct, field
 
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.json_check import check_shape
 from seatrial.model.machine.document import KeptMachineJson, machine_from_document
@@ -88,8 +88,8 @@ class ChunkReader:
     """Reads the spans of one folder. `experiments` are those of the folder; `machines` names the document of each."""
 
     def __init__(self, path: Path, experiments: Mapping[str, Experiment], machines: Mapping[str, str]) -> None:
-        self._folder = ResultsFolder(path)
-        self._experiments = experiments
+        self.folder = ResultsFolder(path)
+        self.experiments = experiments
         self._documents = machines
         self._machines: dict[str, Machine] = {}
         self._reader = PartReader(path)
@@ -106,18 +106,14 @@ class ChunkReader:
 
     def readings(self, record: RepeatRecord, samples: tuple[Sample, ...] | None = None) -> list[Reading]:
         """The figures of a record. Raises ProtocolError if they cannot be computed."""
-        experiment = self._experiments[record.experiment]
+        experiment = self.experiments[record.experiment]
         benchmark = registry().get(experiment.benchmark)
         if benchmark is None:
             return []
-        return self._readings(benchmark, experiment, record, tuple(record.samples) if samples is None else samples)
-
-    def _readings(
-        self, benchmark: Benchmark, experiment: Experiment, record: RepeatRecord, samples: tuple[Sample, ...]
-    ) -> list[Reading]:
-        machine = self.machine(experiment.machine)
+        samples = tuple(record.samples) if samples is None else samples
+        machine, step_s = self.machine(experiment.machine), record.seen.get("clock_step_s", 0.0)
         try:
-            return readings(benchmark, machine, experiment.parameters, samples, record.seen.get("clock_step_s", 0.0))
+            return readings(benchmark, machine, experiment.parameters, samples, step_s)
         except UNREADABLE as error:
             why = f"the figures of repeat {record.repeat} cannot be computed from its samples ({error!r:.200})"
             raise ProtocolError(why) from error
@@ -126,22 +122,13 @@ class ChunkReader:
         """The machine of that identity, from its most complete document."""
         found = self._machines.get(identity)
         if found is None:
-            document = self._folder.get("machines", self._documents[identity])
+            document = self.folder.get("machines", self._documents[identity])
             check_shape(KeptMachineJson, document)
             found = machine_from_document(document)
             if len(self._machines) >= _PARSED_MACHINES:
                 self._machines.clear()
             self._machines[identity] = found
         return found
-
-    def experiment(self, key: str) -> Experiment | None:
-        """The experiment of that key; None if the folder has no valid one."""
-        return self._experiments.get(key)
-
-    @property
-    def folder(self) -> ResultsFolder:
-        """The folder that is read."""
-        return self._folder
 
 
 class _Columns:
@@ -152,7 +139,7 @@ class _Columns:
         self._decoder = LineDecoder()
         self._numbers: dict[str, dict[Any, int]] = {"texts": {}, "keys": {}, "groups": {}, "experiments": {}}
         self._points: dict[tuple[Any, ...], str] = {}
-        self._lost: dict[str, int] = {}
+        self._lost = Counter[str]()
         self._records: list[tuple[Any, ...]] = []
         self._readings: list[tuple[Any, ...]] = []
         self._outcome: tuple[Outcome | None, tuple[int, ...]] = (None, ())
@@ -182,11 +169,10 @@ class _Columns:
         except ProtocolError as error:
             self.chunk.damaged.append(f"{place.name} at byte {start}: {error.message}")
             return
-        experiment = self._reader.experiment(record.experiment)
-        if experiment is None:
-            self._lost[record.experiment] = self._lost.get(record.experiment, 0) + 1
-            return
-        self._add(record, start, len(line))
+        if record.experiment in self._reader.experiments:
+            self._add(record, start, len(line))
+        else:
+            self._lost[record.experiment] += 1
 
     def _add(self, record: RepeatRecord, start: int, length: int) -> None:
         number = len(self._records)

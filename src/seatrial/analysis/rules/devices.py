@@ -9,7 +9,7 @@ from seatrial.analysis.direct_links import Pair
 from seatrial.analysis.grouped import grouped
 from seatrial.model.machine.limit import pcie_bandwidth
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine, Path
-from seatrial.model.spelling import count, surrounding
+from seatrial.model.spelling import count
 
 CLASSES_BY_DISTANCE = ("X", "C2C", "NV", "XGMI", "PIX", "PXB", "PHB", "NODE", "SYS")
 """From near to far (legend of `nvidia-smi topo -m`). PCI only means "over PCIe", so it has no rank."""
@@ -28,11 +28,6 @@ _COHERENT_NAME = re.compile(r"\b(GH200|GB200|GB300)\b")
 """GPUs of the Grace modules. `pci_name` of a GeForce has another chip name (GB202)."""
 
 _NAME_FACTS = ("model_name", "pci_name")
-
-
-def is_virtual(machine: Machine) -> bool:
-    """Whether a source reports that this is a virtual machine."""
-    return surrounding(machine.facts, "hypervisor") is not None
 
 
 def gpus(machine: Machine) -> tuple[Device, ...]:

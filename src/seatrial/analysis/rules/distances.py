@@ -13,12 +13,11 @@ from seatrial.analysis.rules.devices import (
     fabric_adapters,
     fast_adapters,
     gpus,
-    is_virtual,
     of_pairs,
     paths_by_pair,
     spans,
 )
-from seatrial.analysis.rules.finding import Case, Subject, finding, listed, note, rule
+from seatrial.analysis.rules.finding import Case, Subject, finding, is_virtual, listed, note, rule
 from seatrial.analysis.rules.places import contradicted, nodes_of
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.links import links_above

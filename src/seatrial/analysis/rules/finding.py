@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from msgspec import field
@@ -22,7 +22,7 @@ from seatrial.model.machine.fact import Fact, Facts
 from seatrial.model.machine.finding import Aim, Finding, NamedCause, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.spelling import settings, written
+from seatrial.model.spelling import settings, surrounding, written
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 """(experiment id, repeat) -> what probes recorded during that repeat."""
@@ -123,14 +123,24 @@ registered: dict[Subject, list[Rule]] = {subject: [] for subject in Subject}
 """The rules of each subject, in the order in which its file defines them."""
 
 
-def rule(subject: Subject) -> Callable[[Rule], Rule]:
-    """Registers a rule of that subject."""
+def rule(subject: Subject, *, of_hardware: bool = False) -> Callable[[Rule], Rule]:
+    """Registers a rule of that subject; if it is `of_hardware`, it says nothing about virtual machines, which hide or
+    emulate that."""
 
     def register(function: Rule) -> Rule:
-        registered[subject].append(function)
+        @wraps(function)
+        def bare(case: Case) -> Iterable[Finding]:
+            return () if is_virtual(case.machine) else function(case)
+
+        registered[subject].append(bare if of_hardware else function)
         return function
 
     return register
+
+
+def is_virtual(machine: Machine) -> bool:
+    """Whether a source reports that this is a virtual machine."""
+    return surrounding(machine.facts, "hypervisor") is not None
 
 
 def finding(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.rules.devices import is_virtual, spans
-from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, listed, note, rule
+from seatrial.analysis.rules.devices import spans
+from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, is_virtual, listed, note, rule
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.limit import pcie_bandwidth
@@ -212,12 +212,10 @@ def _cited(machine: Machine, link: Link) -> str:
     return f"; {'; '.join(cited)}" if cited else ""
 
 
-@rule(Subject.LINKS)
+@rule(Subject.LINKS, of_hardware=True)
 def slot_below_card(case: Case) -> Iterator[Finding]:
     """Fires if a GPU, adapter or disk supports more than the port that it is plugged into."""
     machine = case.machine
-    if is_virtual(machine):  # its ports are emulated
-        return
     groups: dict[tuple[int, float, int, float], list[Device]] = {}
     for device in machine.devices:
         port = machine.device(device.parent or "")

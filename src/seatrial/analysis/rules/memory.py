@@ -8,8 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.analysis.rules.devices import gpus, is_virtual, spans
-from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, is_true, listed, note, rule, warning
+from seatrial.analysis.rules.devices import gpus, spans
+from seatrial.analysis.rules.finding import (
+    Case,
+    Subject,
+    cite_best,
+    finding,
+    is_true,
+    is_virtual,
+    listed,
+    note,
+    rule,
+    warning,
+)
 from seatrial.analysis.rules.memory_modules import ECC, devices_of, evidence, sentences
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.benchmark.role import Role
@@ -242,11 +253,11 @@ def ecc_off(case: Case) -> Iterator[Finding]:
         )
 
 
-@rule(Subject.MEMORY_ERRORS)
+@rule(Subject.MEMORY_ERRORS, of_hardware=True)
 def ecc_missing(case: Case) -> Iterator[Finding]:
     """Fires if single modules have fewer bits for ECC than the others."""
     machine = case.machine
-    odd = [] if is_virtual(machine) else [one for one in machine.memory.odd_slots if one.property == ECC]
+    odd = [one for one in machine.memory.odd_slots if one.property == ECC]
     if not odd:
         return
     yield warning(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from seatrial.analysis.rules.devices import coherent_gpus, fabric_adapters, gpus, is_virtual, node_cpus, numa_of, spans
+from seatrial.analysis.rules.devices import coherent_gpus, fabric_adapters, gpus, node_cpus, numa_of, spans
 from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, listed, note, rule, warning
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine
@@ -118,12 +118,8 @@ def contradicted(machine: Machine) -> Mapping[Ends, str]:
 
 def nodes_of(machine: Machine) -> Mapping[str, int]:
     """Device -> its NUMA node: as reported, else that of a device below the same host bridge, if all of these agree."""
-    listed_nodes = {affinity.device: affinity.numa for affinity in machine.affinity}
-    reported = {
-        device.id: node
-        for device in (*gpus(machine), *fabric_adapters(machine))
-        if (node := listed_nodes.get(device.id) if device.numa is None else device.numa) is not None
-    }
+    devices = (*gpus(machine), *fabric_adapters(machine))
+    reported = {device.id: node for device in devices if (node := numa_of(machine, device)) is not None}
     beside: dict[str, set[int]] = {}
     for path in machine.paths:
         if path.path_class in _BELOW_ONE_HOST_BRIDGE:
@@ -201,12 +197,12 @@ _ON_DIE = ("Haswell", "Broadwell")
 _NPS = (2, 4)
 
 
-@rule(Subject.SOCKETS)
+@rule(Subject.SOCKETS, of_hardware=True)
 def sockets_joined(case: Case) -> Iterator[Finding]:
     """Fires if several sockets with memory controllers of their own appear as one NUMA node."""
     machine = case.machine
     nodes = _nodes_of_sockets(machine)
-    if is_virtual(machine) or len(nodes) < 2 or len({frozenset(found) for found in nodes.values()}) != 1:
+    if len(nodes) < 2 or len({frozenset(found) for found in nodes.values()}) != 1:
         return
     if any(len(found) != 1 for found in nodes.values()) or not all(
         "microarchitecture" in package.facts for package in _packages(machine)
@@ -276,13 +272,13 @@ def _undivided(name: str) -> str:
     return "one node per socket"
 
 
-@rule(Subject.SOCKETS)
+@rule(Subject.SOCKETS, of_hardware=True)
 def sockets_divided(case: Case) -> Iterator[Finding]:
     """Fires if every socket is divided into the same number of NUMA nodes, more than one."""
     machine = case.machine
     nodes = _nodes_of_sockets(machine)
     numbers = {len(found) for found in nodes.values()}
-    if is_virtual(machine) or len(numbers) != 1 or numbers == {1}:
+    if len(numbers) != 1 or numbers == {1}:
         return
     number = numbers.pop()
     name = _name(machine, number)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.rules.devices import fabric_adapters, is_virtual, spans
+from seatrial.analysis.rules.devices import fabric_adapters, spans
 from seatrial.analysis.rules.finding import Case, Subject, cite, listed, note, rule, warning
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Fact
@@ -94,12 +94,10 @@ def port_below_siblings(case: Case) -> Iterator[Finding]:
         )
 
 
-@rule(Subject.PORTS)
+@rule(Subject.PORTS, of_hardware=True)
 def pcie_below_port(case: Case) -> Iterator[Finding]:
     """Fires if the PCIe link of an adapter carries less than one of its active ports."""
     machine = case.machine
-    if is_virtual(machine):
-        return
     low = grouped(
         ((carried, port.rate), port)
         for port in _ports(machine)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.device_places import Unlike, unlike_cards, unlike_uplinks
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.rules.devices import is_virtual, spans
-from seatrial.analysis.rules.finding import Case, Subject, finding, listed, rule, warning
+from seatrial.analysis.rules.devices import spans
+from seatrial.analysis.rules.finding import Case, Subject, finding, is_virtual, listed, rule, warning
 from seatrial.analysis.rules.links import READ_AGAIN, capability_of
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, PCIE_GTps, pcie_bandwidth

@@ -5,7 +5,7 @@ each line is decoded once, by processes of their own if there are many, and goes
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import ProtocolError, StoreError
@@ -116,18 +117,13 @@ def tasks_of(folder: ResultsFolder) -> tuple[list[tuple[Span, ...]], int]:
     return [*tasks, tuple(own)] if own else tasks, total_B
 
 
-def column_reader(path: Path) -> Callable[[Sequence[Span]], ScreenColumns]:
-    """What reads spans of a folder, in any process."""
-    return ColumnReader(ResultsFolder(path)).read
-
-
 class ColumnReader:
     """Reads records of one folder."""
 
-    def __init__(self, folder: ResultsFolder) -> None:
-        self._folder = folder
-        self._parts = PartReader(folder.path)
-        self._decoder = LineDecoder()
+    def __init__(self, path: Path) -> None:
+        self.folder = ResultsFolder(path)
+        self.parts = PartReader(path)
+        self.decoder = LineDecoder()
         self._experiments: dict[str, Experiment | None] = {}
         self._figures: dict[str, tuple[Figure, ...]] = {}
         self._layouts: dict[tuple[str, bytes], Layout] = {}
@@ -139,31 +135,17 @@ class ColumnReader:
             found.add(span)
         return found.columns
 
-    def lines(self, span: Span) -> Iterator[tuple[int, bytes | None]]:
-        """Offset and text of the lines that start in a span. Raises StoreError."""
-        for offset, line in self._folder.record_lines(span.file, span.start):
-            if offset >= span.end:
-                break
-            yield offset, line
-
-    def file(self, name: str) -> RecordFile:
-        """A file of records."""
-        return RecordFile(name, self._parts)
-
-    def decoded(self, line: bytes, file: RecordFile, offset: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
-        """The record in a line, and its samples by column if the line is as usual. Raises ProtocolError."""
-        return self._decoder.decode_with_columns(line, file, offset)
-
     def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
-        """The record in the line there. Raises ProtocolError, StoreError."""
-        file = self.file(name)
-        return self.decoded(self._parts.part(file, offset, length), file, offset)
+        """The record in the line there, and its samples by column if the line is as usual. Raises ProtocolError,
+        StoreError."""
+        file = RecordFile(name, self.parts)
+        return self.decoder.decode_with_columns(self.parts.part(file, offset, length), file, offset)
 
     def experiment(self, key: str) -> Experiment | None:
         """The experiment of that key; None if the folder has no valid one."""
         if key not in self._experiments:
             try:
-                self._experiments[key] = kept_experiment(self._folder, key)
+                self._experiments[key] = kept_experiment(self.folder, key)
             except StoreError:
                 self._experiments[key] = None
         return self._experiments[key]
@@ -215,14 +197,18 @@ class _Filler:
 
     def add(self, span: Span) -> None:
         """Add a span."""
-        columns, file = self.columns, self._reader.file(span.file)
+        reader, columns = self._reader, self.columns
+        file = RecordFile(span.file, reader.parts)
         place, line_number = len(columns.n_lines), 0
         try:
-            for line_number, (offset, line) in enumerate(self._reader.lines(span), start=1):
+            for offset, line in reader.folder.record_lines(span.file, span.start):
+                if offset >= span.end:
+                    break
+                line_number += 1
                 try:
                     if line is None:
                         raise ProtocolError(f"longer than {MOST_LINE_B >> 20} MiB")
-                    record, groups = self._reader.decoded(line, file, offset)
+                    record, groups = reader.decoder.decode_with_columns(line, file, offset)
                 except ProtocolError as error:
                     columns.damaged.append((place, line_number, error.message))
                     continue
@@ -310,11 +296,10 @@ def _pairs(
     is_alone = experiment.parameters.get("at_once") == 1
     found: dict[str, dict[NodePair, float]] = {}
     for figure in benchmark.figures:
-        own: dict[NodePair, list[float]] = {}
-        for (a, b), value in pair_values(figure, samples, is_alone=is_alone).items():
-            if max(a, b) < len(hosts) and hosts[a] != hosts[b] and value > 0:
-                one, other = sorted((hosts[a], hosts[b]), key=natural)
-                own.setdefault((one, other), []).append(value)
+        values = pair_values(figure, samples, is_alone=is_alone)
+        known = ((hosts[a], hosts[b], value) for (a, b), value in values.items() if max(a, b) < len(hosts))
+        apart = ((sorted((a, b), key=natural), value) for a, b, value in known if a != b and value > 0)
+        own = grouped(((one, other), value) for (one, other), value in apart)
         found[figure.name] = {pair: median(values) for pair, values in own.items()}
     return found
 

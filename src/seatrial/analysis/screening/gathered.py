@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seatrial.analysis.screening.columns import (
@@ -14,7 +15,6 @@ from seatrial.analysis.screening.columns import (
     NodePair,
     ScreenColumns,
     add_values,
-    column_reader,
     tasks_of,
 )
 from seatrial.benchmarks import registry
@@ -89,9 +89,14 @@ def screen_folder(folder: ResultsFolder) -> ScreenFolder:
     except StoreError as error:
         found.damaged.append((0, 0, error.message))
         tasks, size_B = [], 0
-    for spans, columns in zip(tasks, read_in_order(column_reader, (folder.path,), tasks, size_B), strict=True):
+    for spans, columns in zip(tasks, read_in_order(_reader, (folder.path,), tasks, size_B), strict=True):
         found.add(spans, columns)
     return found.made(folder)
+
+
+def _reader(path: Path) -> Callable[[Sequence[Span]], ScreenColumns]:
+    """What reads spans of a folder, in any process."""
+    return ColumnReader(path).read
 
 
 class _Gathered:
@@ -228,7 +233,7 @@ class _Gathered:
         self, folder: ResultsFolder, facts: KeptFacts, names: Sequence[str], experiment: Numbers, unreadable: Numbers
     ) -> None:
         """The values of declared benchmarks: `facts` have all their declarations now."""
-        reader, found = ColumnReader(folder), ScreenColumns()
+        reader, found = ColumnReader(folder.path), ScreenColumns()
         for record, place in self._declared.items():
             own = facts.experiments.get(names[experiment[record]])
             if own is None:

@@ -24,6 +24,9 @@ from seatrial.model.study.screen import (
 )
 from seatrial.stats.far_values import FarValue, far_values, two_classes
 
+NodeFacts = Mapping[str, Mapping[str, FactValue]]
+"""Node -> fact -> value."""
+
 Namer = Callable[[Item], tuple[OddKind, str, str]]
 """Item -> kind, name and remedy."""
 
@@ -38,7 +41,7 @@ class Share(Frozen):
 
 
 def screen_figure(
-    figure: ItemFigure, facts: Mapping[str, Mapping[str, FactValue]], share: Share, namer: Namer
+    figure: ItemFigure, facts: NodeFacts, share: Share, namer: Namer
 ) -> tuple[list[Odd], list[NodeClasses], str]:
     """The odd items of a figure, its two classes if there are any, and why it was not screened ("": it was).
 
@@ -121,11 +124,7 @@ def _odd(figure: ItemFigure, part: Sequence[int], far: FarValue, share: Share, n
 
 
 def _classes(
-    figure: ItemFigure,
-    minority: Sequence[int],
-    others: Sequence[int],
-    logs: Sequence[float],
-    facts: Mapping[str, Mapping[str, FactValue]],
+    figure: ItemFigure, minority: Sequence[int], others: Sequence[int], logs: Sequence[float], facts: NodeFacts
 ) -> NodeClasses:
     ratio = math.exp(median(logs[k] for k in minority) - median(logs[k] for k in others))
     small = list(dict.fromkeys(figure.items[k].node for k in minority))
@@ -135,9 +134,7 @@ def _classes(
     return NodeClasses(figure.benchmark, figure.figure, tuple(small), n, ratio, separating, parameters)
 
 
-def separating_facts(
-    small: Sequence[str], large: Sequence[str], facts: Mapping[str, Mapping[str, FactValue]]
-) -> list[str]:
+def separating_facts(small: Sequence[str], large: Sequence[str], facts: NodeFacts) -> list[str]:
     """The facts whose values tell the two groups apart: no value is in both (up to one of twenty nodes may deviate)."""
     found = []
     for name in sorted({name for node in (*small, *large) for name in facts.get(node, {})}):

@@ -102,5 +102,5 @@ def _of_name(name: str, parts: Sequence[Mapping[str, Any]]) -> Processes:
     for child in (child for one in parts for child in one.get("waits_for") or ()):
         key = str(child.get("name", ""))
         waits[key] = waits.get(key, Span()) + Span(_number(child, "wait_s"), _number(child, "looks"))
-    totals = (_total(parts, what) for what in ("processes", "seen_s", "cpu_s", "system_s", "minor_faults"))
-    return Processes(name, *totals, waits_for=waits)
+    processes, seen_s, cpu_s = (_total(parts, what) for what in ("processes", "seen_s", "cpu_s"))
+    return Processes(name, processes, seen_s, cpu_s, _total(parts, "system_s"), _total(parts, "minor_faults"), waits)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
-from seatrial.analysis.needed_repeats import is_apart, needed_repeats, repeats_made
+from seatrial.analysis.stretches import is_apart, needed_repeats, repeats_made
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
