@@ -1,4 +1,5 @@
-"""The answer of a study, or of comparisons alone."""
+"""The answer of a study, or of comparisons alone; how far figures scale, by their intervals: the conclusions that the
+sentence of a study may state."""
 
 from __future__ import annotations
 

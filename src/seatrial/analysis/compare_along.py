@@ -1,4 +1,5 @@
-"""Comparisons within one results folder along an axis: of a study in it, or any setting that varies in it."""
+"""Comparisons within one results folder along an axis: of a study in it, or any setting that varies in it, also a
+setting of the environment."""
 
 from __future__ import annotations
 

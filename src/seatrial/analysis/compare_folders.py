@@ -1,4 +1,5 @@
-"""Comparison of two results folders: what was measured in both."""
+"""Comparison of two results folders: what was measured in both; or of a published value with one: a ratio for each
+matching figure, and no verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is compared: a figure of two experiments, or of one and a published value."""
+"""What is compared: a figure of two experiments of results folders, with the block of each repeat, or of one and a
+published value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The cost of messages in the model of SMPI, fitted to measured one-way times and bandwidths.
+"""The cost of messages in the model of SMPI, fitted to measured one-way times and bandwidths by message size, those of
+a results folder.
 
 SMPI (P. Bedaride, A. Degomme, S. Genaud, A. Legrand, G. Markomanolis, M. Quinson, M. Stillwell, F. Suter, B. Videau,
 "Toward Better Simulation of MPI Applications on Ethernet/TCP Networks", PMBS 2013) takes for a message of s bytes

@@ -1,4 +1,5 @@
-"""Outliers among many nodes, ranks or repeats, for every figure that they have in common."""
+"""Outliers among many nodes, ranks or repeats, for every figure that they have in common; and the second stage of a
+screen of nodes: which to measure again, and what their new repeats say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Results of experiments, with ceilings, from the contents of a results folder."""
+"""Results of experiments, with ceilings, from the contents of a results folder; and trials: everything in it about each
+of its machines, for the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Figures among results by their role (model/benchmark/role.py)."""
+"""Figures among results by their role (model/benchmark/role.py), and what follows from these: measured ceilings, which
+are the best rate of another experiment on the machine and used if the physical limit is unknown; the latency of each
+cache level and of memory, from working sets of `memory.latency` well within one level."""
 
 from __future__ import annotations
 

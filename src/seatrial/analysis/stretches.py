@@ -1,8 +1,6 @@
-"""Comparisons of curves as stretches: neighbouring points with the same verdict.
-
-How many repeats may decide what is undecided: from the width of its interval, which falls with the root of their
-number.
-"""
+"""Comparisons of curves as stretches: neighbouring points with the same verdict. How many repeats may decide what is
+undecided: from the width of its interval, which falls with the root of their number. Figures that restate each other: a
+rate and the time it is computed from say the same about two sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sweeps: groups of experiments that differ only along the swept axes.
+"""Sweeps: groups of experiments that differ only along the swept axes; and the ratio of two of their points, by pairs
+of repeats if they were interleaved.
 
 The winner of a sweep, and whether it is significantly the best.
 

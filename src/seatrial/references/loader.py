@@ -1,4 +1,5 @@
-"""All references: those shipped with seatrial, and those of the site's own file.
+"""All references: those shipped with seatrial, and those of the site's own file. A file is TOML, checked key by key;
+docs/references.md describes the format.
 
 The own file is `$SEATRIAL_REFERENCES`, else `~/.config/seatrial/references.toml` if it exists. It has the format of the
 shipped files and is used in the same way.

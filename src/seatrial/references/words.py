@@ -1,4 +1,5 @@
-"""Text about references: the published value, the machine, the source."""
+"""The references for a figure, a reference as one side of a comparison, and text about references: the published value,
+the machine, the source."""
 
 from __future__ import annotations
 

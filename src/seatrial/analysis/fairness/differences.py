@@ -2,7 +2,7 @@
 
 A difference is intended if the comparison varies it, or if it follows from that (`Difference.follows_from`). All others
 are listed first. Values that always vary (load, steal, free memory) have their own rules; `fairness/` has one module
-for each source of differences, and only `intent` decides which are intended.
+for each source of differences, and only `intent` below decides which are intended.
 
 Which differences are intended: those of the compared axis, and those that follow from it.
 

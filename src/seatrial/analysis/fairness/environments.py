@@ -1,4 +1,5 @@
-"""Differences of environments, builds and parameters."""
+"""Differences of environments, builds and parameters, and in how the measured programs were compiled, where their files
+state it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Differences of machines: every fact of their documents that does not vary by itself."""
+"""Differences of machines: every fact of their documents that does not vary by itself; and of the circumstances of all
+repeats of a side: host, load, CPU time of others, and time of day."""
 
 from __future__ import annotations
 

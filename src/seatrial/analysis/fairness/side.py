@@ -1,4 +1,5 @@
-"""One side of a comparison with all facts besides its figures, and the groups of experiments to compare."""
+"""One side of a comparison with all facts besides its figures, the groups of experiments to compare, and a difference
+between two sides before it is known whether it is intended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Make the tables of an index, or add to them what its folder has that they do not."""
+"""Make the tables of an index, or add to them what its folder has that they do not; the facts of machines and
+environments as rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Open the index of a results folder; it is made, or brought up to date, where necessary."""
+"""Open the index of a results folder; it is made, or brought up to date, where necessary. Keep results with it: list
+folders, label and merge them, move experiments to the trash and back."""
 
 from __future__ import annotations
 

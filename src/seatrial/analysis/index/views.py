@@ -1,4 +1,5 @@
-"""The views that queries use: their columns, with meaning, unit and SQL (also listed in docs/results-folder.md)."""
+"""The views that queries use: their columns, with meaning, unit and SQL (also listed in docs/results-folder.md); and
+the rows of an export, in an order that depends on their content only."""
 
 from __future__ import annotations
 

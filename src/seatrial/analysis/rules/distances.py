@@ -1,4 +1,5 @@
-"""Rules about distances: GPUs far from each other, adapters far from the GPUs that they serve, or near none of them."""
+"""Rules about distances: GPUs far from each other, adapters far from the GPUs that they serve, or near none of them; a
+device at the wrong switch or NUMA node, and a GPU that is missing from a regular board."""
 
 from __future__ import annotations
 

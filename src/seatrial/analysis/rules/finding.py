@@ -1,8 +1,5 @@
-"""How a rule states a finding, and how it is registered.
-
-How findings name experiments, and the command that measures one again. Numbers are formatted by `model.spelling`, as
-on the page.
-"""
+"""What a rule gets, and how it states a finding and its evidence; how it is registered; how findings name experiments,
+and the command that measures one again. Numbers are formatted by `model.spelling`, as on the page."""
 
 from __future__ import annotations
 
@@ -90,8 +87,8 @@ Rule = Callable[[Case], Iterable[Finding]]
 
 
 class Subject(Enum):
-    """What rules are about, a file each. Findings that are alike in loss and severity are in this order, those of one
-    subject in that of their rules in the file."""
+    """What rules are about; a file has one subject or a few. Findings that are alike in loss and severity are in this
+    order, those of one subject in that of their rules in the file."""
 
     OUTCOMES = auto()
     LIBRARIES = auto()

@@ -1,4 +1,5 @@
-"""Rules about figures and their limits."""
+"""Rules about experiments that should have produced figures but did not, about figures and their limits, and about the
+BLAS of matrix products: kernels for an older processor, or a library that is not tuned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about links trained below their capability. `measured_links` has the rules about measured rates."""
+"""Rules about links trained below their capability. `slow_links` has the rules about measured rates."""
 
 from __future__ import annotations
 

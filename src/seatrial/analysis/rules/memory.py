@@ -1,7 +1,9 @@
-"""Rules about machines with several kinds of memory: HBM in NUMA nodes (flat mode), and memory-side caches.
+"""Rules about memory, but for how its modules populate the slots (`memory_modules`):
 
-Rules about the size of memory: sources that disagree, and memory that is present but that the kernel does not manage
-(yet): initialised late, or kept by a balloon.
+* several kinds of memory: HBM in NUMA nodes (flat mode), and memory-side caches;
+* its size: sources that disagree, and memory that is present but that the kernel does not manage (yet): initialised
+  late, or kept by a balloon;
+* errors: memory or modules without error correction, rows of GPU memory that were replaced.
 """
 
 from __future__ import annotations

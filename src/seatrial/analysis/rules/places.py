@@ -1,5 +1,6 @@
 """Rules about NUMA nodes and their devices: nodes without devices, paths of a matrix that contradict the nodes of their
-ends, CPU lists reduced by a control group."""
+ends, CPU lists reduced by a control group; and how firmware divides the sockets into nodes: NPS of AMD, sub-NUMA
+clusters of Intel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rules about the ports of adapters: InfiniBand width, rate beside like adapters, and PCIe below the port's rate."""
+"""Rules about the ports of adapters: InfiniBand width, rate beside like adapters, PCIe below the port's rate, and
+counters of their links that grew while benchmarks ran."""
 
 from __future__ import annotations
 

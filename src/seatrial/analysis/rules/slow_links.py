@@ -1,4 +1,5 @@
-"""Rules about single links: measured rates compared with the trained rate and the capability."""
+"""Rules about links that are slower than they should be: single ones by measured rates, compared with the trained rate
+and the capability, and PCIe links and uplinks that are slower than those of like devices."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def link_measured(case: Case) -> Iterator[Finding]:
 
 def _expected(machine: Machine, link: Link, measured: float) -> float | None:
     """The most that a copy of one device can reach over its link and the links above it, in B/s. None for an uplink of
-    several devices, which only simultaneous copies measure (see `copies`)."""
+    several devices, which only simultaneous copies measure (see `uplinks`)."""
     device = machine.device(link.b)
     if device is not None and device.kind is DeviceKind.BRIDGE:
         return None

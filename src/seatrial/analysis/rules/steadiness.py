@@ -1,8 +1,6 @@
-"""Rules about repeats that disagree, with the load and steal recorded during them.
-
-Rules about repeats that were slow because something was missing (a CPU, I/O, memory), or because the program itself
-waits or takes time in the kernel. They fire where all repeats are alike, too: then no spread shows it.
-"""
+"""Rules about repeats that disagree, with the load and steal recorded during them; and about repeats that were slow
+because something was missing (a CPU, I/O, memory), or because the program itself waits or takes time in the kernel. The
+latter fire where all repeats are alike, too: then no spread shows it."""
 
 from __future__ import annotations
 
@@ -220,7 +218,7 @@ def _levels(figure: FigureResult) -> tuple[list[float], list[float]] | None:
 def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str], tuple[NamedCause, ...]]:
     """(what explains it, values that the repeats recorded, the causes as values), over the repeats of these figures.
 
-    What the repeats waited for comes first (rules/waiting.py). Else, of the CPU time that the hypervisor took and that
+    What the repeats waited for comes first (`disturbed`). Else, of the CPU time that the hypervisor took and that
     other processes used, over all repeats together, the larger share. Single repeats say nothing: some last for two of
     the kernel's 10 ms ticks.
     """

@@ -1,4 +1,5 @@
-"""Rules about what several GPUs share on their path to the processor: uplinks of switches, redirection by ACS."""
+"""Rules about what several GPUs share on their path to the processor: uplinks of switches; and about copies between the
+host and several GPUs: simultaneous copies compared with one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The screen of a cluster: all figures of nodes, devices, links and switches, and the facts of nodes."""
+"""The screen of a cluster: all figures of nodes, devices, links and switches; the facts on which nodes differ, from
+their machine documents, and the nodes that have less of something than the others; links that counted errors while the
+cluster was measured: damaged data, or a link that failed."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ HABITS = frozenset({Cause.LOCKS, Cause.PAGE_FAULTS, Cause.SLEEP, Cause.CHILD})
 class Disturbance(Frozen):
     """A cause and the share of the repeats' time that it explains (0..1; None: not measured).
 
-    `seen` are the values that speak for it, by name, as words.py uses them.
+    `seen` are the values that speak for it, by name, as the sentences use them.
     """
 
     cause: Cause
