@@ -13,7 +13,7 @@ import pytest
 from analysis.test_index import put
 from store.test_store import EXPERIMENT, machine, record
 
-from seatrial.analysis.index.index import drop, merge_folders, restore, write_merge
+from seatrial.analysis.index.folders import drop, merge_folders, restore, write_merge
 from seatrial.errors import UsageError
 from seatrial.model.results.record import encode
 from seatrial.store import writers

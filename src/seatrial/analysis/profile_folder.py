@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from seatrial.analysis.grouped import Numbering
 from seatrial.analysis.network_fit import times_by_size
 from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.roles import figures_with
@@ -112,10 +113,10 @@ def _share_between_hosts(profile: Profile) -> float:
     """The share of messages between ranks of different hosts."""
     import numpy as np
 
-    numbers: dict[str, int] = {}
+    numbers = Numbering[str]()
     host = np.full(max((rank.rank for rank in profile.per_rank), default=0) + 1, -1)
     for rank in profile.per_rank:
-        host[rank.rank] = numbers.setdefault(rank.host, len(numbers))
+        host[rank.rank] = numbers[rank.host]
     src, dst = (np.frombuffer(one, np.uintc).astype(np.int64) for one in (profile.matrix.src, profile.matrix.dst))
     count = np.frombuffer(profile.matrix.count, np.uint64).astype(float)
     known = (src < len(host)) & (dst < len(host))

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from seatrial.analysis.folder import FolderSummary
-from seatrial.analysis.index.index import (
+from seatrial.analysis.index.folders import (
     drop,
     label_folders,
     list_folders,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from seatrial.analysis.grouped import grouped
+from seatrial.analysis.grouped import Numbering, grouped
 from seatrial.analysis.index.chunk import Chunk, ChunkReader, chunk_reader, json_text
 from seatrial.analysis.index.finish import ceilings, finished, light_figure, needs_ceilings, summaries
 from seatrial.analysis.index.state import Additions, FolderState
@@ -26,64 +26,6 @@ if TYPE_CHECKING:
     import duckdb
 
 Row = tuple[Any, ...]
-
-
-def keep_documents(
-    connection: duckdb.DuckDBPyConnection,
-    folder: ResultsFolder,
-    machines: Mapping[str, str],
-    environments: Mapping[str, Mapping[str, Any]],
-) -> None:
-    """Add the facts of the machines and environments that the index does not have. `machines`: identity -> document."""
-    from seatrial.analysis.index.build import insert_rows
-
-    known = {row[0] for row in connection.execute("SELECT key FROM stored.machines").fetchall()}
-    rows: list[Row] = []
-    names: list[Row] = []
-    for key, name in machines.items():
-        if key in known:
-            continue
-        try:
-            document = folder.get("machines", name)
-        except StoreError:
-            continue
-        names.append((key, str(document.get("name", ""))))
-        rows += _machine_rows(key, document)
-    insert_rows(connection, "stored.machines", names)
-    known = {row[0] for row in connection.execute("SELECT key FROM stored.environments").fetchall()}
-    names = []
-    for key, environment in environments.items():
-        if key not in known:
-            names.append((key, str(environment.get("name", ""))))
-            rows += _environment_rows(key, environment)
-    insert_rows(connection, "stored.environments", names)
-    insert_rows(connection, "stored.facts", rows)
-
-
-def _machine_rows(key: str, document: Mapping[str, Any]) -> Iterator[Row]:
-    """The form of the document was checked."""
-    for device, facts in (("", document["facts"]), *((one["id"], one["facts"]) for one in document["devices"])):
-        for name, sources in facts.items():
-            for fact in sources:
-                value = fact["value"]
-                number = None if isinstance(value, str | bool) else float(value)
-                yield ("machine", key, device, name, _text(value), number, fact["unit"], fact["source"], fact["kind"])
-
-
-def _environment_rows(key: str, document: Mapping[str, Any]) -> Iterator[Row]:
-    """One row for each value, named by its path: "compiler.version"."""
-    left: list[tuple[str, Any]] = list(document.items())
-    while left:
-        name, value = left.pop(0)
-        if isinstance(value, Mapping) and value:
-            left[:0] = [(f"{name}.{part}", inner) for part, inner in value.items()]
-            continue
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        yield ("environment", key, "", name, _text(value), float(value) if is_number else None, None, "record", None)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 class DuplicatesError(Exception):
@@ -115,7 +57,7 @@ def extend(
         tables.add(chunk)
     tables.finish(state, new, damaged)
     _drop_duplicates(connection, is_new=is_new)
-    keep_documents(connection, folder, machines, environments)
+    _keep_documents(connection, folder, machines, environments)
     _finish(connection, reader, usable, environments, tables)
 
 
@@ -239,7 +181,7 @@ class _Tables:
     def __init__(self, connection: duckdb.DuckDBPyConnection, is_new: bool) -> None:
         self._connection = connection
         names = ("texts", "keys", "groups", "experiments", "files")
-        self.numbers: dict[str, dict[Any, int]] = {name: {} for name in names}
+        self.numbers: dict[str, Numbering[Any]] = {name: Numbering() for name in names}
         self._written = dict.fromkeys(self.numbers, 0)
         self._next_record = 0
         self.touched: set[int] = set()
@@ -256,7 +198,7 @@ class _Tables:
             rows = self._connection.execute(
                 f"SELECT number, {columns} FROM stored.{table} ORDER BY number"  # noqa: S608 - our names
             ).fetchall()
-            self.numbers[table] = {(row[1] if len(row) == 2 else row[1:]): row[0] for row in rows}
+            self.numbers[table].update((row[1] if len(row) == 2 else row[1:], row[0]) for row in rows)
             self._written[table] = len(rows)
         # All rows are fetched: an unfinished result keeps the connection busy (DuckDB 2).
         ((self._next_record,),) = self._connection.execute(
@@ -309,8 +251,7 @@ class _Tables:
 
     def finish(self, state: FolderState, new: Additions, damaged: Sequence[str]) -> None:
         """Record what was read."""
-        for name in state.files:
-            self._renumbered("files", [name])
+        self._renumbered("files", list(state.files))
         stamps = [(number, name, state.files.get(name, "")) for name, number in self.numbers["files"].items()]
         self._connection.execute("DELETE FROM stored.files")
         insert_rows(self._connection, "stored.files", stamps)
@@ -323,7 +264,7 @@ class _Tables:
         import numpy as np
 
         known = self.numbers[table]
-        return np.asarray([known.setdefault(value, len(known)) for value in values] or [0], np.int64)
+        return np.asarray([known[value] for value in values] or [0], np.int64)
 
     def _write_new(self, table: str) -> None:
         known, done = self.numbers[table], self._written[table]
@@ -373,3 +314,59 @@ def _chunks(
     total = sum(span.end - span.start for span in spans)
     parts = (part for span in spans for part in parts_of(reader.folder, span))
     return read_in_order(chunk_reader, (reader.folder.path, experiments, machines), parts, total)
+
+
+def _keep_documents(
+    connection: duckdb.DuckDBPyConnection,
+    folder: ResultsFolder,
+    machines: Mapping[str, str],
+    environments: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Add the facts of the machines and environments that the index does not have. `machines`: identity -> document."""
+    known = {row[0] for row in connection.execute("SELECT key FROM stored.machines").fetchall()}
+    rows: list[Row] = []
+    names: list[Row] = []
+    for key, name in machines.items():
+        if key in known:
+            continue
+        try:
+            document = folder.get("machines", name)
+        except StoreError:
+            continue
+        names.append((key, str(document.get("name", ""))))
+        rows += _machine_rows(key, document)
+    insert_rows(connection, "stored.machines", names)
+    known = {row[0] for row in connection.execute("SELECT key FROM stored.environments").fetchall()}
+    names = []
+    for key, environment in environments.items():
+        if key not in known:
+            names.append((key, str(environment.get("name", ""))))
+            rows += _environment_rows(key, environment)
+    insert_rows(connection, "stored.environments", names)
+    insert_rows(connection, "stored.facts", rows)
+
+
+def _machine_rows(key: str, document: Mapping[str, Any]) -> Iterator[Row]:
+    """The form of the document was checked."""
+    for device, facts in (("", document["facts"]), *((one["id"], one["facts"]) for one in document["devices"])):
+        for name, sources in facts.items():
+            for fact in sources:
+                value = fact["value"]
+                number = None if isinstance(value, str | bool) else float(value)
+                yield ("machine", key, device, name, _text(value), number, fact["unit"], fact["source"], fact["kind"])
+
+
+def _environment_rows(key: str, document: Mapping[str, Any]) -> Iterator[Row]:
+    """One row for each value, named by its path: "compiler.version"."""
+    left: list[tuple[str, Any]] = list(document.items())
+    while left:
+        name, value = left.pop(0)
+        if isinstance(value, Mapping) and value:
+            left[:0] = [(f"{name}.{part}", inner) for part, inner in value.items()]
+            continue
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        yield ("environment", key, "", name, _text(value), float(value) if is_number else None, None, "record", None)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

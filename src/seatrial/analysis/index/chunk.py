@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from seatrial.analysis.grouped import Numbering
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.benchmark.program import UNREADABLE
@@ -137,7 +138,8 @@ class _Columns:
     def __init__(self, reader: ChunkReader, span: Span) -> None:
         self._reader = reader
         self._decoder = LineDecoder()
-        self._numbers: dict[str, dict[Any, int]] = {"texts": {}, "keys": {}, "groups": {}, "experiments": {}}
+        names = ("texts", "keys", "groups", "experiments")
+        self._numbers: dict[str, Numbering[Any]] = {name: Numbering() for name in names}
         self._points: dict[tuple[Any, ...], str] = {}
         self._lost = Counter[str]()
         self._records: list[tuple[Any, ...]] = []
@@ -156,6 +158,8 @@ class _Columns:
             self.chunk.damaged.append(error.message)
         _fill(self.chunk.records, self._records)
         _fill(self.chunk.readings, self._readings)
+        for name, numbers in self._numbers.items():
+            setattr(self.chunk, name, list(numbers))
         for key, n in self._lost.items():
             self.chunk.damaged.append(f"{span.file}: experiment {key[:80]} is missing or damaged: {n} repeats ignored")
 
@@ -182,12 +186,12 @@ class _Columns:
             try:
                 self._add_readings(number, self._reader.readings(record, samples))
             except ProtocolError as problem:
-                error = self._number("texts", problem.message)
+                error = self._numbers["texts"][problem.message]
         self._add_samples(number, samples)
         # In the order of `_RECORDS`.
         self._records.append(
             (
-                self._number("experiments", record.experiment),
+                self._numbers["experiments"][record.experiment],
                 record.repeat,
                 record.order,
                 record.t0,
@@ -206,7 +210,7 @@ class _Columns:
         if outcome is not self._outcome[0]:
             stage = outcome.stage.value if outcome.stage else ""
             texts = (outcome.state.value, outcome.reason, outcome.evidence, stage, outcome.check)
-            self._outcome = (outcome, tuple(self._number("texts", text) for text in texts))
+            self._outcome = (outcome, tuple(self._numbers["texts"][text] for text in texts))
         return self._outcome[1]
 
     def _host_number(self, seen: Mapping[str, Any]) -> int:
@@ -214,7 +218,7 @@ class _Columns:
         found = seen.get("hosts") or seen.get("host", "")
         if found is not self._host[0]:
             hosts = [found] if isinstance(found, str) else found
-            self._host = (found, self._number("texts", " ".join(dict.fromkeys(hosts))))
+            self._host = (found, self._numbers["texts"][" ".join(dict.fromkeys(hosts))])
         return self._host[1]
 
     def _add_readings(self, number: int, found: list[Reading]) -> None:
@@ -224,7 +228,7 @@ class _Columns:
             self._readings.append(
                 (
                     number,
-                    self._number("keys", (reading.figure.name, self._json(reading.point))),
+                    self._numbers["keys"][reading.figure.name, self._json(reading.point)],
                     seq,
                     reading.value,
                     reading.minimum,
@@ -245,10 +249,10 @@ class _Columns:
         for sample in samples:
             if sample.point is not point or sample.series != series or sample.rank != rank:
                 point, series, rank = sample.point, sample.series, sample.rank
-                group = self._number("groups", (series, self._json(point), rank))
+                group = self._numbers["groups"][series, self._json(point), rank]
             if sample.work is not work:
                 work = sample.work
-                text = self._number("texts", self._json(work))
+                text = self._numbers["texts"][self._json(work)]
             groups.append(group)
             works.append(text)
         columns["grp"].extend(groups)
@@ -256,15 +260,6 @@ class _Columns:
         columns["i"].extend([sample.i for sample in samples])
         columns["elapsed_s"].extend([_NAN if sample.elapsed_s is None else sample.elapsed_s for sample in samples])
         columns["record"].extend([number] * len(samples))
-
-    def _number(self, table: str, value: Any) -> int:
-        """The place of a value in the list of that name."""
-        known = self._numbers[table]
-        found = known.get(value)
-        if found is None:
-            found = known[value] = len(known)
-            getattr(self.chunk, table).append(value)
-        return found
 
     def _json(self, point: Mapping[str, Any]) -> str:
         key = tuple(point.items())

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from seatrial.analysis.grouped import grouped
+from seatrial.analysis.grouped import Numbering, grouped
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import ProtocolError, StoreError
@@ -133,7 +133,7 @@ class ColumnReader:
         found = _Filler(self)
         for span in spans:
             found.add(span)
-        return found.columns
+        return found.filled()
 
     def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
         """The record in the line there, and its samples by column if the line is as usual. Raises ProtocolError,
@@ -190,14 +190,14 @@ class _Filler:
 
     def __init__(self, reader: ColumnReader) -> None:
         self._reader = reader
-        self._numbers: dict[str, dict[Any, int]] = {"experiments": {}, "outcomes": {}, "hosts": {}, "keys": {}}
+        self._numbers = numberings()
         self._keys: dict[Layout, Sequence[int]] = {}
         """The numbers of the keys of each."""
         self.columns = ScreenColumns()
 
     def add(self, span: Span) -> None:
         """Add a span."""
-        reader, columns = self._reader, self.columns
+        reader, columns, numbers = self._reader, self.columns, self._numbers
         file = RecordFile(span.file, reader.parts)
         place, line_number = len(columns.n_lines), 0
         try:
@@ -215,12 +215,12 @@ class _Filler:
                 number, hosts = len(columns.records["repeat"]), hosts_of(record)
                 is_unreadable = self._add_values(number, record, groups, hosts, (offset, len(line)))
                 row = (
-                    self._number("experiments", record.experiment),
+                    numbers["experiments"][record.experiment],
                     record.repeat,
                     record.order,
                     record.t0,
-                    self._number("outcomes", record.outcome),
-                    self._number("hosts", hosts),
+                    numbers["outcomes"][record.outcome],
+                    numbers["hosts"][hosts],
                     place,
                     line_number,
                     is_unreadable,
@@ -254,7 +254,7 @@ class _Filler:
             return True
         keys = self._keys.get(layout)
         if keys is None:
-            keys = self._keys[layout] = [self._number("keys", key) for key in layout.keys]
+            keys = self._keys[layout] = [self._numbers["keys"][key] for key in layout.keys]
         add_values(self.columns, number, keys, values)
         if experiment.benchmark == benchmark_of(Role.RANK_PAIRS) and hosts.are_several:
             benchmark, each = registry()[experiment.benchmark], tuple(record.samples)
@@ -262,14 +262,16 @@ class _Filler:
                 self.columns.pairs[number] = _pairs(benchmark, experiment, hosts.of_ranks, each)
         return False
 
-    def _number(self, table: str, value: Any) -> int:
-        """The place of a value in the list of that name."""
-        known = self._numbers[table]
-        found = known.get(value)
-        if found is None:
-            found = known[value] = len(known)
-            getattr(self.columns, table).append(value)
-        return found
+    def filled(self) -> ScreenColumns:
+        """The columns, with the lists that they refer to."""
+        for name, numbers in self._numbers.items():
+            setattr(self.columns, name, list(numbers))
+        return self.columns
+
+
+def numberings() -> dict[str, Numbering[Any]]:
+    """For the lists of `ScreenColumns`."""
+    return {name: Numbering() for name in ("experiments", "outcomes", "hosts", "keys")}
 
 
 def add_values(columns: ScreenColumns, number: int, keys: Sequence[int], values: Sequence[Any]) -> None:

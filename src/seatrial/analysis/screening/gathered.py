@@ -15,6 +15,7 @@ from seatrial.analysis.screening.columns import (
     NodePair,
     ScreenColumns,
     add_values,
+    numberings,
     tasks_of,
 )
 from seatrial.benchmarks import registry
@@ -107,7 +108,7 @@ class _Gathered:
         self._spans: list[tuple[str, int]] = []
         """File, and the number of its lines before the span."""
         self._lines: dict[str, int] = {}
-        self._numbers: dict[str, dict[Any, int]] = {"experiments": {}, "outcomes": {}, "hosts": {}, "keys": {}}
+        self._numbers = numberings()
         self._records: dict[str, list[Numbers]] = {}
         self._values: dict[str, list[Numbers]] = {}
         self._n_records = self._n_values = 0
@@ -244,7 +245,7 @@ class _Gathered:
                 unreadable[record] = True
                 continue
             numbers = self._numbers["keys"]
-            add_values(found, record, [numbers.setdefault(key, len(numbers)) for key in layout.keys], values)
+            add_values(found, record, [numbers[key] for key in layout.keys], values)
         if not self._declared:
             return
         for name, column in _arrays(found.values).items():
@@ -256,7 +257,7 @@ class _Gathered:
         import numpy as np
 
         known = self._numbers[table]
-        return np.asarray([known.setdefault(value, len(known)) for value in values], np.int32)
+        return np.asarray([known[value] for value in values], np.int32)
 
 
 def _arrays(columns: Mapping[str, array[Any]]) -> dict[str, Numbers]:
