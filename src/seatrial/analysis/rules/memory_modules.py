@@ -24,7 +24,7 @@ _AS_FAST = 0.99
 def modules_unbalanced(case: Case) -> Iterator[Finding]:
     """Fires if some memory channels are empty or differ; cites a measured triad."""
     memory = case.machine.memory
-    if memory.verdict not in (Population.UNBALANCED, Population.NEAR_BALANCED):
+    if memory.verdict not in _JUDGED:
         return
     shares = [s.populated_channels / s.channels for s in memory.sockets if s.channels and s.populated_channels]
     loss = 1 - min(shares) if shares and min(shares) < 1 else None
