@@ -30,11 +30,10 @@ from seatrial import __version__
 from seatrial.model.study.comparison import Verdict
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.fits import AMDAHL, law_interval
-from seatrial.stats.interval import median_interval
+from seatrial.stats.interval import LEAST_SESSIONS, dependence, median_interval
 from seatrial.stats.max_t import adjusted_p
 from seatrial.stats.ratio import half_steps, independent_ratio, paired_ratio, verdict
 from seatrial.stats.sequential import ALPHA, LOOK_ALPHA, LOOKS, end_alpha, least_blocks, replay_curve
-from seatrial.stats.sessions import LEAST_SESSIONS, dependence
 
 MARGIN = 0.02
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)

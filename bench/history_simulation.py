@@ -12,7 +12,7 @@ from pathlib import Path
 
 from common import today, write
 
-from seatrial.stats.change_points import ALPHA, change_points
+from seatrial.stats.max_t import ALPHA, change_points
 
 LAWS: dict[str, Callable[[random.Random], float]] = {
     "normal, 1 %": lambda rng: rng.gauss(1.0, 0.01),

@@ -33,7 +33,7 @@ from typing import Any
 
 from common import live_machine, measure, provenance, ready, rival_provenance, write
 
-from seatrial.analysis.latency_levels import levels
+from seatrial.analysis.roles import levels
 from seatrial.engine.ready import Ready
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import FigureResult

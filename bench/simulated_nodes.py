@@ -11,8 +11,8 @@ from typing import Any
 
 from simulated_noise import Noise
 
+from seatrial.stats.far_values import REPEATS, confirmed, to_measure_again
 from seatrial.stats.outliers import screen_groups
-from seatrial.stats.second_stage import REPEATS, confirmed, to_measure_again
 
 MARGIN = 0.02
 NODES = 64

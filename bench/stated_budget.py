@@ -17,7 +17,7 @@ from typing import Any
 from common import live_machine, provenance, ready, write
 
 import seatrial
-from seatrial.analysis.answer.answer import answer_of_study
+from seatrial.analysis.answer import answer_of_study
 from seatrial.model.study.answer import Answer
 from seatrial.report.studies.answer_words import answer_sentence
 

@@ -12,7 +12,7 @@ from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.screening.columns import natural
 from seatrial.analysis.screening.inputs import with_like_pairs
-from seatrial.analysis.screening.node_facts import facts_of_node
+from seatrial.analysis.screening.screen import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import Value

@@ -7,7 +7,7 @@ import random
 import pytest
 from analysis.made_up_sweeps import figure, noisy, result
 
-from seatrial.analysis.best_of import best_of, winners_of
+from seatrial.analysis.sweep import best_of, winners_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.study.comparison import Stopped, Verdict

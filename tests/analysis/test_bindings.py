@@ -6,7 +6,7 @@ from analysis.made_up_nodes import beside, cpu_tree, gpu, nic
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.analysis.bindings import Binding, bindings, cpu_mask, joined
+from seatrial.analysis.rank_layout import Binding, bindings, cpu_mask, joined
 from seatrial.model.machine.machine import Affinity, Device, Machine
 
 FIRST = (0, 1, 2, 3, 8, 9, 10, 11)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seatrial.analysis.breakdown import MOST_PARTS, breakdown
-from seatrial.analysis.measured import SideExperiment
+from seatrial.analysis.match import SideExperiment
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord

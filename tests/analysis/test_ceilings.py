@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from analysis.test_rules_expectation import made, result
 
-from seatrial.analysis.ceilings import with_ceilings
+from seatrial.analysis.roles import with_ceilings
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.machine.limit import Basis
 

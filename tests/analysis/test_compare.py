@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
 
-from seatrial.analysis.answer.answer import answer_of_study
+from seatrial.analysis.answer import answer_of_study
 from seatrial.analysis.compare_along import compare_along
-from seatrial.analysis.compare_folders import NamedFolder, compare_folders
-from seatrial.analysis.compare_reference import compare_with_reference
+from seatrial.analysis.compare_folders import NamedFolder, compare_folders, compare_with_reference
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UnknownNameError, UsageError

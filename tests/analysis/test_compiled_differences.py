@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from analysis.test_differences import SEEN, side
 
-from seatrial.analysis.differences import differences
+from seatrial.analysis.fairness.differences import differences
 
 O0 = "-mtune=generic -march=x86-64 -O0"
 O3 = "-mtune=generic -march=x86-64 -O3"

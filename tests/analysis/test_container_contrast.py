@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from report.study_samples import comparison
 
-from seatrial.analysis.containers.costs import container_contrast
-from seatrial.analysis.containers.message_paths import MessagePaths, modules_of
-from seatrial.analysis.differences import differences
+from seatrial.analysis.container_contrast import MessagePaths, container_contrast, modules_of
+from seatrial.analysis.fairness.differences import differences
 from seatrial.analysis.fairness.side import SideFacts
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.outcome import Outcome

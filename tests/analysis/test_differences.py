@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from made_up import facts, made_up_machine
 
-from seatrial.analysis.differences import SideFacts, differences, side_facts
-from seatrial.analysis.fairness.noticed import share_below
+from seatrial.analysis.fairness.differences import SideFacts, differences, side_facts
+from seatrial.analysis.fairness.side import share_below
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.machine.document import machine_document

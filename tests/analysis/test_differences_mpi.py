@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from analysis.test_differences import ENVIRONMENT, SEEN, named, side
 
-from seatrial.analysis.differences import differences
-from seatrial.analysis.fairness.intent import intent
-from seatrial.analysis.fairness.noticed import Kind, Noticed
-from seatrial.analysis.fairness.side import Group, SideFacts
+from seatrial.analysis.fairness.differences import differences, intent
+from seatrial.analysis.fairness.side import Group, Kind, Noticed, SideFacts
 
 OPENMPI = {"name": "openmpi", "family": "openmpi", "version": "4.1.4", "library": "/a/libmpi.so", "variables": {}}
 MPICH = {

@@ -8,8 +8,7 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.analysis.experiment_figures import figures_of, outcome_of
-from seatrial.analysis.results import all_results
-from seatrial.analysis.trials import trials_of
+from seatrial.analysis.results import all_results, trials_of
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.errors import ProtocolError

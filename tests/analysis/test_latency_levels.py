@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from made_up import facts, made_up_machine
 
-from seatrial.analysis.latency_levels import LatencyLevel, levels
+from seatrial.analysis.roles import LatencyLevel, levels
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import FigureResult

@@ -10,14 +10,13 @@ from statistics import NormalDist
 import pytest
 from report.study_samples import compared, comparison, study
 
-from seatrial.analysis.needed_repeats import needed_budget
+from seatrial.analysis.stretches import needed_budget
 from seatrial.model.study.comparison import Stopped
 from seatrial.model.study.study import NeededBudget, RepeatPolicy
 from seatrial.model.units import budget_for
 from seatrial.report.documents.compare import study_document
 from seatrial.report.text.compare import study_text
-from seatrial.stats.needed_blocks import needed_blocks
-from seatrial.stats.sequential import end_alpha, replay_curve
+from seatrial.stats.sequential import end_alpha, needed_blocks, replay_curve
 
 
 def test_it_is_where_three_of_four_estimates_are_clear_of_the_edge() -> None:

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from seatrial.analysis.network_fit import EAGER_B, ENVELOPE_B, fit_network
-from seatrial.analysis.network_tables import network_tables
+from seatrial.analysis.network_fit import EAGER_B, ENVELOPE_B, fit_network, network_tables
 from seatrial.errors import UsageError
 from seatrial.report.profile.simgrid import host_file, platform_xml
 

@@ -10,8 +10,7 @@ from analysis.test_rules_expectation import result
 from made_up import made_up_machine
 from report.page_samples import figure as sample_figure
 
-from seatrial.analysis.device_copies import peer_rates
-from seatrial.analysis.overlay import with_measured
+from seatrial.analysis.device_copies import peer_rates, with_measured
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.machine.fact import FactKind
 from seatrial.model.machine.links import faces_down

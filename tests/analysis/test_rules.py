@@ -18,9 +18,8 @@ from machine.dmi_dumps import Server, Slot
 from made_up import made_up_machine
 
 from seatrial.analysis.rules import findings, rules
-from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.outcomes import _WHAT_TO_DO
-from seatrial.analysis.rules.words import again
+from seatrial.analysis.rules.finding import Case, again
+from seatrial.analysis.rules.limits import _WHAT_TO_DO
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.model.benchmark.benchmark import Attainable

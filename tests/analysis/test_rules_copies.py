@@ -10,7 +10,7 @@ from analysis.made_up_nodes import GEN3_X16, bridge, facts, gpu, link, switched
 from analysis.test_rules_samples import machine_of
 
 from seatrial.analysis.rules import findings
-from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.finding import Case
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.results.figure_result import ExperimentResult

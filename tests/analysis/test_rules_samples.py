@@ -12,7 +12,7 @@ from analysis.sound_findings import unsound
 from published_schemas import check
 from shared_samples import DUMPS, MISREAD, TOPOLOGY
 
-from seatrial.analysis.bindings import bindings
+from seatrial.analysis.rank_layout import bindings
 from seatrial.analysis.rules import findings
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps

@@ -10,7 +10,7 @@ from analysis.test_rules_expectation import limit, made, result
 from machine.dmi_dumps import SKYLAKE, Server, dell
 
 from seatrial.analysis.rules import findings
-from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.finding import Case
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.model.machine.finding import Finding, Severity

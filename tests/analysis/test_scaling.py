@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from analysis.made_up_sweeps import figure, noisy, result
 
-from seatrial.analysis.answer.reaches import reaches_of
-from seatrial.analysis.repeat_pairs import MeasuredPoint, pairs_of
+from seatrial.analysis.answer import reaches_of
 from seatrial.analysis.scaling import scaling
+from seatrial.analysis.sweep import MeasuredPoint, pairs_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.study.result import workers_of

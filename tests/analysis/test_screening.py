@@ -9,10 +9,8 @@ import pytest
 from analysis.made_up_fleets import Planted, fleet
 from made_up import facts, made_up_machine
 
-from seatrial.analysis.screening.facts import facts_that_differ
 from seatrial.analysis.screening.inputs import with_like_pairs
-from seatrial.analysis.screening.node_facts import facts_of_node
-from seatrial.analysis.screening.screen import screen_cluster
+from seatrial.analysis.screening.screen import facts_of_node, facts_that_differ, screen_cluster
 from seatrial.model.machine.document import machine_document
 from seatrial.model.study.screen import FALSE_ALARM_RATE, Item, LinkCount, ScreenInput
 

@@ -10,8 +10,7 @@ import pytest
 from conftest import SHARED_DATA
 from machine.machine_trees import CPU, Tree, cpuinfo_x86, two_sockets
 
-from seatrial.analysis.screening.node_facts import facts_of_node
-from seatrial.analysis.screening.screen import screen_cluster
+from seatrial.analysis.screening.screen import facts_of_node, screen_cluster
 from seatrial.interface.machines import discover
 from seatrial.machine.assemble import assemble
 from seatrial.machine.live import survey_live

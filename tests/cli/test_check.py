@@ -13,9 +13,8 @@ from published_schemas import check
 from report.terminals import COLOURED
 
 from seatrial.analysis import folder
-from seatrial.analysis.bindings import bindings
 from seatrial.analysis.folder import machine_in, trial_of
-from seatrial.analysis.rank_layout import rank_layout
+from seatrial.analysis.rank_layout import bindings, rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.check import FailOn, check_machine, status
 from seatrial.cli.options import Format, Output

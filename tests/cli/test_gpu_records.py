@@ -11,7 +11,7 @@ from analysis.made_up_nodes import GEN3_X16
 from cli.in_process import seatrial_here
 from cli.test_contract import answer
 
-from seatrial.analysis.trials import trials_of
+from seatrial.analysis.results import trials_of
 from seatrial.model.machine.limit import Basis
 from seatrial.model.study.result import Trial
 from seatrial.report.pages.page import page

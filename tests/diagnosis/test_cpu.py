@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.diagnosis.cpu import CpuSignals
-from seatrial.diagnosis.cpu_words import cpus_words, others_words, ready_words, steal_words
+from seatrial.diagnosis.cpu import CpuSignals, cpus_words, others_words, ready_words, steal_words
 from seatrial.profiler.cause import Cause
 
 

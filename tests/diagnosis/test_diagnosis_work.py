@@ -10,8 +10,8 @@ from diagnosis.test_diagnosis import REDUCE, first, profile, rank
 from profiler.made_up_tables import NAMES, Call, Table
 from published_schemas import check
 
+from seatrial.diagnosis.calls import MeasuredCall, MeasuredNetwork, judged
 from seatrial.diagnosis.diagnose import weight
-from seatrial.diagnosis.measured import MeasuredCall, MeasuredNetwork, judged
 from seatrial.profiler.cause import WAITING_CAUSES, Cause, Diagnosis, Signal, Sureness
 from seatrial.profiler.merge.bound import WaitKind, wait_kind
 from seatrial.profiler.merge.polling import polling_calls

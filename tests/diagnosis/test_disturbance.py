@@ -9,7 +9,7 @@ from analysis.test_rules_expectation import made, result
 from made_up import made_up_machine
 
 from seatrial.analysis.rules import findings
-from seatrial.analysis.rules.case import Case
+from seatrial.analysis.rules.finding import Case
 from seatrial.diagnosis.disturbance.cause import Cause, remedy, sentence
 from seatrial.diagnosis.disturbance.diagnose import disturbances
 from seatrial.diagnosis.disturbance.signals import signals

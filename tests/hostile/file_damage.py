@@ -46,8 +46,8 @@ from seatrial.model.benchmark.program import parse_record
 from seatrial.model.machine.document import machine_document
 from seatrial.plan.site_file import read_site
 from seatrial.plan.study_file import read_study
-from seatrial.references.document import read as read_references
 from seatrial.references.loader import checked
+from seatrial.references.loader import read as read_references
 from seatrial.report.profile.document import profile_document
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text

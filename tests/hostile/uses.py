@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from seatrial.analysis.bindings import bindings
 from seatrial.analysis.folder import contents_in, trial_of
-from seatrial.analysis.network_tables import network_tables
+from seatrial.analysis.network_fit import network_tables
+from seatrial.analysis.rank_layout import bindings
 from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.rules import findings
 from seatrial.interface.compare import compare

@@ -10,7 +10,7 @@ import pytest
 from cli.in_process import seatrial_here
 from published_schemas import check
 
-from seatrial.analysis.study_parts import asked_by, joined
+from seatrial.analysis.study_results import asked_by, joined
 from seatrial.errors import UsageError
 from seatrial.jobs.study_systems import part_here, places_for
 from seatrial.model.study.document import KeptStudy, StudyPoint, study_document, study_from_document

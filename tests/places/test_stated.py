@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.analysis.containers.facts import container_facts
+from seatrial.analysis.container_contrast import container_facts
 from seatrial.analysis.fairness.side import SideFacts
 from seatrial.model.environment.image import FACTS_FILE, ImageFacts, Package, facts_text
 from seatrial.model.results.outcome import Outcome

@@ -15,7 +15,7 @@ from profiler.made_up_traces import receive, send, trace_file
 from profiler.mpi_programs import Seen, built, run, traffic_program
 from usual import usually, usually_first
 
-from seatrial.analysis.network_tables import NetworkTables
+from seatrial.analysis.network_fit import NetworkTables
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.trace.trace_file import Flag, Kind, Trace
 from seatrial.report.profile.trace_export import TraceExport, write_trace

@@ -10,8 +10,7 @@ from seatrial.errors import ParseError, UsageError
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.history import Qualifier
 from seatrial.references import all_references, reference_named
-from seatrial.references.document import read, read_file
-from seatrial.references.loader import checked, shipped_references
+from seatrial.references.loader import checked, read, read_file, shipped_references
 
 HEAD = 'study = "site"\nsource = "Acceptance, 2025"\nyear = 2025\n[configuration]\nmachine = "node"\n'
 ENTRY = '[[reference]]\nid = "triad"\nbenchmark = "memory.stream"\nfigure = "triad"\nvalue = "651GB/s"\n'

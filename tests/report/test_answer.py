@@ -11,7 +11,7 @@ import pytest
 from report.study_samples import best_of, compared, comparison, many, scaling, several_candidates, study, whole_study
 from report.test_page import Outline
 
-from seatrial.analysis.answer.answer import answer_of_comparisons, answer_of_study
+from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.study.comparison import Comparison, Design, Stopped
 from seatrial.model.study.result import Compared, StudyResult

@@ -9,8 +9,7 @@ import pytest
 from analysis.made_up_copies import p2p, transfer
 from report.drawing_machines import Builder, eight_with_adapters, two_gpus
 
-from seatrial.analysis.device_copies import PeerRates, peer_rates
-from seatrial.analysis.overlay import with_measured
+from seatrial.analysis.device_copies import PeerRates, peer_rates, with_measured
 from seatrial.model.machine.machine import DeviceKind, Link, Machine
 from seatrial.report.drawing import machine_svg
 from seatrial.report.text.machine import machine_text

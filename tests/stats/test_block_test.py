@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seatrial.model.study.comparison import Statistic
-from seatrial.stats.block_test import BlockTest
-from seatrial.stats.pooled_ranks import MOST_BLOCKS
+from seatrial.stats.block_test import MOST_BLOCKS, BlockTest
 from seatrial.stats.ratio import paired_p_outside, paired_ratio
 
 side = st.one_of(st.floats(0.9, 1.1), st.integers(90, 110).map(lambda hundredths: hundredths / 100))

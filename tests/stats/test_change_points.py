@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from seatrial.stats.change_points import FEWEST, change_points
+from seatrial.stats.max_t import FEWEST, change_points
 
 
 def test_levels_are_told_apart() -> None:

@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from seatrial.stats.interval import StoppingRule, median_interval
-from seatrial.stats.sessions import FEWEST, dependence, inflation
+from seatrial.stats.interval import FEWEST, StoppingRule, dependence, inflation, median_interval
 
 
 def _autoregressive(source: random.Random, n: int, correlation: float) -> list[float]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.stats import pooled_ranks
-from seatrial.stats.pooled_ranks import PooledRanks
+from seatrial.stats import block_test as pooled_ranks
+from seatrial.stats.block_test import PooledRanks
 
 Blocks = list[tuple[float, float]]
 

@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from seatrial.stats.second_stage import confirmed, to_measure_again
+from seatrial.stats.far_values import confirmed, to_measure_again
 
 NODES = 64
 MARGIN = 0.02

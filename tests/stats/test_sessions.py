@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seatrial.stats.sessions import Timed, alternating_sessions
+from seatrial.stats.interval import Timed, alternating_sessions
 
 
 def _run(start: float, *values: float) -> list[Timed]:

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from seatrial.stats import sums
-from seatrial.stats.sums import count_sums, doubled_placements, ordered_sums, table_size
+from seatrial.stats import ranks as sums
+from seatrial.stats.ranks import count_sums, doubled_placements, ordered_sums, table_size
 
 
 def _table(a: list[float], b: list[float], triangle: bool) -> list[float]:

@@ -15,7 +15,7 @@ from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord, decode, encode
 from seatrial.model.results.sample import Sample
-from seatrial.stats.sums import Table, _cut
+from seatrial.stats.ranks import Table, _cut
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_lines import LineDecoder

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from seatrial.analysis.breakdown_causes import change_diagnoses
 from seatrial.analysis.breakdown_rows import repeat_of
-from seatrial.analysis.measured import SideExperiment
+from seatrial.analysis.match import SideExperiment
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import RepeatRecord
-from seatrial.model.study.comparison import COMPUTING, OTHER_CALLS, Breakdown, ChangeDiagnosis, Moved, Part
+from seatrial.model.study.comparison import COMPUTING, OTHER_CALLS, Breakdown, Moved, Part
 from seatrial.stats.max_t import adjusted_p
 
 MOST_PARTS = 12
@@ -49,33 +49,31 @@ def breakdowns(pairs: Iterable[tuple[SideExperiment, SideExperiment]]) -> tuple[
 
 def breakdown(baseline: SideExperiment, candidate: SideExperiment) -> Breakdown | None:
     """The breakdown of a pair; None if a side has no records of probes."""
-    profiles = [_repeats(side) for side in (baseline, candidate)]
+    first, second = (_repeats(side) for side in (baseline, candidate))
     moved = _moved(baseline, candidate)
-    sides = [profile.repeats for profile in profiles]
+    sides = (first.repeats, second.repeats)
     has_mpi = all(sides)
     if not has_mpi and not moved:
         return None
-    shared = {n: v for n, v in baseline.parameters.items() if candidate.parameters.get(n) == v}
-    whole, parts = _parts(sides, _pairs(*profiles)) if has_mpi else (None, [])
+    places = _places(first, second)
+    whole, parts = _parts(sides, [(sides[0][a], sides[1][b]) for a, b in places]) if has_mpi else (None, [])
     return Breakdown(
         benchmark=baseline.result.experiment.benchmark,
-        parameters=shared,
+        parameters={n: v for n, v in baseline.parameters.items() if candidate.parameters.get(n) == v},
         baseline=baseline.name,
         candidate=candidate.name,
         whole=whole,
         parts=tuple(parts),
-        blocks=len(_pairs(*profiles)),
+        blocks=len(places),
         moved=tuple(moved),
         repeats=(len(sides[0]), len(sides[1])),
-        incomplete=sum(profile.incomplete for profile in profiles),
-        diagnoses=_diagnoses(*profiles) if has_mpi else (),
+        incomplete=first.incomplete + second.incomplete,
+        diagnoses=change_diagnoses(
+            [repeat_of(first.summaries[a]) for a, _ in places], [repeat_of(second.summaries[b]) for _, b in places]
+        )
+        if has_mpi
+        else (),
     )
-
-
-def _diagnoses(baseline: _Profiles, candidate: _Profiles) -> tuple[ChangeDiagnosis, ...]:
-    """Why the sides differ, from the blocks with a complete repeat of each."""
-    pairs = [(baseline.summaries[a], candidate.summaries[b]) for a, b in _places(baseline, candidate)]
-    return change_diagnoses([repeat_of(a) for a, _ in pairs], [repeat_of(b) for _, b in pairs])
 
 
 def _ok_records(side: SideExperiment, probe: str) -> list[RepeatRecord]:
@@ -97,7 +95,8 @@ def _repeats(side: SideExperiment) -> _Profiles:
             continue
         parts: _Repeat = {}
         for call, size, n, _, s in profile["calls"]:
-            key = (_without_c(call), size)
+            # A program may call the `_c` variant of a function with one library and not with the other.
+            key = (call.removesuffix("_c"), size)
             time_s, calls = parts.get(key, (0.0, 0.0))
             parts[key] = (time_s + s / ranks, calls + n / ranks)
         parts[_WHOLE] = (profile["wall_s"] / ranks, 0.0)
@@ -108,18 +107,8 @@ def _repeats(side: SideExperiment) -> _Profiles:
     return _Profiles(found, blocks, len(records) - len(found), summaries)
 
 
-def _without_c(call: str) -> str:
-    """The function whose `_c` variant this is: a program may call one with one library and the other with another."""
-    return call.removesuffix("_c")
-
-
-def _pairs(baseline: _Profiles, candidate: _Profiles) -> list[tuple[_Repeat, _Repeat]]:
-    """The repeats of both sides in each block that has both."""
-    return [(baseline.repeats[a], candidate.repeats[b]) for a, b in _places(baseline, candidate)]
-
-
 def _places(baseline: _Profiles, candidate: _Profiles) -> list[tuple[int, int]]:
-    """The places of these repeats among those of their sides."""
+    """The places, among those of their sides, of the repeats in each block that has both."""
     of_baseline = {block: place for place, block in enumerate(baseline.blocks) if block}
     return [(of_baseline[block], place) for place, block in enumerate(candidate.blocks) if block in of_baseline]
 

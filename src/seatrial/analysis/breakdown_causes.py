@@ -16,7 +16,7 @@ that together explain less than half of the difference end in "not known".
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from seatrial.analysis.breakdown_rows import Call, Moving, Repeat, Split, is_late, split
@@ -135,8 +135,7 @@ def _no_cpu(pairs: _Pairs) -> list[ChangeDiagnosis]:
         evidence.append(_evidence(pairs, ChangeSignal.QUOTA, _quota))
     if change is Change.OTHER_PROCESSES:
         evidence.append(_evidence(pairs, ChangeSignal.OTHERS_CPUS, _others))
-    share = min(1.0, pairs.share(Moving.NO_CPU))
-    return [ChangeDiagnosis(change, share, tuple(evidence), p_value=pairs.p[Moving.NO_CPU])]
+    return [_diagnosis(pairs, change, Moving.NO_CPU, evidence)]
 
 
 def _why_no_cpu(repeat: Repeat) -> Change:
@@ -168,14 +167,7 @@ def _computing(pairs: _Pairs) -> list[ChangeDiagnosis]:
     ]
     if is_blocked:
         evidence.append(_evidence(pairs, ChangeSignal.BLOCKED, lambda repeat: repeat.blocked_s))
-    return [
-        ChangeDiagnosis(
-            Change.BLOCKED if is_blocked else Change.COMPUTATION,
-            min(1.0, pairs.share(Moving.COMPUTING)),
-            tuple(evidence),
-            p_value=pairs.p[Moving.COMPUTING],
-        )
-    ]
+    return [_diagnosis(pairs, Change.BLOCKED if is_blocked else Change.COMPUTATION, Moving.COMPUTING, evidence)]
 
 
 def _computing_beside_others(pairs: _Pairs) -> list[ChangeDiagnosis]:
@@ -201,16 +193,7 @@ def _waiting(pairs: _Pairs) -> list[ChangeDiagnosis]:
         return []
     if not (is_far and _is_shortest_the_same(pairs, call)):
         return []
-    return [
-        ChangeDiagnosis(
-            _LATE[part],
-            min(1.0, pairs.share(part)),
-            (*_of_call(pairs, call), *_of_ranks(pairs)),
-            call=call[0],
-            size_B=call[1] or None,
-            p_value=pairs.p[part],
-        )
-    ]
+    return [_diagnosis(pairs, _LATE[part], part, (*_of_call(pairs, call), *_of_ranks(pairs)), call)]
 
 
 def _is_shortest_the_same(pairs: _Pairs, call: Call) -> bool:
@@ -232,25 +215,25 @@ def _imbalance(pairs: _Pairs) -> ChangeDiagnosis:
         if repeat.profile is not None
     )
     rank, times = slowest.most_common(1)[0]
-    return ChangeDiagnosis(
-        Change.IMBALANCE,
-        min(1.0, pairs.share(Moving.EXCESS)),
-        _of_ranks(pairs),
-        rank=rank if times >= _CLEARLY * len(slow) else None,
-        p_value=pairs.p[Moving.EXCESS],
-    )
+    slow_rank = rank if times >= _CLEARLY * len(slow) else None
+    return _diagnosis(pairs, Change.IMBALANCE, Moving.EXCESS, _of_ranks(pairs), rank=slow_rank)
 
 
 def _cost(pairs: _Pairs, part: Moving, change: Change) -> ChangeDiagnosis:
     call = pairs.main_call(part)
-    return ChangeDiagnosis(
-        change,
-        min(1.0, pairs.share(part)),
-        _of_call(pairs, call),
-        call=call[0],
-        size_B=call[1] or None,
-        p_value=pairs.p[part],
-    )
+    return _diagnosis(pairs, change, part, _of_call(pairs, call), call)
+
+
+def _diagnosis(
+    pairs: _Pairs,
+    change: Change,
+    part: Moving,
+    evidence: Iterable[ChangeEvidence],
+    call: Call = ("", None),
+    rank: int | None = None,
+) -> ChangeDiagnosis:
+    share, p = min(1.0, pairs.share(part)), pairs.p[part]
+    return ChangeDiagnosis(change, share, tuple(evidence), rank=rank, call=call[0], size_B=call[1] or None, p_value=p)
 
 
 def _not_known(pairs: _Pairs, share: float) -> ChangeDiagnosis:

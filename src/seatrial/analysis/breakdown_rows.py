@@ -192,10 +192,10 @@ def split(baseline: Repeat, candidate: Repeat) -> Split:
     by_call: dict[tuple[Moving, Call], float] = defaultdict(float)
     sides = (baseline.calls, candidate.calls)
     sends_ratio = _sends_ratio(*sides)
-    reference = _reference(baseline), _reference(candidate)
+    most = _reference(baseline), _reference(candidate)
     for call in dict.fromkeys((*sides[0], *sides[1])):
         first, second = (side.get(call, _NO_CALLS) for side in sides)
-        for part, seconds in _of_call(call, first, second, sends_ratio, reference, max(1, baseline.ranks)):
+        for part, seconds in _of_call(call, (first, second), sends_ratio, most, max(1, baseline.ranks)):
             parts[part] += seconds
             by_call[part, call] += seconds
     for call, seconds in _other_sizes(*sides):
@@ -227,15 +227,10 @@ def is_late(row: Row, call: Call, repeat: Repeat) -> bool:
 
 
 def _of_call(
-    call: Call,
-    first: Row,
-    second: Row,
-    sends_ratio: float,
-    references: tuple[Reference, Reference],
-    ranks: int,
+    call: Call, rows: tuple[Row, Row], sends_ratio: float, references: tuple[Reference, Reference], ranks: int
 ) -> list[tuple[Moving, float]]:
     """The parts of one function and size; they add up to its difference."""
-    name, size_B = call
+    (name, size_B), (first, second) = call, rows
     whole = second.time_s - first.time_s
     if is_start(name):
         return [(Moving.STARTUP, whole)]
@@ -249,7 +244,7 @@ def _of_call(
     cost = Moving.TRANSFER if (size_B or 0) >= HALF_PERFORMANCE_B else Moving.LATENCY
     if kind is None:
         return [(Moving.CALLS, more), (cost, longer)]
-    prompt = _prompt_s(name, kind, first, second, sends_ratio, references, ranks)
+    prompt = _prompt_s(name, kind, rows, sends_ratio, references, ranks)
     return [(Moving.CALLS, more), (cost, prompt), (_WAIT_OF[kind], longer - prompt)]
 
 
@@ -275,8 +270,7 @@ def _other_sizes(first: Mapping[Call, Row], second: Mapping[Call, Row]) -> list[
 def _prompt_s(
     name: str,
     kind: WaitKind,
-    first: Row,
-    second: Row,
+    rows: tuple[Row, Row],
     sends_ratio: float,
     references: tuple[Reference, Reference],
     ranks: int,
@@ -287,13 +281,14 @@ def _prompt_s(
     may wait in each call: its shortest one counts if it is within what a working fabric takes, or if calls that do not
     wait changed as much.
     """
+    first, second = rows
     if first.least_s is None or second.least_s is None or min(first.least_s, second.least_s) <= 0:
         return 0.0
     ratio = second.least_s / first.least_s
     if kind in (WaitKind.RECEIVE, WaitKind.REQUESTS) and not name.startswith("MPI_Sendrecv"):
         is_within = all(
             row.least_s is not None and row.least_s <= reference.most_s(name, row.bytes, ranks)
-            for row, reference in zip((first, second), references, strict=True)
+            for row, reference in zip(rows, references, strict=True)
         )
         is_confirmed = (ratio > 1) == (sends_ratio > 1) and max(sends_ratio, 1 / sends_ratio) >= _SLOWER
         if not (is_within or is_confirmed):
@@ -301,7 +296,7 @@ def _prompt_s(
     count = (first.count + second.count) / 2
     means = second.mean_s / first.mean_s if first.mean_s > 0 else 1.0
     moved = max(ratio, 1 / ratio)
-    is_prompt = all(row.least_s and row.mean_s <= _MOSTLY_PROMPT * row.least_s for row in (first, second))
+    is_prompt = all(row.least_s and row.mean_s <= _MOSTLY_PROMPT * row.least_s for row in rows)
     if (
         is_prompt
         and moved >= _SLOWER

@@ -8,35 +8,161 @@ Holm's procedure (1979) between experiments, by the maximum statistic over the p
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.analysis.compare_blocks import Block, blocks_of_match, compare_blocks
-from seatrial.analysis.match import Match, Measured, comparison_of, side_of
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.match import Match, Measured, Sequential, Terms, comparison_of, side_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.figure_result import RepeatValue, numbers
 from seatrial.model.study.comparison import Comparison, Design, Side, Stopped, Verdict
 from seatrial.stats.block_test import BlockTest
-from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.max_t import holm
-from seatrial.stats.ratio import RatioInterval, half_steps, independent_ratio, verdict, widened
-from seatrial.stats.sequential import ALPHA, both_intervals, narrow_intervals
-from seatrial.stats.sessions import LEAST_SESSIONS, Timed, alternating_sessions
+from seatrial.stats.interval import LEAST_SESSIONS, MINIMUM_REPEATS, Timed, alternating_sessions
+from seatrial.stats.max_t import adjusted_p, holm
+from seatrial.stats.ratio import (
+    ROUNDING,
+    RatioInterval,
+    coarsest,
+    half_steps,
+    independent_ratio,
+    pair_of_block,
+    verdict,
+    widened,
+)
+from seatrial.stats.sequential import ALPHA, LOOKS, Pairs, Replay, Steps, both_intervals, narrow_intervals, replay_curve
+
+Block = tuple[RepeatValue, RepeatValue]
+
+
+def blocks_of_match(match: Match) -> list[Block]:
+    """The repeats of both sides in each block that has both, in order of time; none if the sides were measured apart,
+    or one is a published value."""
+    baseline, candidate = match.baseline, match.candidate
+    if not isinstance(baseline, Measured) or not isinstance(candidate, Measured):
+        return []
+    blocks = _blocks(baseline, candidate)
+    fewest = min(baseline.figure.n_repeats, candidate.figure.n_repeats)
+    return blocks if len(blocks) >= MINIMUM_REPEATS or len(blocks) == fewest else []
+
+
+def compare_blocks(
+    matches: Sequence[Match],
+    blocks: Sequence[Sequence[Block]],
+    terms: Terms,
+) -> list[Comparison]:
+    """The comparisons of one figure of two experiments at all points of a curve, which have the same blocks.
+
+    `p_family` is adjusted for the points of the curve, not yet for other curves of the family.
+    """
+    points = [
+        [pair_of_block(first.value, second.value, first.turns, second.turns) for first, second in own] for own in blocks
+    ]
+    steps = [[half_steps(first.resolution, second.resolution) for first, second in own] for own in blocks]
+    rule = matches[0].rule
+    found = _unplanned(points, steps, terms) if rule is None else _planned(points, steps, rule, matches[0], terms)
+    p_values = _p_values(points, found, terms.margin)
+    return [
+        _comparison(match, own, pairs, result, p, terms)
+        for match, own, pairs, result, p in zip(matches, blocks, points, found, p_values, strict=True)
+    ]
+
+
+def _planned(
+    points: Sequence[Pairs], steps: Sequence[Steps], rule: Sequential, match: Match, terms: Terms
+) -> list[Replay]:
+    # Another figure decided the number of blocks of a secondary one, so it is read at their end.
+    is_finished = rule.is_spent or len(points[0]) >= rule.maximum or match.is_secondary
+    return replay_curve(
+        points,
+        terms.margin,
+        match.better is Better.HIGHER,
+        terms.family,
+        rule.ends,
+        is_finished=is_finished,
+        steps=steps,
+        equivalence=terms.equivalence,
+    )
+
+
+def _unplanned(points: Sequence[Pairs], steps: Sequence[Steps], terms: Terms) -> list[Replay]:
+    """Existing blocks that were not made for this comparison: read once."""
+    tests = [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, steps, strict=True)]
+    intervals = both_intervals(tests, ALPHA, terms.family, equivalence=terms.equivalence)
+    return [
+        replace(
+            Replay.of(test, terms.margin, ALPHA),
+            family=RatioInterval(test.ratio(ALPHA).ratio, *(ends or (None, None))),
+            narrow=narrow_intervals(test, narrow) if terms.equivalence else None,
+        )
+        for test, (ends, narrow) in zip(tests, intervals, strict=True)
+    ]
+
+
+def _p_values(points: Sequence[Pairs], found: Sequence[Replay], margin: float) -> list[float | None]:
+    """The p-value of each point, adjusted for the number of points by the maximum statistic over the same blocks."""
+    if len(points) == 1:
+        return [found[0].p_outside]
+    edges = [math.log1p(margin) + result.half_steps + ROUNDING for result in found]
+    logs = [[math.log(candidate) - math.log(baseline) for baseline, candidate in pairs] for pairs in points]
+    adjusted = {n: adjusted_p([own[:n] for own in logs], edges) for n in {result.blocks for result in found}}
+    values: list[float | None] = []
+    for place, result in enumerate(found):
+        p = adjusted[result.blocks][place]
+        values.append(None if p is None or result.p_outside is None else min(1.0, p * ALPHA / result.alpha))
+    return values
+
+
+def _comparison(
+    match: Match, blocks: Sequence[Block], pairs: Pairs, result: Replay, p: float | None, terms: Terms
+) -> Comparison:
+    used, rule = blocks[: result.blocks], match.rule
+    stopped = Stopped.NOT_PLANNED if rule is None else _stopped(result, rule, match)
+    design = Design(result.blocks, () if rule is None else LOOKS, stopped, result.alpha, result.statistic)
+    baseline, candidate = match.baseline, match.candidate
+    if not isinstance(baseline, Measured) or not isinstance(candidate, Measured):
+        raise TypeError("a published value has no blocks")
+    sides = (side_of(baseline, [first for first, _ in used]), side_of(candidate, [second for _, second in used]))
+    intervals, pairs = (result.plain, result.family), pairs[: result.blocks]
+    steps, narrow = result.half_steps, result.narrow
+    return comparison_of(match, sides, intervals, terms, design, p, pairs, half_steps=steps, narrow=narrow)
+
+
+def _stopped(result: Replay, rule: Sequential, match: Match) -> Stopped:
+    if result.stopped_at_look is not None:
+        return Stopped.DECIDED
+    if result.blocks >= rule.maximum:
+        return Stopped.MAXIMUM
+    if match.is_secondary:
+        return Stopped.NOT_PLANNED
+    return Stopped.BUDGET if rule.is_spent else Stopped.UNFINISHED
+
+
+def _blocks(baseline: Measured, candidate: Measured) -> list[Block]:
+    if not baseline.blocks or not candidate.blocks:
+        return []
+    of_baseline = {
+        baseline.blocks[repeat.repeat]: repeat for repeat in baseline.figure.repeats if repeat.repeat in baseline.blocks
+    }
+    pairs = [
+        (of_baseline[block], repeat)
+        for repeat in candidate.figure.repeats
+        if (block := candidate.blocks.get(repeat.repeat)) in of_baseline and block is not None
+    ]
+    return sorted(pairs, key=lambda pair: min(pair[0].t0, pair[1].t0))
 
 
 def compared(matches: Sequence[Match], margin: float, *, equivalence: bool = False) -> tuple[Comparison, ...]:
     """The comparison of each match, in their order. A family is one figure of one benchmark over all matches.
     `equivalence`: the margin is one of equivalence."""
-    families = Counter((match.benchmark, match.figure) for match in matches)
+    families = grouped(((match.benchmark, match.figure), n) for n, match in enumerate(matches))
     found: dict[int, Comparison] = {}
-    for family, size in families.items():
-        own = [n for n, match in enumerate(matches) if (match.benchmark, match.figure) == family]
+    for own in families.values():
+        terms = Terms(margin, len(own), equivalence)
         curves = _curves(own, matches)
         comparisons: dict[int, Comparison] = {}
         for curve, blocks in curves.items():
-            comparisons |= _compare(curve, blocks, matches, margin, size, equivalence)
+            comparisons |= _compare(curve, blocks, matches, terms)
         found |= _step_down(comparisons, list(curves))
     return tuple(found[n] for n in range(len(matches)))
 
@@ -61,24 +187,18 @@ def _curves(places: Sequence[int], matches: Sequence[Match]) -> dict[Curve, list
 
 
 def _compare(
-    curve: Curve,
-    blocks: Sequence[Sequence[Block]],
-    matches: Sequence[Match],
-    margin: float,
-    family: int,
-    equivalence: bool,
+    curve: Curve, blocks: Sequence[Sequence[Block]], matches: Sequence[Match], terms: Terms
 ) -> dict[int, Comparison]:
     if blocks[0]:
-        found = compare_blocks([matches[n] for n in curve], blocks, margin, family, equivalence=equivalence)
-        return dict(zip(curve, found, strict=True))
+        return dict(zip(curve, compare_blocks([matches[n] for n in curve], blocks, terms), strict=True))
     (place,) = curve
     match = matches[place]
     if isinstance(match.baseline, Side) or isinstance(match.candidate, Side):
-        return {place: _with_reference(match, margin, family, equivalence)}
-    return {place: compare_apart(match, match.baseline, match.candidate, margin, family, equivalence=equivalence)}
+        return {place: _with_reference(match, terms)}
+    return {place: compare_apart(match, match.baseline, match.candidate, terms)}
 
 
-def _with_reference(match: Match, margin: float, family: int, equivalence: bool) -> Comparison:
+def _with_reference(match: Match, terms: Terms) -> Comparison:
     """A published value has no repeats: a ratio without a verdict."""
     baseline, candidate = (
         side if isinstance(side, Side) else side_of(side, side.figure.repeats)
@@ -86,8 +206,8 @@ def _with_reference(match: Match, margin: float, family: int, equivalence: bool)
     )
     ratio = RatioInterval(candidate.median / baseline.median, None, None)
     design = Design(0, (), Stopped.NOT_PLANNED, ALPHA)
-    narrow = (ratio, ratio) if equivalence else None
-    return comparison_of(match, (baseline, candidate), (ratio, ratio), margin, family, design, narrow=narrow)
+    narrow = (ratio, ratio) if terms.equivalence else None
+    return comparison_of(match, (baseline, candidate), (ratio, ratio), terms, design, narrow=narrow)
 
 
 def _step_down(found: dict[int, Comparison], curves: Sequence[Curve]) -> dict[int, Comparison]:
@@ -125,9 +245,7 @@ def _decided(comparison: Comparison, p: float | None) -> Comparison:
     )
 
 
-def compare_apart(
-    match: Match, baseline: Measured, candidate: Measured, margin: float, family: int, *, equivalence: bool = False
-) -> Comparison:
+def compare_apart(match: Match, baseline: Measured, candidate: Measured, terms: Terms) -> Comparison:
     """The ratio with the interval of these sessions; a verdict only from enough alternating sessions."""
     sides = (side_of(baseline, baseline.figure.repeats), side_of(candidate, candidate.figure.repeats))
     sessions = alternating_sessions(
@@ -139,22 +257,20 @@ def compare_apart(
     if len(sessions) >= LEAST_SESSIONS:
         test = BlockTest(sessions, steps)
         design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, test.statistic, sessions=len(sessions))
-        intervals, p = (test.ratio(ALPHA), test.ratio(ALPHA / family)), test.p_outside(margin)
+        intervals, p = (test.ratio(ALPHA), test.ratio(ALPHA / terms.family)), test.p_outside(terms.margin)
         narrow = None
-        if equivalence:
-            (both,) = both_intervals([test], ALPHA, family, equivalence=True)
+        if terms.equivalence:
+            (both,) = both_intervals([test], ALPHA, terms.family, equivalence=True)
             narrow = narrow_intervals(test, both[1])
-        return comparison_of(
-            match, sides, intervals, margin, family, design, p, sessions, half_steps=steps, narrow=narrow
-        )
+        return comparison_of(match, sides, intervals, terms, design, p, sessions, half_steps=steps, narrow=narrow)
     first, second = (numbers(side.values) for side in sides)
     plain = widened(independent_ratio(first, second, ALPHA), steps)
     if min(len(first), len(second)) < MINIMUM_REPEATS:
         plain = RatioInterval(plain.ratio, None, None)
     design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, sessions=max(1, len(sessions)))
     none = RatioInterval(plain.ratio, None, None)
-    narrow = (none, none) if equivalence else None
-    return comparison_of(match, sides, (plain, none), margin, family, design, half_steps=steps, narrow=narrow)
+    narrow = (none, none) if terms.equivalence else None
+    return comparison_of(match, sides, (plain, none), terms, design, half_steps=steps, narrow=narrow)
 
 
 def _timed(repeats: Sequence[RepeatValue]) -> list[Timed]:

@@ -1,25 +1,78 @@
-"""Comparisons within one results folder along an axis: of a study in it, or any setting that varies in it."""
+"""Comparisons within one results folder along an axis: of a study in it, or any setting that varies in it, also a
+setting of the environment."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from seatrial.analysis.environment_settings import Setting, environment_settings
-from seatrial.analysis.measured_again import measure_again
-from seatrial.analysis.outliers import SCREENS, fleet_spreads, outliers_along, screened_nodes
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.outliers import SCREENS, fleet_spreads, measure_again, outliers_along, screened_nodes
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import along_axis, latest_studies
 from seatrial.errors import UnknownNameError
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.environment.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME, NO_CONTAINER
+from seatrial.model.environment.mpi import DEFAULTS
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.guest import VM
+from seatrial.model.machine.guest import NO_GUEST, VM
 from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.results.record import Experiment
 from seatrial.model.study.document import KeptStudy, StudyPoint
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import DEFAULT_MARGIN, ENVIRONMENT_PREFIX, SYSTEM, Axis, Study, is_of_environment
 from seatrial.store.contents import Contents
+
+_DIGITS = 12
+Setting = tuple[Value | None]
+"""The value of an axis, in a tuple of one: an unset variable has the value None, where another axis has none."""
+
+
+def environment_settings(contents: Contents) -> dict[str, dict[str, Setting]]:
+    """The axes of each environment of a folder by their names without the prefix. An image is named as a user would,
+    with its digest only where two have one name; without a container, a runtime and a placement of ranks have no
+    value."""
+    names = _names_of_images(contents)
+    return {key: _settings(document, names) for key, document in contents.environments.items()}
+
+
+def _settings(document: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    compiler, mpi, container = (document.get(name) for name in ("compiler", "mpi", CONTAINER))
+    if isinstance(compiler, Mapping):
+        found["compiler"] = (f"{compiler.get('family')} {compiler.get('version')}",)
+    guest = document.get(VM)
+    found[VM] = (str(guest.get("name")) if isinstance(guest, Mapping) else NO_GUEST,)
+    found["flags"] = (" ".join(document.get("added_flags", ())),)
+    if isinstance(mpi, Mapping):
+        found["mpi"] = (str(mpi.get("name")),)
+        found |= {name: (value,) for name, value in {**DEFAULTS, **(document.get("settings") or {})}.items()}
+    found |= {name: (value,) for name, value in (document.get("variables") or {}).items()}
+    if isinstance(container, Mapping):
+        found[CONTAINER] = (names[_image(container)],)
+        found[CONTAINER_RUNTIME] = (str(container.get("runtime")),)
+        if "mpi" in container:
+            found[CONTAINER_MPI] = (str(container["mpi"]),)
+    elif "chosen" not in document:  # else it is not known: what was chosen is not available
+        found[CONTAINER] = (NO_CONTAINER,)
+    return found
+
+
+def _image(container: Mapping[str, Any]) -> str:
+    return f"{container.get('image')}\0{container.get('digest')}"
+
+
+def _names_of_images(contents: Contents) -> dict[str, str]:
+    """Image -> its name, with digits of its digest where another image has that name."""
+    images = {
+        _image(container): (str(container.get("image")), str(container.get("digest") or "").removeprefix("sha256:"))
+        for document in contents.environments.values()
+        if isinstance(container := document.get(CONTAINER), Mapping)
+    }
+    times = Counter(name for name, _ in images.values())
+    return {key: name if times[name] == 1 else f"{name} {digest[:_DIGITS]}" for key, (name, digest) in images.items()}
+
 
 _VM = ENVIRONMENT_PREFIX + VM
 _OF_CONTAINERS = (ENVIRONMENT_PREFIX + CONTAINER_RUNTIME, ENVIRONMENT_PREFIX + CONTAINER_MPI)
@@ -65,7 +118,7 @@ def compare_along(contents: Contents, along: str, given: float | None, *, equiva
         figures = frozenset(compare.figures) if compare is not None else frozenset[str]()
         is_own = given is None and compare is not None and compare.asks_equivalence
         found += along_axis(
-            [kept],
+            kept,
             along,
             contents,
             known,
@@ -85,18 +138,12 @@ def _as_studies(contents: Contents, along: str) -> list[KeptStudy]:
     if len(set(found.values())) < 2:
         return []
     others = {key: _other_coordinates(contents.experiments[key], along, settings) for key in found}
-    machines = dict.fromkeys(contents.experiments[key].machine for key in found)
+    by_machine = grouped((contents.experiments[key].machine, key) for key in found)
     if along in (SYSTEM, _VM):  # each of its values is another machine
-        return [_as_study(contents, along, next(iter(machines)), found, others)]
+        by_machine = {next(iter(by_machine)): list(found)}
     return [
-        _as_study(
-            contents,
-            along,
-            machine,
-            {k: v for k, v in found.items() if contents.experiments[k].machine == machine},
-            others,
-        )
-        for machine in machines
+        _as_study(contents, along, machine, {key: found[key] for key in keys}, others)
+        for machine, keys in by_machine.items()
     ]
 
 
@@ -186,13 +233,14 @@ def _axes(contents: Contents) -> Iterable[str]:
     return [*(name for name, values in seen.items() if len(values) > 1), *SCREENS]
 
 
-def _rank(value: Value | None) -> tuple[bool, bool, object]:
-    """Unset first, then numbers (false before true), then text."""
-    is_word = isinstance(value, str | tuple)
-    return value is not None, is_word, (str(value) if is_word else value) or 0
-
-
-def _order(along: str) -> Callable[[Value | None], tuple[bool, object]]:
-    """The order of an axis, whose first value is the baseline: without a container, before any image."""
+def _order(along: str) -> Callable[[Value | None], tuple[object, ...]]:
+    """The order of an axis, whose first value is the baseline: without a container, before any image; unset first, then
+    numbers (false before true), then text."""
     first = NO_CONTAINER if along == ENVIRONMENT_PREFIX + CONTAINER else None
-    return lambda value: (first is not None and value != first, _rank(value))
+
+    def rank(value: Value | None) -> tuple[object, ...]:
+        is_word = isinstance(value, str | tuple)
+        is_other = first is not None and value != first
+        return is_other, value is not None, is_word, (str(value) if is_word else value) or 0
+
+    return rank

@@ -1,22 +1,26 @@
-"""Comparison of two results folders: what was measured in both."""
+"""Comparison of two results folders: what was measured in both; or of a published value with one: a ratio for each
+matching figure, and no verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from seatrial.analysis.compare import compared
-from seatrial.analysis.containers.costs import container_contrast
-from seatrial.analysis.differences import differences, side_facts
-from seatrial.analysis.measured import SideExperiment, hosts_of, matches
+from seatrial.analysis.container_contrast import container_contrast
+from seatrial.analysis.fairness.differences import differences, side_facts
+from seatrial.analysis.match import Match, SideExperiment, hosts_of, matches, measured
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import lost, scope
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.history import Reference
 from seatrial.model.spelling import count
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import DEFAULT_MARGIN
+from seatrial.references.loader import reference_named
+from seatrial.references.words import figures_of_reference, reference_side
 from seatrial.store.contents import Contents
 
 
@@ -38,13 +42,11 @@ def compare_folders(
     """
     first, second = (all_results(folder.contents) for folder in (baseline, candidate))
     pairs = matched(first, second)
-    found = [
-        match
+    sides = [
+        (SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents))
         for a, b in pairs
-        for match in matches(
-            SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents)
-        )
     ]
+    found = [match for pair in sides for match in matches(*pair)]
     _refuse_copies(baseline, candidate, pairs)
     comparisons = compared(found, margin, equivalence=equivalence)
     facts = (
@@ -53,11 +55,7 @@ def compare_folders(
     )
     from seatrial.analysis.breakdown import breakdowns  # it loads what reads profiles
 
-    parts = breakdowns(
-        (SideExperiment(baseline.name, a, baseline.contents), SideExperiment(candidate.name, b, candidate.contents))
-        for a, b in pairs
-        if a.emulated is None and b.emulated is None
-    )
+    parts = breakdowns(pair for pair in sides if all(side.result.emulated is None for side in pair))
     hosts = [any(hosts_of(side.contents, key) for key in side.contents.experiments) for side in (baseline, candidate)]
     return Compared(
         baseline.name,
@@ -65,16 +63,7 @@ def compare_folders(
         comparisons,
         differences(*facts, None),
         scope(comparisons),
-        tuple(
-            text
-            for a, b in pairs
-            if (
-                text := lost(
-                    SideExperiment(baseline.name, a, baseline.contents),
-                    SideExperiment(candidate.name, b, candidate.contents),
-                )
-            )
-        ),
+        tuple(text for pair in sides if (text := lost(*pair))),
         is_described=all(hosts),
         breakdowns=parts,
         containers=container_contrast(*facts, comparisons, parts),
@@ -130,18 +119,52 @@ def _by_key(results: Sequence[ExperimentResult], ignored: frozenset[str]) -> Map
 
 
 def _distinguished_by_folder(first: Sequence[ExperimentResult], second: Sequence[ExperimentResult]) -> frozenset[str]:
-    """The parameters that are constant on each side, with different values."""
-    values = [_values(side) for side in (first, second)]
-    return frozenset(
-        name
-        for name in values[0].keys() | values[1].keys()
-        if len(values[0].get(name, {None})) == 1
-        and len(values[1].get(name, {None})) == 1
-        and values[0].get(name, {None}) != values[1].get(name, {None})
+    """The parameters that are constant on each side, with different values; None: no such parameter."""
+    sides = [[result.experiment.parameters for result in side] for side in (first, second)]
+    names = {name for side in sides for own in side for name in own}
+    values = {name: [{own.get(name) for own in side} for side in sides] for name in names}
+    return frozenset(name for name, (one, other) in values.items() if len(one) == len(other) == 1 and one != other)
+
+
+PREFIX = "reference:"
+"""Prefix of the id of a published value on the command line."""
+
+
+def compare_with_reference(baseline: str, candidate: str, folders: Mapping[str, Contents], margin: float) -> Compared:
+    """The sides as the command line names them; `folders` has the contents of the one that is a folder.
+
+    Raises UsageError if both are published values, or the folder has no figure to compare with the published one.
+    """
+    if len(folders) != 1:
+        raise UsageError(
+            "two published values cannot be compared",
+            "give a results folder for one side, and reference:ID for the other",
+        )
+    ((folder, contents),) = folders.items()
+    reference = reference_named((baseline if folder != baseline else candidate).removeprefix(PREFIX))
+    matches = [
+        _match(reference, SideExperiment(folder, result, contents), figure, reference_first=folder != baseline)
+        for result, figure in figures_of_reference(reference, all_results(contents))
+        if all(repeat.value > 0 for repeat in figure.repeats)
+    ]
+    if not matches:
+        raise UsageError(
+            f"{folder} contains no figure to compare with reference {reference.id} "
+            f"({reference.benchmark} {reference.figure} in {reference.unit})",
+            "`seatrial list --references` shows the figure of each reference",
+        )
+    comparisons = compared(matches, margin)
+    return Compared(baseline, candidate, comparisons, (), scope(comparisons), is_described=False)
+
+
+def _match(reference: Reference, side: SideExperiment, figure: FigureResult, *, reference_first: bool) -> Match:
+    published, own = reference_side(reference), measured(side, figure)
+    return Match(
+        side.result.experiment.benchmark,
+        {**side.result.experiment.parameters, **figure.point},
+        published if reference_first else own,
+        own if reference_first else published,
+        figure.unit,
+        figure.better,
+        figure.name,
     )
-
-
-def _values(results: Sequence[ExperimentResult]) -> dict[str, set[Value | None]]:
-    """Parameter -> its values; None if an experiment has no such parameter."""
-    names = {name for result in results for name in result.experiment.parameters}
-    return {name: {result.experiment.parameters.get(name) for result in results} for name in names}

@@ -3,22 +3,135 @@
 Servers are symmetric: each switch or node has as many GPUs, and as many adapters, as the others. Where all places but
 two agree, and one of these has a device more and the other one less, a device was plugged into (or attributed to) the
 wrong place. Where one place only has one less, a device is missing.
+
+Devices of one model, and those whose PCIe link differs from the links of the others.
+
+A rate says nothing by itself where only one state of the link is known (hwloc has the present rate, NCCL the capability
+of both ends). Beside devices of the same model it does: they were built to be used alike.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
 
 from seatrial.analysis.direct_links import DirectLinks, connected
-from seatrial.analysis.siblings import grouped, model_of
+from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.machine.links import faces_down, links_above
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import cpu_list
+
+_CARDS = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME)
+_SAME = 0.01
+"""Rates that differ by less are one rate: x16 at 2.5 GT/s (4.00 GB/s) and x4 at 8 GT/s (3.94) are 1.6 % apart."""
+_MOST_ODD = 0.34
+"""Above this share of the devices, two kinds of slots are a design, not a fault."""
+
+Model = tuple[str | None, ...]
+
+
+class Unlike(Frozen):
+    """Links below the one that most of their siblings have. `rates` are those of the odd devices in B/s, `usual` that
+    of the `others`. `is_capability`: what the link can do, not its present state."""
+
+    rates: Mapping[str, float]
+    usual: float
+    others: tuple[str, ...]
+    links: tuple[Link, ...]
+    is_capability: bool
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether there are only two devices, so that neither is the usual one."""
+        return len(self.others) == 1
+
+
+def model_of(device: Device) -> Model:
+    """What devices of one model have in common; values that no source states are None."""
+    facts = device.facts
+    if "device_id" in facts:
+        return (device.kind, *map(facts.text, ("vendor_id", "device_id", "subsystem_id")))
+    names = ("vendor_id", "model_name", "class_id", "compute_capability", "gpu_architecture", "compute_units", "rate")
+    name = device.aliases[0] if device.aliases and device.name.upper().startswith("NIC") else device.name or device.id
+    return (device.kind, *map(facts.text, names), re.split(r"[-_]?[0-9]", name, maxsplit=1)[0].lower())
+
+
+def cards(devices: Iterable[Device]) -> list[Device]:
+    """One device for each PCI device: its functions share one link."""
+    found: dict[str, Device] = {}
+    for device in devices:
+        found.setdefault(device.id if device.pci is None else device.pci.rpartition(".")[0], device)
+    return list(found.values())
+
+
+def by_model(devices: Iterable[Device]) -> list[list[Device]]:
+    """The devices in groups of one model, in their order."""
+    return list(grouped((model_of(device), device) for device in devices).values())
+
+
+def unlike_cards(machine: Machine) -> Iterator[Unlike]:
+    """GPUs, adapters and disks whose link is slower than those of the others of their model."""
+    devices = cards(device for device in machine.devices if device.kind in _CARDS)
+    yield from _unlike(machine, by_model(devices))
+
+
+def unlike_uplinks(machine: Machine) -> Iterator[Unlike]:
+    """Bridges above GPUs or adapters whose link towards the processor is slower than those of bridges like them: of one
+    model and depth, above as many of the same devices."""
+    devices = cards(d for d in machine.devices if d.kind in (DeviceKind.GPU, DeviceKind.NIC))
+    below = grouped((above.id, device) for device in devices for above in machine.ancestors(device))
+
+    def place(bridge: Device) -> object:
+        kinds = [device.kind for device in below[bridge.id]]
+        gpus = kinds.count(DeviceKind.GPU)
+        return (
+            *map(bridge.facts.text, ("vendor_id", "device_id")),
+            sum(1 for _ in machine.ancestors(bridge)),
+            gpus,
+            0 if gpus else kinds.count(DeviceKind.NIC),
+        )
+
+    bridges = [d for d in machine.of_kind(DeviceKind.BRIDGE) if d.id in below and not faces_down(machine, d)]
+    yield from _unlike(machine, grouped((place(bridge), bridge) for bridge in bridges).values())
+
+
+def _unlike(machine: Machine, groups: Iterable[Sequence[Device]]) -> Iterator[Unlike]:
+    above = links_above(machine)
+    for group in groups:
+        links = [above[device.id] for device in group if device.id in above]
+        for is_capability in (True, False):
+            # A trained rate below a known capability is judged by that capability (rules/links.py).
+            known = [link for link in links if bool(link.capable_Bps) == is_capability and _rate(link)]
+            found = _odd(known, is_capability) if len(known) > 1 else None
+            if found is not None:
+                yield found
+
+
+def _rate(link: Link) -> float:
+    return link.capable_Bps or link.trained_Bps or 0.0
+
+
+def _odd(links: Sequence[Link], is_capability: bool) -> Unlike | None:
+    rates = sorted(map(_rate, links))
+    usual = max(set(rates), key=lambda rate: (_alike(rates, rate), rate))
+    odd = [link for link in links if _rate(link) < (1 - _SAME) * usual]
+    others = [link.b for link in links if abs(_rate(link) - usual) <= _SAME * usual]
+    is_pair = len(links) == 2
+    if not odd or (not is_pair and (len(others) < 2 or len(odd) > _MOST_ODD * len(links))):
+        return None
+    return Unlike({link.b: _rate(link) for link in odd}, usual, tuple(others), tuple(odd), is_capability)
+
+
+def _alike(rates: Sequence[float], rate: float) -> int:
+    """How many of these sorted rates are about this one."""
+    return bisect_right(rates, (1 + _SAME) * rate) - bisect_left(rates, (1 - _SAME) * rate)
+
 
 _LEVELS = (("PIX",), ("PIX", "PXB"))
 _BOARDS = (8, 16)
@@ -68,8 +181,9 @@ class Gone(Frozen):
 
 def spreads(machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]) -> Iterator[Spread]:
     """The GPUs and the adapters of each model over switches, then over nodes; only where all places are known."""
-    models = [group for group in grouped(adapters, model_of) if len(group) > 1]
-    for place_of, is_node in _placings(machine, gpus, adapters):
+    models = [group for group in by_model(adapters) if len(group) > 1]
+    placings = [(_switches(machine, gpus, adapters, classes), False) for classes in _LEVELS]
+    for place_of, is_node in (*placings, (_nodes(machine, [*gpus, *adapters]), True)):
         if place_of is None:
             continue
         of_gpus = _by_place(gpus, place_of)
@@ -94,7 +208,7 @@ def moved(spread: Spread) -> Moved | None:
         spread = near
     counts = spread.counts
     usual, rest = divmod(sum(counts), len(counts))
-    if rest or usual == 0 or Counter(counts) != _one_moved(len(counts), usual):
+    if rest or usual == 0 or sorted(counts) != [usual - 1, *[usual] * (len(counts) - 2), usual + 1]:
         return None
     if len(counts) > 2:
         is_clear = spread.has_even_others or (usual > 1 and not spread.beside and len(counts) > 3)
@@ -109,27 +223,30 @@ def moved(spread: Spread) -> Moved | None:
     return Moved(spread, crowded, short, _suspects(spread, crowded, short))
 
 
+def _short_place(spread: Spread) -> str | None:
+    """The only place with one device less than all others have; None if there is none."""
+    counts = Counter(spread.counts)
+    most = max(counts)
+    if counts != Counter({most: len(spread.places) - 1, most - 1: 1}):
+        return None
+    return next(name for name, ids in spread.places.items() if len(ids) == most - 1)
+
+
 def _moved_away(near: Spread, place: str, adapters: tuple[str, ...]) -> Moved | None:
     """An adapter near no GPU, if one of the places with GPUs lacks just one."""
-    counts = Counter(near.counts)
-    most = max(counts)
-    if len(near.places) < 3 or counts != Counter({most: len(near.places) - 1, most - 1: 1}) or not near.has_even_others:
-        return None
-    short = next(name for name, ids in near.places.items() if len(ids) == most - 1)
-    return Moved(near, place, short, adapters)
+    short = _short_place(near)
+    is_clear = short is not None and len(near.places) > 2 and near.has_even_others
+    return Moved(near, place, short, adapters) if is_clear and short is not None else None
 
 
 def gone(spread: Spread) -> Gone | None:
     """The place with one GPU less than all others, or None."""
-    counts = Counter(spread.counts)
-    most = max(counts)
-    number = sum(spread.counts)
-    if spread.what is not DeviceKind.GPU or counts != Counter({most: len(spread.places) - 1, most - 1: 1}):
+    number, most = sum(spread.counts), max(spread.counts)
+    place = _short_place(spread) if spread.what is DeviceKind.GPU else None
+    if place is None or most < 2:
         return None
-    if most < 2 or (number + 1 not in _BOARDS and not (len(spread.places) > 3 and spread.has_even_others)):
-        return None
-    place = next(name for name, ids in spread.places.items() if len(ids) == most - 1)
-    return Gone(spread, place, number, number + 1)
+    is_board = number + 1 in _BOARDS or (len(spread.places) > 3 and spread.has_even_others)
+    return Gone(spread, place, number, number + 1) if is_board else None
 
 
 def short_of_a_board(links: DirectLinks) -> Gone | None:
@@ -140,23 +257,8 @@ def short_of_a_board(links: DirectLinks) -> Gone | None:
     return Gone(None, None, number, number + 1)
 
 
-def _one_moved(places: int, usual: int) -> Counter[int]:
-    found = Counter({usual - 1: 1, usual + 1: 1})
-    if places > 2:
-        found[usual] = places - 2
-    return found
-
-
 def _is_even(found: Mapping[str, Sequence[str]], places: Mapping[str, Sequence[str]]) -> bool:
     return set(found) == set(places) and len({len(ids) for ids in found.values()}) == 1
-
-
-def _placings(
-    machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]
-) -> Iterator[tuple[Mapping[str, str] | None, bool]]:
-    for classes in _LEVELS:
-        yield _switches(machine, gpus, adapters, classes), False
-    yield _nodes(machine, [*gpus, *adapters]), True
 
 
 def _switches(
@@ -187,7 +289,7 @@ def _with_the_same_classes(
     class_of = {pair: p.path_class for p in machine.paths for pair in ((p.a, p.b), (p.b, p.a))}
     rows = [(gpu.id, tuple(class_of.get((gpu.id, nic)) for nic in others)) for gpu in gpus]
     known = [(gpu, row) for gpu, row in rows if row and None not in row]
-    return [pair for group in grouped(known, lambda one: one[1]) for pair in pairwise(gpu for gpu, _ in group)]
+    return [pair for group in grouped((row, gpu) for gpu, row in known).values() for pair in pairwise(group)]
 
 
 def _below_one_bridge(machine: Machine, gpus: Sequence[Device]) -> list[tuple[str, str]]:
@@ -219,11 +321,9 @@ def _nodes(machine: Machine, devices: Sequence[Device]) -> Mapping[str, str]:
 
 def _by_place(devices: Sequence[Device], place_of: Mapping[str, str]) -> Mapping[str, tuple[str, ...]] | None:
     """Place -> the devices there; None if one of them has no known place, or all have the same."""
-    found: dict[str, list[str]] = {}
-    for device in devices:
-        if device.id not in place_of:
-            return None
-        found.setdefault(place_of[device.id], []).append(device.id)
+    if any(device.id not in place_of for device in devices):
+        return None
+    found = grouped((place_of[device.id], device.id) for device in devices)
     return {place: tuple(ids) for place, ids in found.items()} if len(found) > 1 else None
 
 

@@ -6,22 +6,23 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Figure
-from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.analysis.grouped import grouped
+from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Better, Figure
+from seatrial.model.benchmark.parameter import Params, Value, value_from_json
 from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.figure_result import FigureResult, RepeatValues, share_of
+from seatrial.model.results.figure_result import STATED, FigureResult, RepeatValues, StatedRepeats, share_of
 from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.results.reading import Reading, impossible_reason, recorded_readings
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.results.sample import point_key
-from seatrial.stats.interval import median_interval
+from seatrial.model.units import UNITS
+from seatrial.stats.interval import dependence, median_interval
 from seatrial.stats.ratio import widened_ends
-from seatrial.stats.sessions import dependence
 
 
 def in_time(records: Iterable[RepeatRecord]) -> Sequence[RepeatRecord]:
@@ -117,10 +118,7 @@ class Repeats:
 
     def _limits_of(self, wanted: Mapping[tuple[object, ...], int | None]) -> dict[tuple[object, ...], Limit | None]:
         """The limits of figures in some repeat, each repeat read once more."""
-        by_place: dict[int, set[tuple[object, ...]]] = {}
-        for key, place in wanted.items():
-            if place is not None:
-                by_place.setdefault(place, set()).add(key)
+        by_place = grouped((place, key) for key, place in wanted.items() if place is not None)
         return {
             key: reading.limit
             for place, keys in by_place.items()
@@ -267,3 +265,36 @@ def _declared(ask: Callable[[], _T], otherwise: _T) -> _T:
 
 _Columns = tuple[Sequence[int], Sequence[int], Sequence[float]]
 """Number, order and start of repeats."""
+
+
+def stated_figures(record: RepeatRecord) -> tuple[FigureResult, ...]:
+    """The figures that a record states; empty if it states none, or not in the form of `stated_document`."""
+    stated = record.seen.get(STATED)
+    if not isinstance(stated, list):
+        return ()
+    try:
+        return tuple(_figure(one, record) for one in stated)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ()
+
+
+def _figure(one: Mapping[str, Any], record: RepeatRecord) -> FigureResult:
+    middle, ends, n = float(one["median"]), one["ci95"], int(one["n_repeats"])
+    if one["unit"] not in UNITS or not 1 <= n <= 2**53:
+        raise ValueError("not a figure")
+    interval = None if ends is None else (float(ends[0]), float(ends[1]))
+    repeats = StatedRepeats(record.repeat, record.order, record.t0, middle, n)
+    return FigureResult(
+        name=str(one["name"]),
+        point={str(name): value_from_json(value) for name, value in one["parameters"].items()},
+        unit=one["unit"],
+        better=Better(one["better"]),
+        work="",
+        median=middle,
+        ci95=interval,
+        minimum=middle,
+        maximum=middle,
+        n_samples=n,
+        limit=None,
+        repeats=repeats,
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-from seatrial.analysis.trials import trials_of
+from seatrial.analysis.results import trials_of
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Count, Key, published

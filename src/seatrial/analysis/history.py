@@ -6,21 +6,22 @@ A session is what one process recorded. Its median is one value, because repeats
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
 from msgspec import Struct
 
-from seatrial.analysis.differences import SideFacts, differences
+from seatrial.analysis.fairness.differences import differences
+from seatrial.analysis.fairness.side import SideFacts
 from seatrial.analysis.results import all_results
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.history import Change, FigureHistory, Session
-from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import count
-from seatrial.stats.change_points import ALPHA, FEWEST, change_points
+from seatrial.stats.max_t import ALPHA, FEWEST, change_points
 from seatrial.store.contents import Contents
 
 FALSE_ALARM_RATE = ALPHA
@@ -171,18 +172,14 @@ def _history(series: _Series) -> FigureHistory:
 def _side(sessions: Sequence[_Session]) -> SideFacts:
     """The facts behind sessions, which may be of several folders."""
     records: dict[str, list[RepeatRecord]] = {}
-    side = SideFacts({}, {}, {}, {})
-    experiments, environments, machines = dict(side.experiments), dict(side.environments), dict(side.machines)
-    for record, contents in _records(sessions):
-        experiment = contents.experiments[record.experiment]
-        experiments[record.experiment] = experiment
-        records.setdefault(record.experiment, []).append(record)
-        machines[experiment.machine] = contents.machines[experiment.machine]
-        if experiment.environment:
-            environments[experiment.environment] = contents.environments[experiment.environment]
-    return SideFacts(experiments, {key: tuple(own) for key, own in records.items()}, environments, machines)
-
-
-def _records(sessions: Sequence[_Session]) -> Iterator[tuple[RepeatRecord, Contents]]:
+    experiments: dict[str, Experiment] = {}
+    environments: dict[str, Mapping[str, Any]] = {}
+    machines: dict[str, Mapping[str, Any]] = {}
     for session in sessions:
-        yield from zip(session.records, session.contents, strict=True)
+        for record, contents in zip(session.records, session.contents, strict=True):
+            experiment = experiments[record.experiment] = contents.experiments[record.experiment]
+            records.setdefault(record.experiment, []).append(record)
+            machines[experiment.machine] = contents.machines[experiment.machine]
+            if experiment.environment:
+                environments[experiment.environment] = contents.environments[experiment.environment]
+    return SideFacts(experiments, {key: tuple(own) for key, own in records.items()}, environments, machines)

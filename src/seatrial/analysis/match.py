@@ -1,9 +1,10 @@
-"""What is compared: a figure of two experiments, or of one and a published value."""
+"""What is compared: a figure of two experiments of results folders, with the block of each repeat, or of one and a
+published value."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from msgspec.structs import replace
@@ -11,13 +12,16 @@ from msgspec.structs import replace
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.figure_result import FigureResult, RepeatValue, RepeatValues, numbers
+from seatrial.model.machine.host_list import by_number
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue, RepeatValues, numbers
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import count
 from seatrial.model.study.comparison import Comparison, Design, Side, Stopped, Verdict
 from seatrial.model.units import Unit
-from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.interval import LEAST_SESSIONS, MINIMUM_REPEATS
 from seatrial.stats.ratio import RatioInterval, is_too_coarse, verdict
-from seatrial.stats.sessions import LEAST_SESSIONS
+from seatrial.store.contents import Contents
 
 
 class Measured(Frozen):
@@ -54,6 +58,14 @@ class Match(Frozen):
     is_secondary: bool = False
 
 
+class Terms(Frozen):
+    """What the comparisons of a family are read with: the margin, of equivalence or not, and their number."""
+
+    margin: float
+    family: int
+    equivalence: bool = False
+
+
 def side_of(measured: Measured, values: Sequence[RepeatValue]) -> Side:
     """The side with these repeats of a measured figure."""
     return Side(
@@ -69,8 +81,7 @@ def comparison_of(
     match: Match,
     sides: tuple[Side, Side],
     intervals: tuple[RatioInterval, RatioInterval],
-    margin: float,
-    family: int,
+    terms: Terms,
     design: Design,
     p: float | None = None,
     pairs: Sequence[tuple[float, float]] = (),
@@ -81,7 +92,7 @@ def comparison_of(
     """The comparison with the verdict of its simultaneous interval, the second of `intervals`. `narrow` are both with
     twice the error; None: equivalence is not asked for."""
     plain, simultaneous = intervals
-    ci90, ci90_family = (None, None) if narrow is None else map(_interval, narrow)
+    ci90, ci90_family = (None, None) if narrow is None else (one.ends for one in narrow)
     higher = match.better is Better.HIGHER
     found = Comparison(
         benchmark=match.benchmark,
@@ -92,12 +103,12 @@ def comparison_of(
         baseline=sides[0],
         candidate=sides[1],
         ratio=plain.ratio,
-        ci95=_interval(plain),
-        ci95_family=_interval(simultaneous),
-        verdict=verdict(simultaneous.low, simultaneous.high, margin, higher, ci90_family),
-        margin=margin,
+        ci95=plain.ends,
+        ci95_family=simultaneous.ends,
+        verdict=verdict(simultaneous.low, simultaneous.high, terms.margin, higher, ci90_family),
+        margin=terms.margin,
         n_repeats=min(len(side.values) for side in sides),
-        family=family,
+        family=terms.family,
         design=design,
         p_family=p,
         pairs=tuple(pairs),
@@ -108,10 +119,6 @@ def comparison_of(
         ci90_family=ci90_family,
     )
     return replace(found, note=_note(found))
-
-
-def _interval(found: RatioInterval) -> tuple[float, float] | None:
-    return None if found.low is None or found.high is None else (found.low, found.high)
 
 
 def _note(found: Comparison) -> str:
@@ -140,3 +147,87 @@ def _note(found: Comparison) -> str:
             f"{100.0 * found.resolution:.2g} %"
         )
     return "; ".join(notes)
+
+
+class SideExperiment(Frozen):
+    """An experiment on one side, with the name of that side, and the folder with its records. `settings` are the other
+    axes of its environment, which are no parameters of it: they tell it from the other pairs of a study."""
+
+    name: str
+    result: ExperimentResult
+    contents: Contents
+    settings: Mapping[str, Value] = {}
+
+    @property
+    def parameters(self) -> Mapping[str, Value]:
+        """What it was measured with: parameters and settings."""
+        return {**self.result.experiment.parameters, **self.settings}
+
+
+def blocks_of(contents: Contents, experiment: str) -> dict[int, str]:
+    """Repeat -> the block in which it was made, if any."""
+    return {
+        record.repeat: str(block)
+        for record in contents.records.get(experiment, ())
+        if (block := record.seen.get("block"))
+    }
+
+
+def hosts_of(contents: Contents, experiment: str) -> tuple[str, ...]:
+    """The hosts that an experiment was measured on, sorted."""
+    return hosts_of_records(contents.records.get(experiment, ()))
+
+
+def hosts_of_records(records: Iterable[RepeatRecord]) -> tuple[str, ...]:
+    """The hosts of all ranks and programs, sorted."""
+    found = {str(host) for record in records for host in record.seen.get("hosts") or [record.seen.get("host")] if host}
+    return tuple(sorted(found, key=by_number))
+
+
+def matches(
+    baseline: SideExperiment,
+    candidate: SideExperiment,
+    *,
+    figures: frozenset[str] = frozenset(),
+    rule: Sequential | None = None,
+) -> list[Match]:
+    """A match for each figure and point that both have, in the order of the baseline. `figures` empty: all."""
+    if baseline.result.id == candidate.result.id and baseline.contents is candidate.contents:
+        return []  # two settings that resolve to the same experiment
+    shared = _shared(baseline.parameters, candidate.parameters)
+    others = {(figure.name, point_key(figure.point)): figure for figure in candidate.result.figures}
+    return [
+        Match(
+            baseline.result.experiment.benchmark,
+            {**shared, **figure.point},
+            measured(baseline, figure),
+            measured(candidate, other),
+            figure.unit,
+            figure.better,
+            figure.name,
+            rule,
+            figure.is_secondary,
+        )
+        for figure in baseline.result.figures
+        if (not figures or figure.name in figures)
+        and (other := others.get((figure.name, point_key(figure.point)))) is not None
+        and all(value > 0 for one in (figure, other) for value in one.values)  # a ratio needs both
+    ]
+
+
+def measured(side: SideExperiment, figure: FigureResult) -> Measured:
+    """One figure of an experiment as a side."""
+    result, contents = side.result, side.contents
+    return Measured(
+        side.name,
+        result.id,
+        figure,
+        hosts_of(contents, result.id),
+        result.experiment.machine,
+        blocks_of(contents, result.id),
+    )
+
+
+def _shared(first: Mapping[str, Value], second: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The parameters that both have with the same value."""
+    return {name: value for name, value in first.items() if name in second and second[name] == value}

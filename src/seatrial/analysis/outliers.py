@@ -1,4 +1,5 @@
-"""Outliers among many nodes, ranks or repeats, for every figure that they have in common."""
+"""Outliers among many nodes, ranks or repeats, for every figure that they have in common; and the second stage of a
+screen of nodes: which to measure again, and what their new repeats say."""
 
 from __future__ import annotations
 
@@ -6,8 +7,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
+from msgspec.structs import replace
+
 from seatrial.analysis.experiment_figures import in_time
-from seatrial.analysis.pairs import LEAST_SLOWNESS, screened_pairs
+from seatrial.analysis.pairs import LEAST_SLOWNESS, by_sureness, screened_pairs
 from seatrial.analysis.results import all_results, machines_of, results_without_limits
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import UsageError
@@ -15,12 +18,21 @@ from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.figure_result import ExperimentResult, FigureResult, FleetSpread, Outlier, Screening
+from seatrial.model.results.figure_result import (
+    ExperimentResult,
+    FigureResult,
+    FleetSpread,
+    MeasureAgain,
+    Outlier,
+    Screening,
+    ScreenResult,
+)
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import point_key
 from seatrial.model.study.study import DEFAULT_MARGIN
+from seatrial.stats.far_values import FEWEST_CONTROLS, FEWEST_REPEATS, REPEATS, confirmed, to_measure_again
 from seatrial.stats.fleet import fleet_of
-from seatrial.stats.outliers import FALSE_ALARM_RATE, FEWEST, FEWEST_SINGLE, screen_groups
+from seatrial.stats.outliers import FALSE_ALARM_RATE, FEWEST, FEWEST_SINGLE, OutlyingValue, are_enough, screen_groups
 from seatrial.store.contents import Contents
 
 SCREENS = ("node", "repeat", "rank", "pair")
@@ -43,51 +55,55 @@ class Screened(Frozen):
     environment: str = ""
 
     @property
-    def is_enough(self) -> bool:
-        """Whether there are enough for a screen: five, or ten with a single value each."""
-        return len(self.what) >= (FEWEST_SINGLE if all(len(own) == 1 for own in self.values) else FEWEST)
+    def is_able(self) -> bool:
+        """Whether there are enough for a screen, and ratios exist."""
+        return self.is_positive and are_enough(self.values)
 
     @property
     def is_positive(self) -> bool:
         """Whether ratios exist."""
         return all(own and all(0.0 < value < float("inf") for value in own) for own in self.values)
 
+    def outlier(self, found: OutlyingValue, tests: int, rate: float) -> Outlier:
+        """One of these that is far from the others, of so many screens together at the false alarm rate."""
+        return Outlier(
+            what=self.what[found.index],
+            benchmark=self.benchmark,
+            figure=self.figure,
+            parameters=self.parameters,
+            value=median(self.values[found.index]),
+            ratio=found.ratio,
+            sureness=1.0 - min(1.0, found.p_adjusted * tests),
+            false_alarm_rate=rate,
+            n=len(self.what),
+        )
 
-def outliers(
-    screened: Sequence[Screened], margin: float = DEFAULT_MARGIN, false_alarm_rate: float = FALSE_ALARM_RATE
-) -> tuple[Outlier, ...]:
+
+def outliers(screened: Sequence[Screened], margin: float = DEFAULT_MARGIN) -> tuple[Outlier, ...]:
     """The outliers of all these screens, most certain first, then by distance.
 
-    `false_alarm_rate` is for all values of all screens together: each screen gets an equal share (Bonferroni). A ratio
-    within [1/(1+margin), 1+margin] is not reported. Screens of too few, or with values that are not positive, are
+    The false alarm rate is for all values of all screens together: each screen gets an equal share (Bonferroni). A
+    ratio within [1/(1+margin), 1+margin] is not reported. Screens of too few, or with values that are not positive, are
     ignored. For the assumptions of the rate, see `seatrial.stats.outliers`.
     """
-    able = [one for one in screened if one.is_enough and one.is_positive]
-    found: list[Outlier] = []
-    for one in able:
-        for outlying in screen_groups(_comparable(one), false_alarm_rate / len(able)):
-            if 1.0 / (1.0 + margin) <= outlying.ratio <= 1.0 + margin:
-                continue
-            found.append(
-                Outlier(
-                    what=one.what[outlying.index],
-                    benchmark=one.benchmark,
-                    figure=one.figure,
-                    parameters=one.parameters,
-                    value=median(one.values[outlying.index]),
-                    ratio=outlying.ratio,
-                    sureness=1.0 - min(1.0, outlying.p_adjusted * len(able)),
-                    false_alarm_rate=false_alarm_rate,
-                    n=len(one.what),
-                )
-            )
-    return tuple(sorted(found, key=lambda outlier: (-outlier.sureness, -max(outlier.ratio, 1.0 / outlier.ratio))))
+    able = [one for one in screened if one.is_able]
+    found = [
+        one.outlier(outlying, len(able), FALSE_ALARM_RATE)
+        for one in able
+        for outlying in screen_groups(_comparable(one), FALSE_ALARM_RATE / len(able))
+        if _is_beyond(outlying, margin)
+    ]
+    return tuple(sorted(found, key=by_sureness))
+
+
+def _is_beyond(outlying: OutlyingValue, margin: float) -> bool:
+    return not 1.0 / (1.0 + margin) <= outlying.ratio <= 1.0 + margin
 
 
 def fleet_spreads(screened: Sequence[Screened], margin: float = DEFAULT_MARGIN) -> tuple[FleetSpread, ...]:
     """Where nodes truly differ, in the order of the screens: beyond the noise of their repeats at 5 % for all screens
     together, and by more than the margin between the ends of the middle 90 %, or in two kinds."""
-    able = [one for one in screened if one.is_enough and one.is_positive]
+    able = [one for one in screened if one.is_able]
     found: list[FleetSpread] = []
     for one in able:
         fleet = fleet_of([[math.log(value) for value in own] for own in _comparable(one)])
@@ -129,7 +145,7 @@ def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGI
         screened = screened_nodes(contents)
     else:
         screened = by_repeat(results_without_limits(contents), hosts_of_repeats(contents))
-    if not any(one.is_enough and one.is_positive for one in screened):
+    if not any(one.is_able for one in screened):
         most = max((len(one.what) for one in screened), default=0)
         least = FEWEST_SINGLE if along == "repeat" else FEWEST
         raise UsageError(
@@ -274,3 +290,83 @@ def _comparable(one: Screened) -> Sequence[Sequence[float]]:
 
 def _key(parameters: Params) -> tuple[tuple[str, Value], ...]:
     return tuple(sorted(parameters.items()))
+
+
+def measure_again(screened: Sequence[Screened], contents: Contents) -> MeasureAgain | None:
+    """The nodes farthest from the others, and controls; None with too few nodes that measured the same.
+
+    Only figures that the largest number of nodes have in common decide. The same experiments give the same controls.
+    """
+    able = [one for one in screened if one.is_positive]
+    nodes = max((one.what for one in able), key=len, default=())
+    medians = [
+        [median(values) for _, values in sorted(zip(one.what, one.values, strict=True))]
+        for one in able
+        if set(one.what) == set(nodes)
+    ]
+    names = sorted(nodes)
+    again = to_measure_again(medians, " ".join([*sorted(contents.experiments), *names]))
+    if again is None:
+        return None
+    suspects, controls = (tuple(names[k] for k in places) for places in (again.suspects, again.controls))
+    return MeasureAgain(suspects, controls, REPEATS)
+
+
+def second_stage(first: Contents, new: Contents, margin: float) -> ScreenResult:
+    """The suspects of the first screen that differ from the controls in new repeats, most certain first.
+
+    Nodes of `new` that are not suspects are its controls. The error rate of 5 % is shared by the figures. Raises
+    UsageError if no figure has new repeats of a suspect and of four controls.
+    """
+    before = {_same(one): one for one in screened_nodes(first) if one.is_positive}
+    again = measure_again(list(before.values()), first)
+    if again is None:
+        raise UsageError(
+            "the first results folder has too few nodes to measure any again", "screen at least six nodes first"
+        )
+    repeated = [_with_enough_repeats(one) for one in screened_nodes(new) if one.is_positive]
+    pairs = [(before[_same(one)], one) for one in repeated if _same(one) in before]
+    able = [(old, one) for old, one in pairs if _is_enough(one, again)]
+    if not able:
+        raise UsageError(
+            f"the second results folder needs at least {FEWEST_REPEATS} new repeats of a suspect and of at least "
+            f"{FEWEST_CONTROLS} other nodes, measured as in the first",
+            f"measure {', '.join(again.suspects)} again, beside {', '.join(again.controls)}: "
+            f"{again.repeats} repeats on each",
+        )
+    rate = FALSE_ALARM_RATE / len(able)
+    found = [outlier for old, one in able for outlier in _outliers(old, one, again, rate, margin, len(able))]
+    found.sort(key=by_sureness)
+    named = {outlier.what for outlier in found}
+    measured = {name for _, one in able for name in one.what}
+    unconfirmed = tuple(name for name in again.suspects if name in measured and name not in named)
+    return ScreenResult(tuple(found), unconfirmed=unconfirmed)
+
+
+def _outliers(
+    old: Screened, new: Screened, again: MeasureAgain, rate: float, margin: float, figures: int
+) -> list[Outlier]:
+    place = {name: k for k, name in enumerate(old.what)}
+    values = dict(zip(new.what, new.values, strict=True))
+    suspects = {place[name]: values[name] for name in again.suspects if name in values and name in place}
+    controls = [own for name, own in values.items() if name not in again.suspects]
+    first = [median(own) for own in old.values]
+    return [
+        replace(old.outlier(one, figures, FALSE_ALARM_RATE), value=median(suspects[one.index]))
+        for one in confirmed(first, suspects, controls, rate)
+        if _is_beyond(one, margin)
+    ]
+
+
+def _is_enough(one: Screened, again: MeasureAgain) -> bool:
+    suspects = set(one.what) & set(again.suspects)
+    return bool(suspects) and len(one.what) - len(suspects) >= FEWEST_CONTROLS
+
+
+def _with_enough_repeats(one: Screened) -> Screened:
+    kept = [(name, values) for name, values in zip(one.what, one.values, strict=True) if len(values) >= FEWEST_REPEATS]
+    return replace(one, what=tuple(name for name, _ in kept), values=tuple(values for _, values in kept))
+
+
+def _same(one: Screened) -> tuple[object, ...]:
+    return one.benchmark, one.figure, tuple(sorted(one.parameters.items())), one.environment

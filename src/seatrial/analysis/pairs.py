@@ -13,10 +13,11 @@ share the family-wise error rate evenly, and report only slow ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 
 from seatrial.analysis.experiment_figures import in_time
+from seatrial.analysis.grouped import grouped
 from seatrial.benchmarks.cpu.linebounce import distance
 from seatrial.benchmarks.mpi.tournament import all_rounds
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure
@@ -27,9 +28,10 @@ from seatrial.model.results.figure_result import Outlier, Screening
 from seatrial.model.results.pair_sampling import FEWEST_PARTNERS, PairSampling
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Sample
-from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, OutlyingValue, screen_groups
+from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, OutlyingValue, are_enough, screen_groups
 
 Pair = tuple[int, int]
+_KindOf = Callable[[Pair], str]
 FALSE_ALARM_RATE = 0.01
 """Of all pairs and ranks of an experiment together."""
 LEAST_SLOWNESS = 0.1
@@ -52,13 +54,17 @@ def pair_of(point: Mapping[str, object]) -> Pair | None:
     return (a, b) if isinstance(a, int) and isinstance(b, int) else None
 
 
+def by_sureness(outlier: Outlier) -> tuple[float, float]:
+    """The order of outliers: most certain first, then by distance."""
+    return -outlier.sureness, -max(outlier.ratio, 1.0 / outlier.ratio)
+
+
 def screened_pairs(
     benchmark: Benchmark,
     experiment: Experiment,
     machine: Machine,
     records: Sequence[RepeatRecord],
     least_slowness: float = LEAST_SLOWNESS,
-    false_alarm_rate: float = FALSE_ALARM_RATE,
 ) -> Screening | None:
     """The slow pairs, ranks and nodes of one experiment, most certain first; None if it has no figures of pairs."""
     repeats = [record for record in in_time(records) if record.outcome.is_ok]
@@ -66,13 +72,13 @@ def screened_pairs(
         return None
     hosts = _hosts(repeats)
     is_alone = experiment.parameters.get("at_once") == 1
-    kind_of = _Kinds(repeats, machine, hosts)
+    kind_of = _kinds(repeats, machine, hosts)
     families = [
         family for figure in benchmark.figures for family in _families(figure, repeats, kind_of, is_alone=is_alone)
     ]
     measured = {pair for family in families for pair in family.slowness}
-    able = [family for family in families if _is_enough(list(family.slowness.values()))]
-    each = false_alarm_rate / max(1, 2 * len(able))
+    able = [family for family in families if are_enough(list(family.slowness.values()))]
+    each = FALSE_ALARM_RATE / max(1, 2 * len(able))
     found: list[Outlier] = []
     for family in able:
         ranks = _slow_ranks(family, each, least_slowness)
@@ -93,14 +99,14 @@ def screened_pairs(
                     value=median(value for pair in one.pairs for value in family.values[pair]),
                     ratio=one.outlying.ratio if better is Better.LOWER else 1.0 / one.outlying.ratio,
                     sureness=1.0 - min(1.0, one.outlying.p_adjusted * 2 * len(able)),
-                    false_alarm_rate=false_alarm_rate,
+                    false_alarm_rate=FALSE_ALARM_RATE,
                     n=len(family.slowness),
                 )
             )
-    found.sort(key=lambda outlier: (-outlier.sureness, -max(outlier.ratio, 1.0 / outlier.ratio)))
+    found.sort(key=by_sureness)
     why_not = _why_not(families, able)
     sampling = pair_sampling(measured, experiment.parameters)
-    return Screening(tuple(found), len(measured), "pairs of ranks", false_alarm_rate, why_not, not able, sampling)
+    return Screening(tuple(found), len(measured), "pairs of ranks", FALSE_ALARM_RATE, why_not, not able, sampling)
 
 
 def _why_not(families: Sequence[PairTimes], able: Sequence[PairTimes]) -> str:
@@ -111,23 +117,16 @@ def _why_not(families: Sequence[PairTimes], able: Sequence[PairTimes]) -> str:
     return f"{listed} are too few to find outliers: at least {FEWEST} are needed, or {FEWEST_SINGLE} in a single repeat"
 
 
-def _is_enough(groups: Sequence[Sequence[float]]) -> bool:
-    return len(groups) >= (FEWEST_SINGLE if all(len(own) == 1 for own in groups) else FEWEST)
-
-
 def _slow(groups: Sequence[Sequence[float]], rate: float, least: float) -> list[OutlyingValue]:
     """The slow outliers among the groups."""
-    if not _is_enough(groups):
+    if not are_enough(groups):
         return []
     return [outlying for outlying in screen_groups(groups, rate) if outlying.ratio > 1.0 + least]
 
 
 def _slow_ranks(family: PairTimes, rate: float, least: float) -> dict[int, OutlyingValue]:
     """Ranks whose pairs are slow as a whole, by the median over the pairs of a rank in each repeat."""
-    own: dict[int, list[tuple[float, ...]]] = {}
-    for pair, slowness in family.slowness.items():
-        for rank in pair:
-            own.setdefault(rank, []).append(slowness)
+    own = grouped((rank, slowness) for pair, slowness in family.slowness.items() for rank in pair)
     ranks = [rank for rank, pairs in own.items() if len(pairs) >= FEWEST_PARTNERS]
     groups = [[median(repeat) for repeat in zip(*own[rank], strict=True)] for rank in ranks]
     found = {ranks[outlying.index]: outlying for outlying in _slow(groups, rate, least)}
@@ -150,9 +149,8 @@ class _Named(Frozen):
 
 def _named_ranks(ranks: Mapping[int, OutlyingValue], family: PairTimes, hosts: Sequence[str]) -> list[_Named]:
     """Slow ranks by name; a node if it has several ranks and all are slow."""
-    on: dict[str, list[int]] = {}
-    for rank in sorted({rank for pair in family.slowness for rank in pair}):
-        on.setdefault(hosts[rank] if rank < len(hosts) else "", []).append(rank)
+    ranks_there = sorted({rank for pair in family.slowness for rank in pair})
+    on = grouped((hosts[rank] if rank < len(hosts) else "", rank) for rank in ranks_there)
     named: list[_Named] = []
     for host, there in on.items():
         slow = [rank for rank in there if rank in ranks]
@@ -181,33 +179,31 @@ def _hosts(repeats: Sequence[RepeatRecord]) -> tuple[str, ...]:
     return hosts.pop() if len(hosts) == 1 else ()
 
 
-class _Kinds:
+def _kinds(repeats: Sequence[RepeatRecord], machine: Machine, hosts: Sequence[str]) -> _KindOf:
     """The kind of a pair, as text: pairs are compared with others of their kind."""
+    masks = {tuple(tuple(mask) for mask in record.seen.get("affinity", ())) for record in repeats}
+    bound = masks.pop() if len(masks) == 1 else ()
+    cpus = [mask[0] if len(mask) == 1 else None for mask in bound]
 
-    def __init__(self, repeats: Sequence[RepeatRecord], machine: Machine, hosts: Sequence[str]) -> None:
-        self._hosts = hosts
-        self._machine = machine
-        masks = {tuple(tuple(mask) for mask in record.seen.get("affinity", ())) for record in repeats}
-        bound = masks.pop() if len(masks) == 1 else ()
-        self._cpus = [mask[0] if len(mask) == 1 else None for mask in bound]
-
-    def __call__(self, pair: Pair) -> str:
+    def kind_of(pair: Pair) -> str:
         a, b = pair
-        if b < len(self._hosts) and self._hosts[a] != self._hosts[b]:
+        if b < len(hosts) and hosts[a] != hosts[b]:
             return "pairs across hosts"
-        cpus = [self._cpus[rank] for rank in pair if rank < len(self._cpus)]
-        if len(cpus) == 2 and cpus[0] is not None and cpus[1] is not None:
-            return f"pairs that share a {distance(self._machine, cpus[0], cpus[1])}"
+        own = [cpus[rank] for rank in pair if rank < len(cpus)]
+        if len(own) == 2 and own[0] is not None and own[1] is not None:
+            return f"pairs that share a {distance(machine, own[0], own[1])}"
         return "pairs"
 
+    return kind_of
 
-def _families(figure: Figure, repeats: Sequence[RepeatRecord], kind_of: _Kinds, *, is_alone: bool) -> list[PairTimes]:
+
+def _families(
+    figure: Figure, repeats: Sequence[RepeatRecord], kind_of: Callable[[Pair], str], *, is_alone: bool
+) -> list[PairTimes]:
     """The pairs of a figure that are in every repeat, by kind."""
     of_repeats = [pair_values(figure, record.samples, is_alone=is_alone) for record in repeats]
     pairs = sorted(set.intersection(*(set(values) for values in of_repeats))) if of_repeats else []
-    kinds: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        kinds.setdefault(kind_of(pair), []).append(pair)
+    kinds = grouped((kind_of(pair), pair) for pair in pairs)
     found: list[PairTimes] = []
     for kind, own in kinds.items():
         values = {pair: tuple(repeat[pair] for repeat in of_repeats) for pair in own}
@@ -246,14 +242,11 @@ def _best_burst(sample: Sample) -> Sample:
 def pair_sampling(pairs: Collection[Pair], params: Params) -> PairSampling | None:
     """The sampling of an experiment with these parameters that measured these pairs, each once; None if its number of
     ranks is not known."""
-    ranks, rounds, seed = (_whole(params.get(name)) for name in ("ranks", "rounds", "seed"))
+    given = (params.get(name) for name in ("ranks", "rounds", "seed"))
+    ranks, rounds, seed = (value if type(value) is int else None for value in given)
     if ranks is None or ranks < 2 or any(rank >= ranks for pair in pairs for rank in pair):
         return None
     partners = Counter(rank for pair in pairs for rank in pair)
     each = [partners[rank] for rank in range(ranks)]
     of_rounds = None if rounds is None else all_rounds(ranks)
     return PairSampling(len(pairs), ranks * (ranks - 1) // 2, min(each), max(each), seed, rounds, of_rounds)
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -3,19 +3,26 @@
 Each rank gets whole cores, with all their hardware threads; no core is shared. With GPUs, each rank is on the NUMA node
 of its GPU, and the cores of a node are split between the ranks whose GPUs are there. Without GPUs, ranks are spread
 over the NUMA nodes.
+
+CPUs and memory next to each GPU and adapter, as options of numactl, Open MPI, Slurm and MPICH.
+
+CPU numbers are those of the operating system. Open MPI's own options (`--cpu-set`, rankfiles) count cores in
+the order of hwloc instead, over the CPUs that the job may use (mpirun(1) of Open MPI 4.1: "logical cpus"). With SMT or
+a reduced CPU set, the same number is then another core, so mpirun leaves ranks unbound and numactl binds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated
 
 from msgspec.structs import replace
 
-from seatrial.analysis.bindings import bindings, cpu_mask, joined, numactl_options
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import (
     CLASSES_BY_DISTANCE,
+    affinities,
     fabric_adapters,
     gpus,
     node_cpus,
@@ -24,9 +31,89 @@ from seatrial.analysis.rules.devices import (
 )
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import Count, Hidden, Key, Keywords, OneOrMore, Text, key, published
-from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.json_shape import Count, Hidden, Key, Keywords, Later, OneOrMore, Text, key, published, when
+from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
+
+_BOUND_KINDS = (DeviceKind.GPU, DeviceKind.NIC)
+_MOST_MASK_BITS = 1 << 16
+"""A CPU number beyond this is invalid, and its mask would fill the screen."""
+
+
+_NULL = {"type": "null"}
+
+
+@published(keywords=when("cpus", None, dict.fromkeys(("numactl", "mpirun", "srun", "mpich"), _NULL)))
+class Binding(Frozen):
+    """The CPUs next to a device, and the command prefixes that bind a program to them.
+
+    `cpus` is sorted and contains only CPUs that this process may use, if that is known. None is unknown.
+    """
+
+    device: str
+    cpus: Annotated[tuple[Count, ...], Keywords(minItems=1, uniqueItems=True)] | None
+    numa: Count | None
+    numactl: Text | None = None
+    mpirun: Text | None = None
+    srun: Later[Text | None] = None
+    mpich: Later[Text | None] = None
+
+
+def bindings(machine: Machine) -> tuple[Binding, ...]:
+    """One for each GPU and adapter, in the order of the machine."""
+    affinity, nodes = affinities(machine), node_cpus(machine)
+    devices = [device for device in machine.devices if device.kind in _BOUND_KINDS]
+    return tuple(_binding(machine, device, affinity.get(device.id), nodes) for device in devices)
+
+
+def _binding(
+    machine: Machine, device: Device, affinity: Affinity | None, nodes: Mapping[int, tuple[int, ...]]
+) -> Binding:
+    numa = device.numa if device.numa is not None else affinity.numa if affinity is not None else None
+    cpus = affinity.cpus if affinity is not None else None
+    if cpus is None and numa is not None:
+        cpus = nodes.get(numa)
+    allowed = tuple(sorted(set(cpus or ()) & set(machine.allowed_cpus) if machine.allowed_cpus else set(cpus or ())))
+    if not allowed:
+        return Binding(device.id, None, numa)
+    numactl = f"numactl {numactl_options(allowed, numa, nodes)}"
+    mask = cpu_mask(allowed)
+    return Binding(
+        device.id,
+        allowed,
+        numa,
+        numactl,
+        f"mpirun --bind-to none {numactl}",
+        None if mask is None else f"srun --cpu-bind=mask_cpu:{mask} --mem-bind=local",
+        f"mpiexec -n 1 -bind-to user:{joined(allowed)}",
+    )
+
+
+def numactl_options(cpus: Sequence[int], numa: int | None, nodes: Mapping[int, tuple[int, ...]]) -> str:
+    """The options that bind to these CPUs, and memory to the node if it is known: "--cpunodebind=1 --membind=1".
+
+    CPUs are given by their node only if they are all of its CPUs. numactl(8).
+    """
+    if numa is not None and tuple(sorted(cpus)) == nodes.get(numa):
+        return f"--cpunodebind={numa} --membind={numa}"
+    memory = "" if numa is None else f" --membind={numa}"
+    return f"--physcpubind={cpu_list(cpus)}{memory}"
+
+
+def cpu_mask(cpus: Iterable[int]) -> str | None:
+    """The CPUs as a mask for `srun --cpu-bind=mask_cpu:` ("0xff00"); None if a number is invalid."""
+    mask = 0
+    for cpu in cpus:
+        if not 0 <= cpu < _MOST_MASK_BITS:
+            return None
+        mask |= 1 << cpu
+    return hex(mask)
+
+
+def joined(cpus: Iterable[int]) -> str:
+    """The CPUs of one rank for MPICH's `-bind-to user:` ("0+1+2"), which does not support ranges."""
+    return "+".join(str(cpu) for cpu in cpus)
+
 
 PROGRAM = "PROGRAM"
 """Placeholder in the commands for the program to run."""
@@ -207,10 +294,7 @@ def _spread(cores: Sequence[Core], n: int) -> tuple[RankPlace, ...]:
 
 def _domains(cores: Sequence[Core]) -> list[list[Core]]:
     by_numa = all(core.numa is not None for core in cores)
-    found: dict[object, list[Core]] = {}
-    for core in cores:
-        found.setdefault(core.numa if by_numa else core.package, []).append(core)
-    return list(found.values())
+    return list(grouped((core.numa if by_numa else core.package, core) for core in cores).values())
 
 
 def _with_adapters(machine: Machine, places: Sequence[RankPlace]) -> tuple[RankPlace, ...]:

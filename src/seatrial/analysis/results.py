@@ -1,17 +1,20 @@
-"""Results of experiments, with ceilings, from the contents of a results folder."""
+"""Results of experiments, with ceilings, from the contents of a results folder; and trials: everything in it about each
+of its machines, for the page."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.ceilings import with_ceilings
-from seatrial.analysis.experiment_figures import Repeats, figures_of, outcome_of
-from seatrial.analysis.measured import hosts_of_records
+from seatrial.analysis.experiment_figures import Repeats, figures_of, in_time, outcome_of, stated_figures
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.match import hosts_of_records
 from seatrial.analysis.pairs import screened_pairs
-from seatrial.analysis.stated import stated_figures
+from seatrial.analysis.roles import with_ceilings
+from seatrial.analysis.rules import findings
+from seatrial.analysis.rules.finding import listed
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.environment.choice import EnvironmentChoice
@@ -24,8 +27,9 @@ from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.secrets import is_masked
 from seatrial.model.spelling import count
-from seatrial.model.study.result import StudyResult, Trial
+from seatrial.model.study.result import NotMeasured, PerRepeat, RecordPlace, StudyResult, Trial
 from seatrial.store.contents import Contents
+from seatrial.version import __version__
 
 _MOST_KERNEL_NOTES = 5
 
@@ -68,16 +72,21 @@ def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentRe
             published.append(replace(stored[key], reused=not item.measured_now))
         else:
             published.append(ExperimentResult(key, item.experiment, _question(item.experiment), outcome_of(())[0]))
-    return all_with_ceilings(published, list(stored.values()))
+    return _with_ceilings(published, list(stored.values()))
 
 
 def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
     """The results of every experiment of the folder: by benchmark, then by parameters in declared order."""
     machines = machines_of(contents)
     keys = sorted(contents.experiments, key=lambda key: rank_of(contents.experiments[key]))
-    superseded = _superseded(contents)
-    stored = [_stored(key, contents, machines) for key in keys if key not in superseded]
-    return all_with_ceilings(stored, stored)
+    gone = superseded(
+        contents.experiments,
+        {key: max(record.t0 for record in contents.records[key]) for key in keys},
+        {key for key in keys if any(record.samples for record in contents.records[key])},
+        contents.environments,
+    )
+    stored = [_stored(key, contents, machines) for key in keys if key not in gone]
+    return _with_ceilings(stored, stored)
 
 
 def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
@@ -88,7 +97,7 @@ def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
         for name, benchmark in registry().items()
     }
     unknown_machine = Machine("")
-    emulated = emulated_machines(contents)
+    emulated = {key for key, document in contents.machines.items() if is_stored_as_emulated(document)}
     found: list[ExperimentResult] = []
     for key, experiment in contents.experiments.items():
         records, benchmark = contents.records[key], benchmarks.get(experiment.benchmark)
@@ -107,20 +116,6 @@ def machines_of(contents: Contents) -> dict[str, Machine]:
     return {key: machine_from_document(document) for key, document in contents.machines.items()}
 
 
-def emulated_machines(contents: Contents) -> frozenset[str]:
-    """The keys of the machines whose figures are compared with nothing."""
-    return frozenset(key for key, document in contents.machines.items() if is_stored_as_emulated(document))
-
-
-def _superseded(contents: Contents) -> frozenset[str]:
-    return superseded(
-        contents.experiments,
-        {key: max(record.t0 for record in contents.records[key]) for key in contents.experiments},
-        {key for key in contents.experiments if any(record.samples for record in contents.records[key])},
-        contents.environments,
-    )
-
-
 def superseded(
     experiments: Mapping[str, Experiment],
     latest: Mapping[str, float],
@@ -129,13 +124,12 @@ def superseded(
 ) -> frozenset[str]:
     """The experiments that could not run (no compiler, for example) and were run later in another environment, unless
     a study chose the one that they could not run in. `latest`: the start of the last repeat of each."""
-    starts: dict[tuple[object, ...], list[tuple[float, str]]] = {}
-    without: list[str] = []
-    for key, experiment in experiments.items():
-        starts.setdefault(_same(experiment), []).append((latest[key], key))
-        document = environments.get(experiment.environment, {})
-        if key not in with_samples and not {"chosen", "wanted"} & document.keys():
-            without.append(key)
+    starts = grouped((_same(experiment), (latest[key], key)) for key, experiment in experiments.items())
+    without = [
+        key
+        for key, experiment in experiments.items()
+        if key not in with_samples and not {"chosen", "wanted"} & environments.get(experiment.environment, {}).keys()
+    ]
     newest = {same: sorted(own)[-2:] for same, own in starts.items()}
     return frozenset(
         key
@@ -182,22 +176,20 @@ def _remarks(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
 
 def _kernel_notes(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
     """What the kernel reported, with the repeats during which it did."""
-    repeats: dict[str, list[int]] = {}
-    for record in records:
-        events = [str(event) for event in record.seen.get("kernel_events", ())]
-        if events:
-            more = f" (and {count(len(events) - 1, 'more line')})" if len(events) > 1 else ""
-            repeats.setdefault(f"{events[0]}{more}", []).append(record.repeat)
+    known = ((record.repeat, [str(event) for event in record.seen.get("kernel_events", ())]) for record in records)
+    repeats = grouped(
+        (events[0] + (f" (and {count(len(events) - 1, 'more line')})" if len(events) > 1 else ""), repeat)
+        for repeat, events in known
+        if events
+    )
     shown = list(repeats.items())[:_MOST_KERNEL_NOTES]
-    notes = [f"the kernel reported during {_repeats(numbers)}: {text}" for text, numbers in shown]
+    notes = [
+        f"the kernel reported during {'repeat' if len(numbers) == 1 else 'repeats'} {listed(map(str, numbers))}: {text}"
+        for text, numbers in shown
+    ]
     if len(repeats) > len(shown):
         notes.append(f"the kernel reported {len(repeats) - len(shown)} more problems during repeats: see the records")
     return tuple(notes)
-
-
-def _repeats(numbers: Sequence[int]) -> str:
-    listed = ", ".join(map(str, numbers[:6])) + (f" and {len(numbers) - 6} more" if len(numbers) > 6 else "")
-    return f"{'repeat' if len(numbers) == 1 else 'repeats'} {listed}"
 
 
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
@@ -261,19 +253,63 @@ def rank_of(experiment: Experiment) -> tuple[object, ...]:
     return (experiment.benchmark, tuple((isinstance(v, str), isinstance(v, tuple), v) for v in values), experiment.id)
 
 
+def _with_ceilings(
+    results: Sequence[ExperimentResult], others: Sequence[ExperimentResult]
+) -> tuple[ExperimentResult, ...]:
+    known = ((result, registry().get(result.experiment.benchmark)) for result in results)
+    return tuple(result if own is None else with_ceilings(own, result, others) for result, own in known)
+
+
 def _question(experiment: Experiment) -> str:
     benchmark = registry().get(experiment.benchmark)
     return benchmark.question if benchmark else ""
 
 
-def all_with_ceilings(
-    results: Sequence[ExperimentResult], others: Sequence[ExperimentResult]
-) -> tuple[ExperimentResult, ...]:
-    """The results with measured ceilings from the others; see `with_ceilings`."""
-    benchmarks = registry()
+def trials_of(contents: Contents) -> tuple[Trial, ...]:
+    """One trial for each machine of the folder, in the order of their first experiment."""
+    results = all_results(contents)
+    machines = machines_of(contents)
+    by_machine = grouped((result.experiment.machine, result) for result in results)
+    return tuple(trial_of(machines[key], own, contents) for key, own in by_machine.items())
+
+
+def not_measured(results: Sequence[ExperimentResult]) -> tuple[NotMeasured, ...]:
+    """The benchmarks that were not run."""
+    measured = {result.experiment.benchmark for result in results}
     return tuple(
-        with_ceilings(benchmarks[result.experiment.benchmark], result, others)
-        if result.experiment.benchmark in benchmarks
-        else result
-        for result in results
+        NotMeasured(name, benchmark.question, f"not requested: seatrial run {name}")
+        for name, benchmark in registry().items()
+        if name not in measured and benchmark.program.can_run
     )
+
+
+def trial_of(machine: Machine, results: Sequence[ExperimentResult], contents: Contents) -> Trial:
+    """The trial of one machine with some of the results in a folder."""
+    own = dict.fromkeys(result.id for result in results)
+    used = {result.experiment.environment for result in results}
+    records = {key: in_time(contents.records.get(key, ())) for key in own}
+    seen = PerRepeat({key: {record.repeat: record.seen for record in each} for key, each in records.items()})
+    return Trial(
+        machine=machine,
+        results=tuple(results),
+        findings=findings(machine, results, seen),
+        not_measured=not_measured(results),
+        environments={key: document for key, document in contents.environments.items() if key in used},
+        places=_places(contents, seen, own),
+        seen=seen,
+        version=__version__,
+    )
+
+
+def _places(
+    contents: Contents, seen: PerRepeat[Mapping[str, Any]], experiments: Iterable[str]
+) -> Mapping[tuple[str, int], RecordPlace]:
+    """The places of the records, the repeats of an experiment in order of time."""
+    if not isinstance(contents.places, PerRepeat):
+        return {place_of: contents.places[place_of] for place_of in seen if place_of in contents.places}
+    found: dict[str, Mapping[int, RecordPlace]] = {}
+    for key in experiments:
+        own = contents.places.of(key)
+        in_order = list(own) == list(seen.of(key))
+        found[key] = own if in_order else {repeat: own[repeat] for repeat in seen.of(key) if repeat in own}
+    return PerRepeat(found)

@@ -1,4 +1,10 @@
-"""Scaling of figures with the number of workers: speedup, efficiency, and fitted laws."""
+"""Scaling of figures with the number of workers: speedup, efficiency, and fitted laws.
+
+Figures of several devices at once, made comparable over the number of devices.
+
+If copies of a problem run on several devices (EP), each has its figure, and NAME_all is the sum; a single device has
+only NAME. For scaling over the number of devices, the figure of a single device is its sum.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +13,53 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from seatrial.analysis.device_sums import DEVICES, sums_of_devices
-from seatrial.analysis.repeat_pairs import Blocks, MeasuredPoint, point_ratio
-from seatrial.analysis.sweep import Given, Sweep, SweepPoint, sweeps
+from seatrial.analysis.sweep import Blocks, Given, MeasuredPoint, Sweep, SweepPoint, point_ratio, sweeps
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.frozen import Frozen
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import setting_number, show_percent, workers_text
 from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult, workers_of
 from seatrial.stats.fits import AMDAHL, FEWEST_POINTS, GUSTAFSON, law_interval
 from seatrial.stats.interval import MINIMUM_REPEATS
+
+DEVICES = "devices"
+"""The parameter with the number of devices used at once."""
+ALL = "_all"
+
+Key = tuple[str, Value | None]
+
+
+def sums_of_devices(results: Sequence[ExperimentResult]) -> tuple[ExperimentResult, ...]:
+    """The results with figures of all devices together: those of single devices are removed, and the figure of one
+    device alone gets the name of the sum."""
+    summed = summed_figures(results)
+    return tuple(
+        replace(
+            result, figures=tuple(whole for figure in result.figures if (whole := whole_of(result, figure, summed)))
+        )
+        for result in results
+    )
+
+
+def summed_figures(results: Sequence[ExperimentResult]) -> dict[Key, frozenset[str]]:
+    """Benchmark and mode -> the figures that have a NAME_all there."""
+    found: dict[Key, frozenset[str]] = {}
+    for result in results:
+        names = {figure.name.removesuffix(ALL) for figure in result.figures if figure.name.endswith(ALL)}
+        found[_key(result)] = found.get(_key(result), frozenset()) | names
+    return found
+
+
+def whole_of(result: ExperimentResult, figure: FigureResult, summed: dict[Key, frozenset[str]]) -> FigureResult | None:
+    """The figure as one of all devices of its experiment; None if it is of one of several."""
+    if figure.name not in summed.get(_key(result), frozenset()):
+        return figure
+    return replace(figure, name=figure.name + ALL) if result.experiment.parameters.get(DEVICES) == 1 else None
+
+
+def _key(result: ExperimentResult) -> Key:
+    return result.experiment.benchmark, result.experiment.parameters.get("mode")
+
 
 Kind = Literal["strong", "weak"]
 Interval = tuple[float, float]
@@ -41,24 +84,19 @@ def scaling(
     return tuple(result for result in found if result is not None)
 
 
-class _Worker(Frozen):
-    """A point with its number of workers."""
-
-    number: float
-    point: SweepPoint
-
-
 def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResult | None:
     """The scaling of one sweep; None where no point succeeded at any number of workers."""
-    workers = [_Worker(number, point) for point in sweep.points if (number := workers_of(point.settings[along]))]
-    workers.sort(key=lambda worker: (worker.number, worker.point.figure is None))
-    measured = [(worker, worker.point.figure) for worker in workers if worker.point.figure is not None]
+    workers = [(number, point) for point in sweep.points if (number := workers_of(point.settings[along]))]
+    workers.sort(key=lambda worker: (worker[0], worker[1].figure is None))
+    measured = [(number, point.result.id, point.figure) for number, point in workers if point.figure is not None]
     if not measured:
         return None
-    base, base_figure = measured[0]
-    origin = MeasuredPoint(base.point.result.id, base_figure)
-    points = tuple(_point(worker, base.number, origin, sweep, kind, along, blocks) for worker in _once(workers))
-    fits, why_not = _fits(points, base.number, kind, _block_speedups(measured, base.number, kind, blocks))
+    fewest, base, base_figure = measured[0]
+    origin = MeasuredPoint(base, base_figure)
+    # The first has a figure if any of its number does: failures were then fixed.
+    once = reversed(dict(reversed(workers)).items())
+    points = tuple(_point(worker, fewest, origin, sweep, kind, along, blocks) for worker in once)
+    fits, why_not = _fits(points, fewest, kind, _block_speedups(measured, fewest, kind, blocks))
     efficient_to, crossing = _crossing(points)
     return ScalingResult(
         benchmark=sweep.benchmark,
@@ -68,44 +106,37 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
         parameters={name: value for name, value in sweep.shared.items() if name != along},
         unit=base_figure.unit,
         better=base_figure.better,
-        baseline_workers=base.number,
+        baseline_workers=fewest,
         points=points,
         fits=fits,
         efficient_to=efficient_to,
         crossing=crossing,
-        note=" ".join(filter(None, (why_not, *_remarks(points, base.number, along, crossing)))),
+        note=" ".join(filter(None, (why_not, *_remarks(points, fewest, along, crossing)))),
         crossing_bounds=_crossing_bounds(points),
     )
 
 
-def _once(workers: Sequence[_Worker]) -> list[_Worker]:
-    """One for each number: sorted such that the first has a figure if any does, since failures were then fixed."""
-    first: dict[float, _Worker] = {}
-    for worker in workers:
-        first.setdefault(worker.number, worker)
-    return list(first.values())
+_Worker = tuple[float, SweepPoint]
+"""A point with its number of workers."""
 
 
 def _point(
     worker: _Worker, fewest: float, origin: MeasuredPoint, sweep: Sweep, kind: Kind, along: str, blocks: Blocks
 ) -> ScalingPoint:
-    result, figure = worker.point.result, worker.point.figure
-    own = {name: value for name, value in worker.point.settings.items() if sweep.shared.get(name) != value}
-    own = {name: value for name, value in own.items() if name != along}
+    number, point = worker
+    result, figure, growth = point.result, point.figure, number / fewest
+    own = {name: value for name, value in point.settings.items() if name != along and sweep.shared.get(name) != value}
     if figure is None:
         reason = f"{result.outcome.state}: {result.outcome.reason}".rstrip(": ")
-        return ScalingPoint(worker.number, result.id, None, reason=reason, parameters=own)
-    point = ScalingPoint(
-        worker.number, result.id, figure.median, figure.ci95, figure.n_repeats, reason="", parameters=own
-    )
-    growth = worker.number / fewest
-    if worker.number == fewest:
-        return replace(point, speedup=1.0, efficiency=1.0)
+        return ScalingPoint(number, result.id, None, reason=reason, parameters=own)
+    found = ScalingPoint(number, result.id, figure.median, figure.ci95, figure.n_repeats, reason="", parameters=own)
+    if number == fewest:
+        return replace(found, speedup=1.0, efficiency=1.0)
     speedup, interval = _speedup(origin, MeasuredPoint(result.id, figure), growth, kind, blocks)
     if speedup is None:
-        return replace(point, reason="no speedup: a value is not positive")
+        return replace(found, reason="no speedup: a value is not positive")
     return replace(
-        point,
+        found,
         speedup=speedup,
         speedup_ci95=interval,
         efficiency=speedup / growth,
@@ -120,7 +151,7 @@ def _speedup(
     found = point_ratio(origin, point, blocks)
     if found is None:
         return None, None
-    ratio, ends = found.interval.ratio, found.ends
+    ratio, ends = found.interval.ratio, found.interval.ends
     if _is_rate(point.figure):
         return ratio, ends
     work = growth if kind == "weak" else 1.0
@@ -166,11 +197,11 @@ def _crossing_bounds(points: Sequence[ScalingPoint]) -> tuple[float | None, floa
 
 
 def _block_speedups(
-    measured: Sequence[tuple[_Worker, FigureResult]], fewest: float, kind: Kind, blocks: Blocks
+    measured: Sequence[tuple[float, str, FigureResult]], fewest: float, kind: Kind, blocks: Blocks
 ) -> dict[float, list[float]]:
     """Workers -> the speedup in each block: repeats of all numbers of workers that were made together or, if these are
     fewer than six, assigned in order of time."""
-    figures = {worker.number: (worker.point.result.id, figure) for worker, figure in reversed(measured)}
+    figures = {number: (key, figure) for number, key, figure in reversed(measured)}
     is_one = len({key for key, _ in figures.values()}) == 1
     placed = {
         number: {
@@ -186,7 +217,7 @@ def _block_speedups(
     else:
         n = min(len(figure.values) for _, figure in figures.values())
         values = {number: list(figure.values[:n]) for number, (_, figure) in figures.items()}
-    is_rate = _is_rate(measured[0][1])
+    is_rate = _is_rate(measured[0][2])
     found: dict[float, list[float]] = {}
     for number, own in values.items():
         work = number / fewest if kind == "weak" and not is_rate else 1.0

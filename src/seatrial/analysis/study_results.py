@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from seatrial.analysis.best_of import best_of, winners_of
+from msgspec.structs import replace
+
 from seatrial.analysis.compare import compared
-from seatrial.analysis.containers.costs import container_contrast
-from seatrial.analysis.differences import differences, side_facts
+from seatrial.analysis.container_contrast import container_contrast
 from seatrial.analysis.experiment_figures import in_time
-from seatrial.analysis.match import Sequential
-from seatrial.analysis.measured import SideExperiment, blocks_of, matches
-from seatrial.analysis.needed_repeats import needed_budget
+from seatrial.analysis.fairness.differences import differences, side_facts
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.match import Sequential, SideExperiment, blocks_of, matches
 from seatrial.analysis.results import all_results
 from seatrial.analysis.scaling import scaling
-from seatrial.analysis.study_parts import asked_by, joined
+from seatrial.analysis.stretches import needed_budget
+from seatrial.analysis.sweep import best_of, winners_of
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
@@ -24,9 +25,47 @@ from seatrial.model.spelling import UNSET, side_label
 from seatrial.model.study.comparison import Comparison
 from seatrial.model.study.document import KeptStudy, StudyPoint
 from seatrial.model.study.result import Compared, StudyResult
-from seatrial.model.study.study import DEFAULT_MARGIN, SYSTEM, Study, is_of_environment
+from seatrial.model.study.study import DEFAULT_MARGIN, SYSTEM, Axis, RepeatPolicy, Study, is_of_environment
 from seatrial.stats.sequential import LOOKS, least_blocks
 from seatrial.store.contents import Contents
+
+
+def asked_by(kept: KeptStudy) -> Hashable:
+    """What parts of one study have in common, and runs of one study with another budget; a study on another machine is
+    another one, unless it has systems."""
+    study = replace(kept.study, question="", repeat=RepeatPolicy(), references=())
+    if not study.systems:
+        return study.name, kept.machine, repr(study)
+    moving = study.moves_with(SYSTEM)
+    axes = tuple(Axis(axis.name, ()) if axis.name in moving else axis for axis in study.axes)
+    return study.name, "", repr(replace(study, axes=axes, include=()))
+
+
+def joined(parts: Sequence[KeptStudy]) -> KeptStudy:
+    """One study from runs of it, the latest last: of each system its latest part, that of the baseline first. Without
+    systems, the latest run."""
+    latest = {kept.study.systems: kept for kept in parts}
+    if () in latest or len(latest) == 1:
+        return parts[-1]
+    compare = parts[-1].study.compare
+    baseline = compare.baseline if compare is not None and compare.along == SYSTEM else None
+    own = sorted(latest.values(), key=lambda kept: baseline not in kept.study.systems)
+    study = own[0].study
+    moving = study.moves_with(SYSTEM)
+    whole = replace(
+        study,
+        axes=tuple(_axis(axis, own) if axis.name in moving else axis for axis in study.axes),
+        include=tuple(entry for kept in own for entry in kept.study.include),
+        repeat=replace(study.repeat, budget_s=sum(kept.study.repeat.budget_s for kept in own)),
+    )
+    return KeptStudy(whole, own[0].machine, tuple(point for kept in own for point in kept.points))
+
+
+def _axis(axis: Axis, parts: Sequence[KeptStudy]) -> Axis:
+    """An axis with the values of all parts."""
+    own = (kept.study.axis(axis.name) for kept in parts)
+    return Axis(axis.name, tuple(value for one in own if one is not None for value in one.values))
+
 
 _AROUND_REPEATS_S = 1.0
 """A record has the time outside of repeats up to its own start: more than what follows until the budget ends a run."""
@@ -41,9 +80,8 @@ def study_results(contents: Contents, results: Sequence[ExperimentResult] | None
 def latest_studies(contents: Contents) -> tuple[KeptStudy, ...]:
     """Each study of the folder by name, as it was last run; its parts on several systems are one. Another budget or
     other references do not make it another study; different axes do, even under the same name."""
-    runs: dict[Hashable, list[KeptStudy]] = {}
-    for kept in sorted(contents.studies, key=lambda kept: _age(kept, contents)):
-        runs.setdefault(asked_by(kept), []).append(kept)
+    kept = sorted(contents.studies, key=lambda kept: _age(kept, contents))
+    runs = grouped((asked_by(one), one) for one in kept)
     return tuple(joined(runs[key]) for key in sorted(runs, key=repr))
 
 
@@ -62,7 +100,17 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
     best = best_of(results, study.best_of.over, study.best_of.figure, blocks, costs, given) if study.best_of else ()
     swept = study.best_of is not None and study.scaling is not None and study.scaling.along in study.best_of.over
     scaled = winners_of(results, best) if best and not swept else results  # the best settings at each point
-    compared_sides = _compared(kept, contents, known) if study.compare else ()
+    compare = study.compare
+    compared_sides = compare and along_axis(
+        kept,
+        compare.along,
+        contents,
+        known,
+        baseline=compare.baseline,
+        margin=compare.margin,
+        figures=frozenset(compare.figures),
+        equivalence=compare.asks_equivalence,
+    )
     records = records_of(study, contents, ids)
     outside = _outside_s(records)
     spent = sum(record.wall_s for record in records) + sum(outside.values())
@@ -71,13 +119,15 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
     return StudyResult(
         study=study,
         results=results,
-        compared=compared_sides,
+        compared=compared_sides or (),
         scaling=scaling(scaled, study.scaling.kind, study.scaling.along, blocks, given) if study.scaling else (),
         best_of=best,
         spent_s=spent,
         start_s=start,
         repeat_s=repeat_s,
-        needed=needed_budget((one for side in compared_sides for one in side.comparisons), repeat_s, spent + start),
+        needed=needed_budget(
+            (one for side in compared_sides or () for one in side.comparisons), repeat_s, spent + start
+        ),
     )
 
 
@@ -97,24 +147,8 @@ def _outside_s(records: Sequence[RepeatRecord]) -> dict[str, float]:
     return latest
 
 
-def _compared(kept: KeptStudy, contents: Contents, known: Mapping[str, ExperimentResult]) -> tuple[Compared, ...]:
-    compare = kept.study.compare
-    if compare is None:
-        return ()
-    return along_axis(
-        [kept],
-        compare.along,
-        contents,
-        known,
-        baseline=compare.baseline,
-        margin=compare.margin,
-        figures=frozenset(compare.figures),
-        equivalence=compare.asks_equivalence,
-    )
-
-
 def along_axis(
-    studies: Sequence[KeptStudy],
+    kept: KeptStudy,
     along: str,
     contents: Contents,
     known: Mapping[str, ExperimentResult],
@@ -126,23 +160,22 @@ def along_axis(
 ) -> tuple[Compared, ...]:
     """One for each value of the axis except the baseline; all belong to one family."""
     pairs: list[_Pair] = []
-    for kept in studies:
-        compare = kept.study.compare
-        # Systems are not measured side by side, so no block decides when a comparison ends.
-        is_own = compare is not None and compare.along == along != SYSTEM
-        spending = _spending(kept, contents) if is_own else None
-        groups = _groups(kept, along)
-        varied = _varied_settings(kept, along)
-        least = _least_blocks(groups)
-        for group in groups:
-            minimum = least[group[0].benchmark]
-            rule = None if spending is None else _rule(kept.study, spending, group, contents, minimum)
-            first = next((p for p in group if p.given.get(along) == baseline), None)
-            if first is None or first.experiment not in known:
-                continue
-            for point in group:
-                if point is not first and point.experiment in known:
-                    pairs.append(_pair(along, first, point, known, contents, rule, varied))
+    compare = kept.study.compare
+    # Systems are not measured side by side, so no block decides when a comparison ends.
+    is_own = compare is not None and compare.along == along != SYSTEM
+    spending = _spending(kept, contents) if is_own else None
+    groups = _groups(kept, along)
+    varied = _varied_settings(kept, along)
+    least = _least_blocks(groups)
+    for group in groups:
+        minimum = least[group[0].benchmark]
+        rule = None if spending is None else _rule(kept.study, spending, group, contents, minimum)
+        first = next((p for p in group if p.given.get(along) == baseline), None)
+        if first is None or first.experiment not in known:
+            continue
+        for point in group:
+            if point is not first and point.experiment in known:
+                pairs.append(_pair(along, first, point, known, contents, rule, varied))
     found = [
         [] if pair.is_itself else matches(pair.baseline, pair.candidate, figures=figures, rule=pair.rule)
         for pair in pairs
@@ -164,11 +197,6 @@ class _Pair(Frozen):
     baseline: SideExperiment
     candidate: SideExperiment
     rule: Sequential | None
-
-    @property
-    def is_comparable(self) -> bool:
-        """Whether they are two, and neither was measured on emulated processors."""
-        return not self.is_itself and emulation_of(self.baseline, self.candidate) is None
 
     @property
     def is_itself(self) -> bool:
@@ -205,7 +233,11 @@ def _one(
 
     first = side_facts(contents, [pair.baseline.result.id for pair in pairs])
     second = side_facts(contents, [pair.candidate.result.id for pair in pairs])
-    parts = breakdowns((pair.baseline, pair.candidate) for pair in pairs if pair.is_comparable)
+    parts = breakdowns(
+        (pair.baseline, pair.candidate)
+        for pair in pairs
+        if not pair.is_itself and emulation_of(pair.baseline, pair.candidate) is None
+    )
     return Compared(
         side_label(along, baseline),
         side_label(along, value),
@@ -283,10 +315,8 @@ def _varied_settings(kept: KeptStudy, along: str) -> list[str]:
 
 def _groups(kept: KeptStudy, along: str) -> list[list[StudyPoint]]:
     """Groups of experiments that differ only along the axis, and along axes that advance with it."""
-    groups: dict[tuple[object, ...], list[StudyPoint]] = {}
-    for point in kept.points:
-        groups.setdefault((point.benchmark, *kept.study.place(point.given, along)), []).append(point)
-    return list(groups.values())
+    place = kept.study.place
+    return list(grouped(((point.benchmark, *place(point.given, along)), point) for point in kept.points).values())
 
 
 class _Spending(Frozen):
@@ -301,7 +331,8 @@ class _Spending(Frozen):
 def _spending(kept: KeptStudy, contents: Contents) -> _Spending:
     ids = dict.fromkeys(point.experiment for point in kept.points)
     records = records_of(kept.study, contents, ids)
-    allowed = {_allowed(record) for record in records}
+    # What a repeat was allowed by: a larger budget or maximum is a new end.
+    allowed = {tuple(record.seen.get(name) for name in ("budget_s", "maximum", "again")) for record in records}
     outside_s = sum(_outside_s(records).values())
     spent = sum(record.wall_s for record in records) + (outside_s + _AROUND_REPEATS_S if outside_s else 0.0)
     return _Spending(spent, max(1, len(allowed)), outside_s > 0.0)
@@ -330,11 +361,6 @@ def _rule(
     blocks = max(1, minimum - made) if spending.is_whole else 1
     is_spent = spending.spent_s + blocks * block_s > study.repeat.budget_s
     return Sequential(study.repeat.maximum, spending.ends, is_spent)
-
-
-def _allowed(record: RepeatRecord) -> tuple[object, ...]:
-    """What a repeat was allowed by: a larger budget or maximum is a new end."""
-    return record.seen.get("budget_s"), record.seen.get("maximum"), record.seen.get("again")
 
 
 def _age(kept: KeptStudy, contents: Contents) -> tuple[float, float]:

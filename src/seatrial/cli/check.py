@@ -9,9 +9,8 @@ from typing import Annotated
 
 import typer
 
-from seatrial.analysis.bindings import Binding, bindings
 from seatrial.analysis.folder import trial_of
-from seatrial.analysis.rank_layout import Layout, rank_layout
+from seatrial.analysis.rank_layout import Binding, Layout, bindings, rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.command import command
 from seatrial.cli.options import FromOption, LiveOption, Output

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seatrial.analysis.needed_repeats import is_apart
+from seatrial.analysis.stretches import is_apart
 from seatrial.cli.command import command
 from seatrial.cli.options import EquivalenceOption, FailOn, MarginOption, Output, PageOption
 from seatrial.cli.output import message, write_file

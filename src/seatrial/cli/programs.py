@@ -11,7 +11,7 @@ import typer
 from msgspec.structs import replace
 from typer.core import TyperCommand
 
-from seatrial.analysis.answer.answer import answer_of_study
+from seatrial.analysis.answer import answer_of_study
 from seatrial.analysis.results import RunResult
 from seatrial.cli.command import Options
 from seatrial.cli.output import message, print_json, style_of

@@ -12,8 +12,14 @@ from seatrial.diagnosis.calls import call_diagnoses, slow_transfer, with_small_c
 from seatrial.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.diagnosis.late import could_be_late, late, late_in_call, longest_site, slow_collective, waits_itself
 from seatrial.diagnosis.node import node_diagnoses
-from seatrial.diagnosis.ranks import Uneven, explained_by_computing, uneven, uneven_despite_delay
-from seatrial.diagnosis.work import blocked_diagnoses, io_diagnoses
+from seatrial.diagnosis.ranks import (
+    Uneven,
+    blocked_diagnoses,
+    explained_by_computing,
+    io_diagnoses,
+    uneven,
+    uneven_despite_delay,
+)
 from seatrial.profiler.cause import (
     NO_CPU_CAUSES,
     WAITING_CAUSES,
@@ -80,7 +86,7 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     if not profile.calls or profile.wall_s <= 0:
         return ()
     no_cpu = cpu_diagnoses(profile)
-    is_delayed = _some_rank_was_delayed(profile) or any(one.share >= LEAST_DELAY for one in no_cpu)
+    is_delayed = (_most_delay(profile) >= LEAST_DELAY) or any(one.share >= LEAST_DELAY for one in no_cpu)
     if not profile.trust.has_sizes:
         return (*no_cpu, _without_sizes(profile) if profile.mpi_share >= LEAST_SHARE else _computation(profile))
     found = [*no_cpu, *(uneven_despite_delay(profile) if is_delayed else _waiting(profile))]
@@ -127,11 +133,6 @@ def _is_before_all(one: Diagnosis) -> bool:
 
 def _least(one: Diagnosis) -> float:
     return _LEAST_WAITING if one.cause in WAITING_CAUSES else LEAST_SHARE
-
-
-def _some_rank_was_delayed(profile: Profile) -> bool:
-    """Then who is late depends on who had a CPU."""
-    return _most_delay(profile) >= LEAST_DELAY
 
 
 def _most_delay(profile: Profile) -> float:

@@ -201,11 +201,12 @@ def late(profile: Profile, explained_s: Sequence[float], slowest: frozenset[int]
         max(0.0, 1.0 - own_s / one.all_s) if one.all_s > 0 else 0.0
         for one, own_s in zip(waits, explained_s, strict=True)
     ]
+    own = list(zip(waits, parts, strict=True))
     kinds = {
-        Cause.LATE_SENDER: [one.receive_s * part for one, part in zip(waits, parts, strict=True)],
-        Cause.LATE_RECEIVER: [one.send_s * part for one, part in zip(waits, parts, strict=True)],
-        Cause.LATE_AT_COLLECTIVE: [one.collective_s * part for one, part in zip(waits, parts, strict=True)],
-        Cause.WINDOW_WAIT: [one.window_s * part for one, part in zip(waits, parts, strict=True)],
+        Cause.LATE_SENDER: [one.receive_s * part for one, part in own],
+        Cause.LATE_RECEIVER: [one.send_s * part for one, part in own],
+        Cause.LATE_AT_COLLECTIVE: [one.collective_s * part for one, part in own],
+        Cause.WINDOW_WAIT: [one.window_s * part for one, part in own],
     }
     found = [
         _of_kind(profile, cause, seconds)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.analysis.compare_along import Comparisons, compare_along
-from seatrial.analysis.compare_folders import NamedFolder, compare_folders
-from seatrial.analysis.compare_reference import PREFIX, compare_with_reference
+from seatrial.analysis.compare_folders import PREFIX, NamedFolder, compare_folders, compare_with_reference
 from seatrial.analysis.folder import contents_in
-from seatrial.analysis.measured_again import second_stage
-from seatrial.analysis.outliers import SCREENS
+from seatrial.analysis.outliers import SCREENS, second_stage
 from seatrial.errors import UnknownNameError, UsageError, nearest_names
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import DEFAULT_MARGIN, refuse_margin

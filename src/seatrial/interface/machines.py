@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from seatrial.analysis.device_copies import PeerRates, peer_rates
+from seatrial.analysis.device_copies import PeerRates, peer_rates, with_measured
 from seatrial.analysis.folder import machine_in, trial_of
-from seatrial.analysis.overlay import with_measured
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
 from seatrial.machine.live import survey_live

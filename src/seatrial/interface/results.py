@@ -8,8 +8,8 @@ from pathlib import Path
 from seatrial.analysis.folder import contents_in
 from seatrial.analysis.history import long_histories
 from seatrial.analysis.profile_folder import profiles_in
+from seatrial.analysis.results import trials_of
 from seatrial.analysis.study_results import study_results
-from seatrial.analysis.trials import trials_of
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.history import FigureHistory

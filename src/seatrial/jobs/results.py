@@ -8,10 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.results import Asked, RunResult, machines_of, results_of
-from seatrial.analysis.study_parts import joined
-from seatrial.analysis.study_results import study_result
-from seatrial.analysis.trials import trial_of
+from seatrial.analysis.results import Asked, RunResult, machines_of, results_of, trial_of
+from seatrial.analysis.study_results import joined, study_result
 from seatrial.errors import StoreError
 from seatrial.jobs.batch.job import JobState
 from seatrial.jobs.folder import JobFolder, Phase

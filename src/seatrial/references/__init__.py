@@ -4,6 +4,6 @@
 """
 
 from seatrial.references.loader import all_references, reference_named
-from seatrial.references.matching import figures_of_reference, reference_side, references_for
+from seatrial.references.words import figures_of_reference, reference_side, references_for
 
 __all__ = ["all_references", "figures_of_reference", "reference_named", "reference_side", "references_for"]

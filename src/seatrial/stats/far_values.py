@@ -13,17 +13,24 @@ The question depends on how many there are:
   bound.
 
 All is computed on logarithms. The error rates are simulated in bench/screening_simulation.py.
+
+Which of many nodes to measure again, and what the new repeats say.
+
+The farthest of many is far by chance alone. New repeats do not know which was the farthest, so few of them, beside
+nodes drawn at random, decide: the error rate is divided by the number of nodes that were measured again, not by that of
+all, and the first stage needs no repeats of its own. The error rates are simulated in bench/compare_simulation.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist, median
 
 from seatrial.model.frozen import Frozen
 from seatrial.stats.interval import median_interval
-from seatrial.stats.outliers import deviate_p_values
+from seatrial.stats.outliers import FALSE_ALARM_RATE, OutlyingValue, deviate_p_values, p_in_heavy_tails, rank_sum_p
 from seatrial.stats.ranks import student_tail
 
 FEWEST = 3
@@ -147,28 +154,18 @@ def _few(logs: Sequence[Sequence[float]], rate: float, margin: float) -> list[tu
     found: list[tuple[int, float]] = []
     usual = list(range(n))
     for _ in range(max(1, n // 3)):
-        farthest, p = -1, 1.0
-        most = 0.0
-        for k in usual:
-            centre = median(middles[other] for other in usual if other != k)
-            if abs(middles[k] - centre) > most:
-                most, farthest = abs(middles[k] - centre), k
-        if farthest < 0:
-            break
+        centres = {k: median(middles[other] for other in usual if other != k) for k in usual}
+        farthest = max(usual, key=lambda k: abs(middles[k] - centres[k]))
+        centre, most = centres[farthest], abs(middles[farthest] - centres[farthest])
         rest = [other for other in usual if other != farthest]
-        centre = median(middles[other] for other in rest)
         repeats = sum(len(logs[other]) for other in rest)
         # A median varies by about pi/2 more than a mean.
         error = noise * math.sqrt(math.pi / 2 * (1 / len(logs[farthest]) + 1 / repeats))
         beyond = most - math.log1p(margin)
         p = min(1.0, 2 * n * student_tail(beyond / error, degrees)) if beyond > 0 else 1.0
-        next_farthest = max(abs(middles[other] - centre) for other in rest)
-        if p > rate or not _is_apart(logs[farthest], centre, margin) or most < _GAP * next_farthest:
-            # A second far one hides the first only if both are; so those that are left are tried together.
-            if p <= rate and _is_apart(logs[farthest], centre, margin) and len(found) + 2 <= n // 3:
-                usual = rest
-                found.append((farthest, p))
-                continue
+        is_alone = most >= _GAP * max(abs(middles[other] - centre) for other in rest)
+        # A second far one hides the first only if both are; so those that are left are tried together.
+        if p > rate or not _is_apart(logs[farthest], centre, margin) or not (is_alone or len(found) + 2 <= n // 3):
             break
         found.append((farthest, p))
         usual = rest
@@ -294,3 +291,94 @@ def tail_fit(excesses: Sequence[float], spread: float, confidence: float) -> tup
     place = int(np.flatnonzero(best >= best.max() - bound)[-1])
     shape = float(shapes[place])
     return shape, exponential if place == 0 else shape / float(quotients[chosen[place - 1]])
+
+
+MOST_SUSPECTS = 6
+CONTROLS = 8
+FEWEST_CONTROLS = 4
+REPEATS = 10
+"""Repeats of each node in the second stage: enough to find 5 % in noise of 1 %."""
+FEWEST_REPEATS = 6
+
+_NO_SPREAD = 1e-12
+
+
+_ALIKE = 0.5
+"""Nodes that were at least half as far in the first stage are of one kind with a suspect..."""
+_MOST_ALIKE = 2
+"""... and more than that, or than a tenth of all, are no outliers."""
+
+
+class Again(Frozen):
+    """Positions of the nodes to measure again, farthest first, and of the controls."""
+
+    suspects: tuple[int, ...]
+    controls: tuple[int, ...]
+
+
+def to_measure_again(figures: Sequence[Sequence[float]], seed: str) -> Again | None:
+    """The nodes that are farthest from the others in any figure, up to a quarter of all, and random others.
+
+    Each figure has the medians of all nodes, in the same order and positive; a distance is in median absolute
+    deviations of its figure. None below six nodes. The same `seed` draws the same controls.
+    """
+    n = len(figures[0]) if figures else 0
+    count = min(MOST_SUSPECTS, n // 4, n - FEWEST_CONTROLS)
+    if count < 1 or n < 6:
+        return None
+    farthest = [0.0] * n
+    for values in figures:
+        logs = [math.log(value) for value in values]
+        centre = median(logs)
+        scale = max(median(abs(log - centre) for log in logs), _NO_SPREAD)
+        farthest = [max(most, abs(log - centre) / scale) for most, log in zip(farthest, logs, strict=True)]
+    order = sorted(range(n), key=lambda node: -farthest[node])
+    source = random.Random(seed)  # noqa: S311 - not for security
+    controls = source.sample(order[count:], min(CONTROLS, n - count))
+    return Again(tuple(order[:count]), tuple(sorted(controls)))
+
+
+def confirmed(
+    first: Sequence[float],
+    suspects: Mapping[int, Sequence[float]],
+    controls: Sequence[Sequence[float]],
+    false_alarm_rate: float = FALSE_ALARM_RATE,
+) -> list[OutlyingValue]:
+    """The suspects whose new repeats differ from those of the controls, in order.
+
+    `first` are the medians of all nodes in the first stage; `suspects` maps their positions there to their new repeats.
+    p is the largest of three: of the rank sum of a suspect's repeats among those of the controls, times the number of
+    suspects; of its distance from the controls if nodes truly differ, times the number of all nodes; and of the gap to
+    the next of all that were measured again, if the tails of that distribution are heavy. If more than a tenth of all
+    nodes were at least half as far in the first stage, there is another kind of nodes instead. `ratio` is over the
+    median of the controls. Raises ValueError with fewer than four controls, for a node without repeats, or for a value
+    that is not positive and finite.
+    """
+    if len(controls) < FEWEST_CONTROLS:
+        raise ValueError(f"{len(controls)} controls: at least {FEWEST_CONTROLS} are needed")
+    if not all(group and all(0.0 < value < math.inf for value in group) for group in (*suspects.values(), *controls)):
+        raise ValueError("every node needs repeats that are positive and finite")
+    beside = [[math.log(value) for value in group] for group in controls]
+    centre = median(median(group) for group in beside)
+    shifts = {place: median(math.log(value) for value in group) - centre for place, group in sorted(suspects.items())}
+    of_controls = [median(group) - centre for group in beside]
+    gaps = dict(zip(shifts, p_in_heavy_tails([*shifts.values(), *of_controls]), strict=False))
+    p_values = dict.fromkeys(shifts, 1.0)
+    usual = [math.log(value) for value in first]
+    middle = median(usual)
+    for place, shift in shifts.items():
+        own = [math.log(value) for value in suspects[place]]
+        pool = sorted([*own, *(value for group in beside for value in group)])
+        others = [log - middle for at, log in enumerate(usual) if at != place]
+        if not shift or sum(other / shift > _ALIKE for other in others) > max(_MOST_ALIKE, len(usual) // 10):
+            continue  # one of another kind
+        spread = len(usual) * _prediction_p(shift, of_controls)
+        p_values[place] = min(1.0, max(len(suspects) * rank_sum_p(own, pool), spread, 2.0 * gaps[place]))
+    return [OutlyingValue(place, math.exp(shifts[place]), p) for place, p in p_values.items() if p <= false_alarm_rate]
+
+
+def _prediction_p(value: float, others: Sequence[float]) -> float:
+    """Two-sided p-value of a value so far from the mean of normal others."""
+    n, mean = len(others), math.fsum(others) / len(others)
+    variance = max(math.fsum((other - mean) ** 2 for other in others) / (n - 1), _LEAST_SPREAD**2)
+    return 2.0 * student_tail(abs(value - mean) / math.sqrt(variance * (1.0 + 1.0 / n)), n - 1)

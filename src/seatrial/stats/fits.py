@@ -30,8 +30,7 @@ from typing import Literal
 from seatrial.model.frozen import Frozen
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.stats.max_t import adjusted_p
-from seatrial.stats.ranks import signed_rank_critical
-from seatrial.stats.sums import ordered_sums, table_size
+from seatrial.stats.ranks import signed_rank_interval
 
 FEWEST_POINTS = 5
 """With fewer points (including the baseline), the residuals are meaningless."""
@@ -121,7 +120,7 @@ def law_interval(
     if n < MINIMUM_REPEATS:
         return None
     shares = [law.fit_weighted(workers, block, speedups) for block in blocks]
-    middle = _middle(shares)
+    middle, ends = signed_rank_interval(sorted(shares), _ALPHA)
     residuals = [
         [math.log(block[k]) - math.log(expected) for block in blocks]
         for k, p in enumerate(workers)
@@ -134,23 +133,4 @@ def law_interval(
         return LawInterval(None, next(k for k, p in enumerate(workers) if p != 1.0 and k not in places))
     if worst is not None and p_values[worst] <= _ALPHA:
         return LawInterval(None, places[worst])
-    return LawInterval(_signed_rank(shares), None)
-
-
-def _middle(values: Sequence[float]) -> float:
-    """The median of the means of all pairs."""
-    ordered = sorted(values)
-    size = table_size(len(ordered), len(ordered), triangle=True)
-    low, high = ordered_sums(ordered, ordered, [(size - 1) // 2, size // 2], triangle=True)
-    return (low + high) / 4.0
-
-
-def _signed_rank(values: Sequence[float]) -> tuple[float, float] | None:
-    """The signed-rank interval of error 5 %."""
-    ordered, n = sorted(values), len(values)
-    most = signed_rank_critical(n, _ALPHA)
-    if most is None:
-        return None
-    size = table_size(n, n, triangle=True)
-    low, high = ordered_sums(ordered, ordered, [most, size - 1 - most], triangle=True)
-    return low / 2.0, high / 2.0
+    return LawInterval(ends, None)

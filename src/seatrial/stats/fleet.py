@@ -36,11 +36,6 @@ class Fleet(Frozen):
     minority: tuple[int, ...] = ()
     kinds: tuple[float, float] | None = None
 
-    @property
-    def differs(self) -> bool:
-        """Whether the groups truly differ."""
-        return self.p_equal <= DIFFERS
-
 
 def fleet_of(groups: Sequence[Sequence[float]]) -> Fleet | None:
     """The description of groups of logarithms; None without at least two repeats in most of them."""

@@ -75,6 +75,11 @@ class OutlyingValue(Frozen):
     p_adjusted: float
 
 
+def are_enough(groups: Sequence[Sequence[float]]) -> bool:
+    """Whether there are enough groups for a screen: five, or ten with a single value each."""
+    return len(groups) >= (FEWEST_SINGLE if all(len(group) == 1 for group in groups) else FEWEST)
+
+
 def screen(values: Sequence[float], false_alarm_rate: float = FALSE_ALARM_RATE) -> list[OutlyingValue]:
     """The outliers of single values, in order; empty below `FEWEST_SINGLE`.
 

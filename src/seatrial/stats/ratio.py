@@ -19,7 +19,7 @@ log1p(q / 2A) + log1p(q / 2B), on the logarithm of the ratio of B to A.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from msgspec.structs import replace
@@ -27,8 +27,16 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.model.study.comparison import Verdict
 from seatrial.stats.interval import MINIMUM_REPEATS
-from seatrial.stats.ranks import critical, signed_rank_critical, signed_rank_tail, two_sample_tail
-from seatrial.stats.sums import count_sums, doubled_placements, ordered_sums, table_size
+from seatrial.stats.ranks import (
+    count_sums,
+    critical,
+    doubled_placements,
+    ordered_sums,
+    signed_rank_interval,
+    signed_rank_tail,
+    table_size,
+    two_sample_tail,
+)
 
 ROUNDING = 1e-12
 """A ratio that exceeds an edge of the margin by less is on the edge: logarithms are rounded."""
@@ -41,6 +49,11 @@ class RatioInterval(Frozen):
     low: float | None
     high: float | None
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The interval; None if there is none."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
 
 def paired_ratio(pairs: Sequence[tuple[float, float]], alpha: float) -> RatioInterval:
     """Estimate and interval of error `alpha` from blocks, each (baseline, candidate).
@@ -50,12 +63,8 @@ def paired_ratio(pairs: Sequence[tuple[float, float]], alpha: float) -> RatioInt
     """
     _check_error(alpha)
     differences = _differences(pairs)
-    n = len(differences)
-    size = table_size(n, n, triangle=True)
-    most = signed_rank_critical(n, alpha) if n >= MINIMUM_REPEATS else None
-    ranks = [*_middle(size), *_ends(most, size)]
-    means = [total / 2.0 for total in ordered_sums(differences, differences, ranks, triangle=True)]
-    return interval_of((means[0] + means[1]) / 2.0, means[2:])
+    estimate, ends = signed_rank_interval(differences, alpha)
+    return interval_of(estimate, ends if ends is not None and len(differences) >= MINIMUM_REPEATS else ())
 
 
 def independent_ratio(baseline: Sequence[float], candidate: Sequence[float], alpha: float) -> RatioInterval:
@@ -67,11 +76,14 @@ def independent_ratio(baseline: Sequence[float], candidate: Sequence[float], alp
     _check_error(alpha)
     minus_baseline, plus_candidate = _sides(baseline, candidate)
     n, m = len(minus_baseline), len(plus_candidate)
-    shift = _shift(minus_baseline, plus_candidate)
-    most = None
-    if min(n, m) >= MINIMUM_REPEATS:
-        most = critical(_independent_tail(minus_baseline, plus_candidate, shift), n * m // 2, alpha)
-    return interval_of(shift, ordered_sums(minus_baseline, plus_candidate, _ends(most, n * m), triangle=False))
+    size = n * m
+    middle = ordered_sums(minus_baseline, plus_candidate, [(size - 1) // 2, size // 2], triangle=False)
+    shift = sum(middle) / 2.0
+    if min(n, m) < MINIMUM_REPEATS:
+        return interval_of(shift, ())
+    most = critical(two_sample_tail(*doubled_placements(minus_baseline, plus_candidate, shift)), size // 2, alpha)
+    ranks = () if most is None else (most, size - 1 - most)
+    return interval_of(shift, ordered_sums(minus_baseline, plus_candidate, ranks, triangle=False))
 
 
 def paired_p_outside(pairs: Sequence[tuple[float, float]], margin: float) -> float | None:
@@ -82,44 +94,19 @@ def paired_p_outside(pairs: Sequence[tuple[float, float]], margin: float) -> flo
     differences = _differences(pairs)
     if len(differences) < MINIMUM_REPEATS:
         return None
-    against = _count_against(differences, differences, margin, 2.0, triangle=True)
+    if not 0.0 <= margin < math.inf:
+        raise ValueError(f"a margin must be at least 0, not {margin}")
+    edge = (math.log1p(margin) + ROUNDING) * 2.0  # of the sums of two differences
+    _, not_above = count_sums(differences, differences, edge, triangle=True)
+    below, _ = count_sums(differences, differences, -edge, triangle=True)
+    # The number of sums not beyond the edge that most of them are beyond.
+    against = min(not_above, table_size(len(differences), len(differences), triangle=True) - below)
     return min(1.0, 2.0 * signed_rank_tail(len(differences), against))
 
 
 def interval_of(estimate: float, ends: Sequence[float]) -> RatioInterval:
     """The ratio and its interval, from logarithms; without `ends`, there is no interval."""
     return RatioInterval(_exp(estimate), _exp(ends[0]) if ends else None, _exp(ends[1]) if ends else None)
-
-
-def _middle(size: int) -> tuple[int, int]:
-    return (size - 1) // 2, size // 2
-
-
-def _ends(most: int | None, size: int) -> tuple[int, ...]:
-    """Ranks of the ends of an interval that excludes `most` on each side."""
-    return () if most is None else (most, size - 1 - most)
-
-
-def _shift(minus_baseline: Sequence[float], plus_candidate: Sequence[float]) -> float:
-    """The median of all differences between the sides."""
-    ranks = _middle(table_size(len(minus_baseline), len(plus_candidate), triangle=False))
-    return sum(ordered_sums(minus_baseline, plus_candidate, ranks, triangle=False)) / 2.0
-
-
-def _independent_tail(
-    minus_baseline: Sequence[float], plus_candidate: Sequence[float], shift: float
-) -> Callable[[int], float]:
-    return two_sample_tail(*doubled_placements(minus_baseline, plus_candidate, shift))
-
-
-def _count_against(a: Sequence[float], b: Sequence[float], margin: float, terms: float, *, triangle: bool) -> int:
-    """The number of sums not beyond the edge of the margin that most of them are beyond."""
-    if not 0.0 <= margin < math.inf:
-        raise ValueError(f"a margin must be at least 0, not {margin}")
-    edge = (math.log1p(margin) + ROUNDING) * terms
-    _, not_above = count_sums(a, b, edge, triangle=triangle)
-    below, _ = count_sums(a, b, -edge, triangle=triangle)
-    return min(not_above, table_size(len(a), len(b), triangle=triangle) - below)
 
 
 def _differences(pairs: Sequence[tuple[float, float]]) -> list[float]:

@@ -14,18 +14,32 @@ end of the interval on its side misses it, so the shares add up to 5 % as for a 
 
 Everything is computed from the blocks alone: the engine that decides whether to stop and a later reader get the same
 result.
+
+How many blocks would decide an ambiguous comparison: an estimate from the interval that it has.
+
+The half width of an interval shrinks with the square root of the number of blocks (of a signed-rank interval too:
+Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, section 3.3), and grows with the normal quantile of the
+error that it is read at. The comparison is decided once the half width is smaller than the distance from the ratio to
+the nearest edge of the margin.
+
+The ratio is an estimate itself: until there are N blocks instead of n, it moves by a normal error of (1 - n/N) times
+the variance that it has now, if nothing is known beforehand. The number is the one with which it is decided on the same
+side of the edge in three of four cases; near the edge, where that takes far more, three times the one with which it
+would be decided if the ratio stayed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.study.comparison import Statistic, Verdict
 from seatrial.stats.block_test import BlockTest
-from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.interval import MINIMUM_REPEATS, least_repeats
 from seatrial.stats.ratio import RatioInterval, coarsest, verdict
 
 Pairs = Sequence[tuple[float, float]]
@@ -101,10 +115,10 @@ def next_end_alpha(alpha: float) -> float:
     return alpha * (1.0 - _END_SHARE)
 
 
-def least_blocks(family: int, ends: int = 1) -> int:
-    """The blocks needed for an interval of each of `family` comparisons at an end: 2^(1 - blocks) <= alpha / family."""
+def least_blocks(family: int) -> int:
+    """The blocks for an interval of each of `family` comparisons at the first end: 2^(1 - blocks) <= alpha / family."""
     blocks = MINIMUM_REPEATS
-    while 2.0 ** (1 - blocks) > end_alpha(ends) / family:
+    while 2.0 ** (1 - blocks) > end_alpha() / family:
         blocks += 1
     return blocks
 
@@ -134,18 +148,32 @@ def replay_curve(
     """
     if not points or family < len(points):
         raise ValueError(f"a family has at least one comparison and all points of its curves, not {family}")
+
+    def result(test: BlockTest, both: Both, alpha: float, look: int | None = None) -> Replay:
+        """Of these blocks at one look or end, of error `alpha`, with its simultaneous intervals."""
+        once, (low, high) = Replay.of(test, margin, alpha), both[0] or (None, None)
+        return replace(
+            once,
+            family=RatioInterval(once.plain.ratio, low, high),
+            verdict=verdict(low, high, margin, higher_is_better, both[1]),
+            stopped_at_look=look,
+            narrow=narrow_intervals(test, both[1]) if equivalence else None,
+        )
+
     found: dict[int, Replay] = {}
     blocks = min(len(pairs) for pairs in points)
+    widths = steps or [()] * len(points)
     for look in LOOKS:
         if look > blocks or len(found) == len(points):
             break
-        tests = _tests([pairs[:look] for pairs in points], steps)
+        tests = [BlockTest(pairs[:look], coarsest(own, look)) for pairs, own in zip(points, widths, strict=True)]
         for place, both in enumerate(both_intervals(tests, LOOK_ALPHA, family, equivalence=equivalence)):
             low, high = both[0] or (None, None)
             if place not in found and verdict(low, high, margin, higher_is_better, both[1]) is not Verdict.AMBIGUOUS:
-                found[place] = _result(tests[place], both, margin, higher_is_better, LOOK_ALPHA, look, equivalence)
+                found[place] = result(tests[place], both, LOOK_ALPHA, look)
     if len(found) < len(points):
-        tests, alpha = _tests(points, steps), end_alpha(ends)
+        alpha = end_alpha(ends)
+        tests = [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, widths, strict=True)]
         # An unfinished comparison has no simultaneous interval: one that is computed whenever somebody looks would be
         # wrong too often.
         intervals = (
@@ -155,8 +183,8 @@ def replay_curve(
         )
         for place, both in enumerate(intervals):
             if place not in found:
-                result = _result(tests[place], both, margin, higher_is_better, alpha, None, equivalence)
-                found[place] = result if is_finished else replace(result, p_outside=None)
+                end = result(tests[place], both, alpha)
+                found[place] = end if is_finished else replace(end, p_outside=None)
     return [found[place] for place in range(len(points))]
 
 
@@ -175,34 +203,6 @@ def are_decided_now(
         return False
     found = replay_curve(points, margin, higher_is_better, family, steps=steps, equivalence=equivalence)
     return all(result.stopped_at_look is not None for result in found)
-
-
-def _tests(points: Sequence[Pairs], steps: Sequence[Steps]) -> list[BlockTest]:
-    """The tests of these blocks of each point, widened by the coarsest of them."""
-    if not steps:
-        return [BlockTest(pairs) for pairs in points]
-    return [BlockTest(pairs, coarsest(own, len(pairs))) for pairs, own in zip(points, steps, strict=True)]
-
-
-def _result(
-    test: BlockTest,
-    both: Both,
-    margin: float,
-    higher_is_better: bool,
-    alpha: float,
-    look: int | None,
-    equivalence: bool,
-) -> Replay:
-    """The result of these blocks at one look or end, of error `alpha`, with its simultaneous intervals."""
-    low, high = both[0] or (None, None)
-    result = Replay.of(test, margin, alpha)
-    return replace(
-        result,
-        family=RatioInterval(result.plain.ratio, low, high),
-        verdict=verdict(low, high, margin, higher_is_better, both[1]),
-        stopped_at_look=look,
-        narrow=narrow_intervals(test, both[1]) if equivalence else None,
-    )
 
 
 Both = tuple[tuple[float, float] | None, tuple[float, float] | None]
@@ -229,12 +229,12 @@ def simultaneous(tests: Sequence[BlockTest], alpha: float, family: int) -> list[
     """The simultaneous interval of each point of a curve, or None: of error `alpha` over a family of comparisons, of
     which the points are a part. The method depends only on the numbers of blocks and points."""
     if len(tests) == 1:
-        return [_ends(tests[0].ratio(alpha / family))]
+        return [tests[0].ratio(alpha / family).ends]
     share = alpha * len(tests) / family
     if 2.0 ** (1 - min(test.blocks for test in tests)) > alpha / 2.0 / family:
         return [_range(tests, share)] * len(tests)
     whole = _range(tests, share / 2.0)
-    own = [_ends(test.ratio(alpha / 2.0 / family)) for test in tests]
+    own = [test.ratio(alpha / 2.0 / family).ends for test in tests]
     return [_intersection(one, whole) for one in own]
 
 
@@ -242,7 +242,7 @@ def _range(tests: Sequence[BlockTest], alpha: float) -> tuple[float, float] | No
     """The range that contains the ratios at all points of a curve at once: the hull of their intervals, each of the
     whole error. It needs no correction for their number, since its lower end is too high only if that of the point with
     the smallest true ratio is (the intersection-union principle: Berger, Technometrics 24, 1982)."""
-    intervals = [_ends(test.ratio(alpha)) for test in tests]
+    intervals = [test.ratio(alpha).ends for test in tests]
     known = [ends for ends in intervals if ends is not None]
     return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(tests) else None
 
@@ -252,5 +252,61 @@ def _intersection(own: tuple[float, float] | None, whole: tuple[float, float] | 
     return own if own is None or whole is None else (max(own[0], whole[0]), min(own[1], whole[1]))
 
 
-def _ends(found: RatioInterval) -> tuple[float, float] | None:
-    return None if found.low is None or found.high is None else (found.low, found.high)
+_LIKELY = NormalDist().inv_cdf(0.75)
+_MOST_SURER = 3.0
+"""A decision is made likely with up to this multiple of the blocks that it takes if the ratio stays."""
+MOST_GROWTH = 30.0
+"""More blocks are not suggested beyond this multiple of those made."""
+MOST_BLOCKS = 100_000
+"""More than anybody measures: the ratio is then as good as on the edge of the margin."""
+
+
+def needed_blocks(
+    ratio: float,
+    interval: tuple[float, float] | None,
+    blocks: int,
+    margin: float,
+    alpha: float,
+    family: int,
+    half_steps: float = 0.0,
+) -> int | None:
+    """The blocks at which the next end would probably decide, more than `blocks`.
+
+    `interval` is the simultaneous one that was read at the error `alpha` over `family` comparisons; without one, it is
+    the number with which there would be one. `half_steps` is the part of its half width that rounding adds, which does
+    not shrink. None if no number of blocks would do: the ratio is too close to an edge.
+    """
+    after = next_end_alpha(alpha)
+    least = least_repeats(after / family, is_paired=True)
+    if interval is None:
+        return max(least, blocks + 1)
+    low, high = (math.log(end) for end in interval)
+    centre = math.log(ratio)
+    to_edge = abs(abs(centre) - math.log1p(margin)) - half_steps
+    half_width = max(high - centre, centre - low) - half_steps
+    now, then = _quantile(alpha / family), _quantile(after / family)
+    error = max(half_width, 0.0) / now
+    if to_edge <= 0.0 or (needed := blocks * (error * then / to_edge) ** 2) > MOST_BLOCKS:
+        return None
+    likely = blocks * _likely_growth(to_edge / error, then) if error > 0.0 else needed
+    needed = max(needed, min(likely, _MOST_SURER * needed, MOST_GROWTH * blocks))
+    return max(math.ceil(needed), least, blocks + 1)
+
+
+def _likely_growth(distance: float, quantile: float) -> float:
+    """N / n with which an estimate that is `distance` standard errors from an edge is likely to be beyond it by more
+    than `quantile` of the standard errors of N blocks; infinite if none is.
+
+    With sin^2(t) = n/N: distance = _LIKELY * cos(t) + quantile * sin(t).
+    """
+    if distance <= _LIKELY:
+        return math.inf
+    longest = math.hypot(_LIKELY, quantile)
+    if distance >= longest:
+        return 1.0
+    angle = math.atan2(quantile, _LIKELY) - math.acos(distance / longest)
+    return 1.0 / math.sin(angle) ** 2
+
+
+def _quantile(alpha: float) -> float:
+    return -NormalDist().inv_cdf(alpha / 2.0)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from profiler.made_up_traces import Made, collective, communicator, counts, done, receive, send, trace_file
 
-from seatrial.analysis.network_tables import NetworkTables
+from seatrial.analysis.network_fit import NetworkTables
 from seatrial.errors import UsageError
 from seatrial.model.json_object import filled
 from seatrial.profiler.merge.merge import empty_profile

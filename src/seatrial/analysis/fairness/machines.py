@@ -1,17 +1,32 @@
-"""Differences of machines: every fact of their documents that does not vary by itself."""
+"""Differences of machines: every fact of their documents that does not vary by itself; and of the circumstances of all
+repeats of a side: host, load, CPU time of others, and time of day."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
 
-from seatrial.analysis.fairness.noticed import Kind, Noticed, contrast
-from seatrial.analysis.fairness.side import SideFacts
+from seatrial.analysis.fairness.side import (
+    Kind,
+    Noticed,
+    SideFacts,
+    clearly_apart,
+    clearly_unlike,
+    contrast,
+    counted,
+    share_below,
+    tally,
+)
+from seatrial.analysis.grouped import grouped
+from seatrial.diagnosis.disturbance.signals import Signals, signals
 from seatrial.errors import UsageError
 from seatrial.model.machine.document import machine_from_document
 from seatrial.model.machine.fact import Fact, FactKind
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
-from seatrial.model.spelling import cpu_list, plain, show, show_fact, show_transfers
+from seatrial.model.spelling import count, cpu_list, plain, show, show_fact, show_percent, show_transfers
 
 Statements = dict[str, tuple[str, str]]
 """Name of a fact -> (value as text, source)."""
@@ -32,7 +47,7 @@ def machine_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[N
     first, second = _machines(baseline), _machines(candidate)
     if not first or not second:
         return
-    names = [_joined(Counter(machine.name for machine in machines)) for machines in (first, second)]
+    names = [", ".join(dict.fromkeys(machine.name for machine in machines)) for machines in (first, second)]
     if names[0] != names[1]:
         yield contrast(Kind.HOST, "", *names)
     if first == second:
@@ -71,7 +86,7 @@ def _all_statements(machines: list[Machine]) -> Statements:
     names = dict.fromkeys(name for statements in each for name in statements)
     return {
         name: (
-            _joined(Counter(statements[name][0] if name in statements else "unknown" for statements in each)),
+            ", ".join(dict.fromkeys(own[name][0] if name in own else "unknown" for own in each)),
             next(statements[name][1] for statements in each if name in statements),
         )
         for name in names
@@ -115,9 +130,7 @@ def _of_devices(kind: DeviceKind, devices: Iterable[Device]) -> Iterator[tuple[s
 
 def _of_each(by_device: Mapping[str, str]) -> str:
     """Values with their devices: "performance", or "performance: pu-0 pu-1; powersave: pu-2"."""
-    by_value: dict[str, list[str]] = {}
-    for device, value in by_device.items():
-        by_value.setdefault(value, []).append(device)
+    by_value = grouped((value, device) for device, value in by_device.items())
     if len(by_value) == 1:
         return next(iter(by_value))
     return "; ".join(f"{value}: {' '.join(devices)}" for value, devices in by_value.items())
@@ -161,5 +174,121 @@ def _could_report(source: str, without: list[Machine], having: list[Machine]) ->
     )
 
 
-def _joined(values: Counter[str]) -> str:
-    return ", ".join(values)
+_LOAD_APART = 0.5
+"""Running and waiting processes: half a process takes a quarter of two cores."""
+_GAP_S = 600.0
+"""With too few repeats to detect interleaving, a gap this long rules it out."""
+_APART = 0.95
+
+
+def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
+    """Hosts as reported by the programs, load before the repeats, CPU time taken by the hypervisor and by other
+    processes, and the time of day.
+
+    Load and CPU time always vary: they count as a difference from 6 repeats on each side, if the medians differ by half
+    a process, one percent (hypervisor) or five percent (other processes) of CPU time, and 95 % of all pairs of repeats
+    differ in the same direction. So do waiting for a CPU or for memory, time stopped by a quota, and blocked time, from
+    five percent on. Limits on I/O and the file system are compared as they are.
+    """
+    hosts = [
+        Counter(str(record.seen["host"]) for record in side.all_records() if record.seen.get("host"))
+        for side in (baseline, candidate)
+    ]
+    if all(hosts) and set(hosts[0]) != set(hosts[1]):
+        yield contrast(Kind.HOST, "", *(", ".join(sorted(names)) for names in hosts))
+    for kind, (of, least, spelled) in _VALUES.items():
+        values = [
+            [value for record in side.all_records() if (value := of(record.seen)) is not None]
+            for side in (baseline, candidate)
+        ]
+        if clearly_apart(values[0], values[1], least):
+            yield contrast(kind, "", *(_spread(own, spelled) for own in values))
+    for kind, text in _WHERE.items():
+        texts = [
+            tally((record.seen for record in side.all_records() if "used" in record.seen), text)
+            for side in (baseline, candidate)
+        ]
+        if clearly_unlike(*texts):
+            yield contrast(kind, "", *map(counted, texts))
+    yield from _times([sorted(record.t0 for record in side.all_records()) for side in (baseline, candidate)])
+
+
+def _of_program(share: Callable[[Signals], float | None]) -> Callable[[Mapping[str, Any]], float | None]:
+    """A share of a repeat's time, however short the repeat is."""
+
+    def of(seen: Mapping[str, Any]) -> float | None:
+        known = signals([seen], least_s=0.0)
+        return None if known is None or known.wall_s <= 0 else share(known)
+
+    return of
+
+
+def _throttled(known: Signals) -> float | None:
+    return 0.0 if known.quota is None else min(1.0, known.quota.throttled_s / known.wall_s)
+
+
+def _short_of_memory(known: Signals) -> float | None:
+    stalled_s = (known.pressure_s or {}).get("memory_some_s")
+    return None if stalled_s is None else min(1.0, stalled_s / known.wall_s)
+
+
+def _recorded(key: str) -> Callable[[Mapping[str, Any]], float | None]:
+    """A number of a record."""
+
+    def of(seen: Mapping[str, Any]) -> float | None:
+        value = seen.get(key)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    return of
+
+
+_VALUES: Mapping[Kind, tuple[Callable[[Mapping[str, Any]], float | None], float, Callable[[float], str]]] = {
+    Kind.LOAD: (_recorded("load_1m"), _LOAD_APART, "{:.1f}".format),
+    Kind.STEAL: (_recorded("steal_share"), 0.01, show_percent),
+    Kind.OTHERS: (_recorded("others_share"), 0.05, show_percent),
+    Kind.DELAY: (_of_program(lambda known: known.delay_share), 0.05, show_percent),
+    Kind.THROTTLED: (_of_program(_throttled), 0.05, show_percent),
+    Kind.MEMORY: (_of_program(_short_of_memory), 0.05, show_percent),
+    Kind.BLOCKED: (_of_program(lambda known: known.blocked_share), 0.05, show_percent),
+}
+"""What varies: how it is read, by how much the medians are apart at least, and how it is shown."""
+
+
+def _io_limits(seen: Mapping[str, Any]) -> str:
+    limits = [
+        f"{limit['direction']} {limit['limit']:g} {limit['unit']} on {limit['device']}"
+        for limit in seen.get("io_limits") or ()
+    ]
+    return ", ".join(limits) or "none"
+
+
+def _file_system(seen: Mapping[str, Any]) -> str:
+    place = seen.get("file_system")
+    if not isinstance(place, Mapping):
+        return "not known"
+    return " ".join([f"{place['type']} at {place['mount_point']}", *place["options"]])
+
+
+_WHERE = {Kind.IO_LIMIT: _io_limits, Kind.FILE_SYSTEM: _file_system}
+
+
+def _spread(values: Sequence[float], format_value: Callable[[float], str]) -> str:
+    return f"median {format_value(median(values))}, {format_value(min(values))} to {format_value(max(values))}"
+
+
+def _times(times: Sequence[Sequence[float]]) -> Iterator[Noticed]:
+    """Whether one side was measured after the other: the ratio then includes any drift of the machine in between."""
+    if not all(times):
+        return
+    first, second = times
+    gap_s = max(first[0], second[0]) - min(first[-1], second[-1])
+    below = share_below(first, second)
+    enough = min(len(first), len(second)) >= 3
+    if (enough and not 1 - _APART < below < _APART) or gap_s > _GAP_S:
+        yield contrast(Kind.TIME, "", *(_when(side) for side in times))
+
+
+def _when(times: Sequence[float]) -> str:
+    start, end = (time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at)) for at in (times[0], times[-1]))
+    span = f"{start} to {end[11:] if end[:10] == start[:10] else end} UTC" if start != end else f"{start} UTC"
+    return f"{span} ({count(len(times), 'repeat')})"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from seatrial.analysis.fairness.compiled import compilation_differences, stated
-from seatrial.analysis.fairness.noticed import (
+from seatrial.analysis.fairness.environments import compilation_differences, stated
+from seatrial.analysis.fairness.side import (
     Kind,
     Noticed,
+    SideFacts,
     clearly_apart,
     clearly_unlike,
     contrast,
@@ -22,12 +23,12 @@ from seatrial.analysis.fairness.noticed import (
     distinct,
     tally,
 )
-from seatrial.analysis.fairness.side import SideFacts
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.spelling import cpu_list, plain
 from seatrial.model.study.study import is_number
 
+_Value = TypeVar("_Value", str, str | None)
 Records = Sequence[RepeatRecord]
 Sides = tuple[Records, Records]
 
@@ -66,9 +67,12 @@ def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[No
 
 
 def _outcomes(sides: Sides) -> Iterator[Noticed]:
-    by_side = [tally((record.outcome for record in records), _outcome) for records in sides]
+    yield from _unlike(Kind.OUTCOME, [tally((record.outcome for record in records), _outcome) for records in sides])
+
+
+def _unlike(kind: Kind, by_side: Sequence[Counter[str]]) -> Iterator[Noticed]:
     if all(by_side) and set(by_side[0]) != set(by_side[1]):
-        yield contrast(Kind.OUTCOME, "", *map(counted, by_side))
+        yield contrast(kind, "", *map(counted, by_side))
 
 
 def _outcome(outcome: Outcome) -> str:
@@ -78,11 +82,8 @@ def _outcome(outcome: Outcome) -> str:
 
 def _affinity(sides: Sides) -> Iterator[Noticed]:
     """CPU masks as read back by the threads. A different mask in any repeat counts, because masks are never random."""
-    by_side = [
-        tally((record.seen["affinity"] for record in records if "affinity" in record.seen), masks) for records in sides
-    ]
-    if all(by_side) and set(by_side[0]) != set(by_side[1]):
-        yield contrast(Kind.AFFINITY, "", *map(counted, by_side))
+    known = ((record.seen["affinity"] for record in records if "affinity" in record.seen) for records in sides)
+    yield from _unlike(Kind.AFFINITY, [tally(affinities, masks) for affinities in known])
 
 
 def masks(affinity: Any) -> str:
@@ -191,10 +192,7 @@ def _codes(entries: Times) -> set[str | None]:
 
 
 def _entries(entries: Times) -> str:
-    texts: Counter[str] = Counter()
-    for entry, times in entries:
-        texts[_file(entry)] += times
-    return counted(texts)
+    return counted(_times((_file(entry), times) for entry, times in entries))
 
 
 def _identities(found: Sequence[Times]) -> list[set[str]]:
@@ -220,17 +218,20 @@ def _variables(sides: Sides) -> Iterator[Noticed]:
     if not all(by_side):
         return
     for name in dict.fromkeys(name for side in by_side for variables, _ in side for name in variables):
-        values = [Counter[str | None](), Counter[str | None]()]
-        for counter, side in zip(values, by_side, strict=True):
-            for variables, times in side:
-                counter[variables.get(name)] += times
+        values = [_times((variables.get(name), times) for variables, times in side) for side in by_side]
         if name not in _PER_JOB and set(values[0]) != set(values[1]):
-            yield contrast(Kind.VARIABLE, name, *map(_variable, values))
+            yield contrast(Kind.VARIABLE, name, *(None if set(own) == {None} else _shown(own) for own in values))
 
 
-def _variable(values: Counter[str | None]) -> str | None:
-    if set(values) == {None}:
-        return None
+def _times(values: Iterable[tuple[_Value, int]]) -> Counter[_Value]:
+    """How often each value occurs, from values with a number of times."""
+    found: Counter[_Value] = Counter()
+    for value, times in values:
+        found[value] += times
+    return found
+
+
+def _shown(values: Counter[str | None]) -> str:
     return counted(Counter({"not set" if value is None else value or '""': n for value, n in values.items()}))
 
 
@@ -272,46 +273,17 @@ def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
 
 def _commands(sides: Sides) -> Iterator[Noticed]:
     """The arguments that only one side has, without the path of the program, its folder and its parent."""
-    read = _Commands(is_contained=any("container" in record.seen for records in sides for record in records))
+    is_contained = any("container" in record.seen for records in sides for record in records)
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
     by_side = [
-        Counter(parts for record in records if (parts := read.parts(record.seen.get("command")))) for records in sides
+        Counter(parts for record in records if (parts := _parts(record.seen.get("command"), known, is_contained)))
+        for records in sides
     ]
     if not clearly_unlike(*(Counter({" ".join(parts): n for parts, n in side.items()}) for side in by_side)):
         return
     usual = [Counter(side.most_common(1)[0][0]) for side in by_side]
     rest = [" ".join((own - other).elements()) for own, other in zip(usual, reversed(usual), strict=True)]
     yield contrast(Kind.COMMAND, "", *(text or "without these" for text in rest))
-
-
-class _Commands:
-    """Reads commands; those that differ only in the folder of the repeat are read once.
-
-    `is_contained`: a container's runtime may stand before the program. What it is and does is in the facts of the
-    container, and what an application is asked to do in its parameters, so only the program's own words count.
-    """
-
-    def __init__(self, *, is_contained: bool = False) -> None:
-        self._is_contained = is_contained
-        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-    def parts(self, command: Any) -> tuple[str, ...]:
-        """The arguments of a command, each `--name` with its value."""
-        if not isinstance(command, list) or not command:
-            return ()
-        if self._is_contained:
-            command = command[command.index(_RECORD) - 1 :] if _RECORD in command[1:] else []
-            command = _without(command, _OF_A_START)
-        words = tuple(self._word(word) if place else str(word) for place, word in enumerate(command))
-        parts = self._known.get(words)
-        if parts is None:
-            parts = self._known[words] = _parts(words)
-        return parts
-
-    def _word(self, word: Any) -> str:
-        text = str(word)
-        if "/artefacts/" in text:
-            return _REPEAT_FOLDER.sub("REPEAT", text)
-        return text
 
 
 def _without(command: Sequence[Any], names: tuple[str, ...]) -> list[Any]:
@@ -322,11 +294,27 @@ def _without(command: Sequence[Any], names: tuple[str, ...]) -> list[Any]:
     ]
 
 
-def _parts(command: Sequence[str]) -> tuple[str, ...]:
-    parts = [[PurePath(command[0]).name]] if command else []
-    for word in command[1:]:
-        if word.startswith("--") or len(parts) == 1:
-            parts.append([word])
-        else:
-            parts[-1].append(word)
-    return tuple(" ".join(part) for part in parts if part[0] not in _NOT_OF_THE_PROGRAM)
+def _parts(command: Any, known: dict[tuple[str, ...], tuple[str, ...]], is_contained: bool) -> tuple[str, ...]:
+    """The arguments of a command, each `--name` with its value. Those that differ only in the folder of the repeat are
+    read once, and then `known`.
+
+    `is_contained`: a container's runtime may stand before the program. What it is and does is in the facts of the
+    container, and what an application is asked to do in its parameters, so only the program's own words count.
+    """
+    if not isinstance(command, list) or not command:
+        return ()
+    if is_contained:
+        command = command[command.index(_RECORD) - 1 :] if _RECORD in command[1:] else []
+        command = _without(command, _OF_A_START)
+    texts = (str(word) for word in command[1:])
+    read = (_REPEAT_FOLDER.sub("REPEAT", text) if "/artefacts/" in text else text for text in texts)
+    words = (*map(str, command[:1]), *read)
+    if words not in known:
+        parts = [[PurePath(words[0]).name]] if words else []
+        for word in words[1:]:
+            if word.startswith("--") or len(parts) == 1:
+                parts.append([word])
+            else:
+                parts[-1].append(word)
+        known[words] = tuple(" ".join(part) for part in parts if part[0] not in _NOT_OF_THE_PROGRAM)
+    return known[words]

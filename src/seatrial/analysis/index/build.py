@@ -1,12 +1,14 @@
-"""Make the tables of an index, or add to them what its folder has that they do not."""
+"""Make the tables of an index, or add to them what its folder has that they do not; the facts of machines and
+environments as rows."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from seatrial.analysis.grouped import Numbering, grouped
 from seatrial.analysis.index.chunk import Chunk, ChunkReader, chunk_reader, json_text
-from seatrial.analysis.index.facts import keep_documents
 from seatrial.analysis.index.finish import ceilings, finished, light_figure, needs_ceilings, summaries
 from seatrial.analysis.index.state import Additions, FolderState
 from seatrial.analysis.index.views import TABLES, view_statements
@@ -22,6 +24,8 @@ from seatrial.store.reading import Span, parts_of, read_in_order
 
 if TYPE_CHECKING:
     import duckdb
+
+Row = tuple[Any, ...]
 
 
 class DuplicatesError(Exception):
@@ -53,7 +57,7 @@ def extend(
         tables.add(chunk)
     tables.finish(state, new, damaged)
     _drop_duplicates(connection, is_new=is_new)
-    keep_documents(connection, folder, machines, environments)
+    _keep_documents(connection, folder, machines, environments)
     _finish(connection, reader, usable, environments, tables)
 
 
@@ -90,12 +94,10 @@ def _finish(
 
 def _light(connection: duckdb.DuckDBPyConnection, wanted: Mapping[int, Experiment]) -> list[ExperimentResult]:
     """Results with medians only, as sources of ceilings."""
-    figures: dict[int, list[Any]] = {}
-    for number, name, point, unit, better, middle in connection.execute(
+    rows = connection.execute(
         "SELECT experiment, figure, figure_parameters, unit, better, median FROM stored.figures"
-    ).fetchall():
-        if number in wanted:
-            figures.setdefault(number, []).append(light_figure(name, point, unit, better, middle))
+    ).fetchall()
+    figures = grouped((number, light_figure(*rest)) for number, *rest in rows if number in wanted)
     return [
         ExperimentResult(experiment.id, experiment, "", Outcome.ok(), tuple(figures.get(number, ())))
         for number, experiment in wanted.items()
@@ -107,7 +109,7 @@ def _write(connection: duckdb.DuckDBPyConnection, results: Mapping[int, Experime
     import numpy as np
 
     numbers = sorted(results)
-    insert(connection, "touched", {"number": np.asarray(numbers, np.int64)}, create="CREATE TEMP TABLE touched AS")
+    insert(connection, "CREATE TEMP TABLE touched AS", {"number": np.asarray(numbers, np.int64)})
     for table, name in (("experiments", "number"), ("figures", "experiment")):
         connection.execute(f"DELETE FROM stored.{table} WHERE {name} IN (SELECT number FROM touched)")  # noqa: S608
     connection.execute("DROP TABLE touched")
@@ -136,11 +138,14 @@ def _write(connection: duckdb.DuckDBPyConnection, results: Mapping[int, Experime
     insert_rows(connection, "stored.figures", figures)
 
 
-def insert(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Any], create: str = "") -> None:
-    """Insert columns (arrays) into a table, in the order of the mapping."""
+def insert(
+    connection: duckdb.DuckDBPyConnection, into: str, columns: Mapping[str, Any], cells: Sequence[str] = ("*",)
+) -> None:
+    """Insert columns (arrays), or expressions of them, into a table, or with "CREATE ..." instead of one: in order."""
+    start = into if into.startswith("CREATE") else f"INSERT INTO {into}"
     connection.register("new_rows", dict(columns))
     try:
-        connection.execute(f"{create or f'INSERT INTO {table}'} SELECT * FROM new_rows")  # noqa: S608 - our names
+        connection.execute(f"{start} SELECT {', '.join(cells)} FROM new_rows")  # noqa: S608 - our names
     finally:
         connection.unregister("new_rows")
 
@@ -158,11 +163,8 @@ def insert_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequenc
         if kind == "DOUBLE":
             columns[f"c{place}"] = np.asarray([float("nan") if cell is None else cell for cell in cells], float)
             casts.append(f"CASE WHEN isnan(c{place}) THEN NULL ELSE c{place} END")
-        elif kind == "BIGINT":
-            columns[f"c{place}"] = np.asarray(cells, np.int64)
-            casts.append(f"c{place}")
-        elif kind == "BOOLEAN":
-            columns[f"c{place}"] = np.asarray(cells, bool)
+        elif kind in ("BIGINT", "BOOLEAN"):
+            columns[f"c{place}"] = np.asarray(cells, np.int64 if kind == "BIGINT" else bool)
             casts.append(f"c{place}")
         else:  # an array of objects may begin with None; numpy strings cut off "\0"
             texts = np.empty(len(cells), object)
@@ -170,11 +172,7 @@ def insert_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequenc
             columns[f"c{place}"] = texts
             columns[f"n{place}"] = np.asarray([cell is None for cell in cells], bool)
             casts.append(f"CASE WHEN n{place} THEN NULL ELSE c{place} END")
-    connection.register("new_rows", columns)
-    try:
-        connection.execute(f"INSERT INTO {table} SELECT {', '.join(casts)} FROM new_rows")  # noqa: S608 - our names
-    finally:
-        connection.unregister("new_rows")
+    insert(connection, table, columns, casts)
 
 
 class _Tables:
@@ -182,13 +180,8 @@ class _Tables:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, is_new: bool) -> None:
         self._connection = connection
-        self.numbers: dict[str, dict[Any, int]] = {
-            "texts": {},
-            "keys": {},
-            "groups": {},
-            "experiments": {},
-            "files": {},
-        }
+        names = ("texts", "keys", "groups", "experiments", "files")
+        self.numbers: dict[str, Numbering[Any]] = {name: Numbering() for name in names}
         self._written = dict.fromkeys(self.numbers, 0)
         self._next_record = 0
         self.touched: set[int] = set()
@@ -205,7 +198,7 @@ class _Tables:
             rows = self._connection.execute(
                 f"SELECT number, {columns} FROM stored.{table} ORDER BY number"  # noqa: S608 - our names
             ).fetchall()
-            self.numbers[table] = {(row[1] if len(row) == 2 else row[1:]): row[0] for row in rows}
+            self.numbers[table].update((row[1] if len(row) == 2 else row[1:], row[0]) for row in rows)
             self._written[table] = len(rows)
         # All rows are fetched: an unfinished result keeps the connection busy (DuckDB 2).
         ((self._next_record,),) = self._connection.execute(
@@ -239,26 +232,10 @@ class _Tables:
         for name in ("state", "reason", "evidence", "stage", "checked", "host"):
             rows[name] = place["texts"][rows[name]]
         rows["error"] = np.where(rows["error"] < 0, -1, place["texts"][rows["error"]])
-        head = {"number": np.arange(base, base + n)}
-        order = (
-            "experiment",
-            "repeat",
-            "ord",
-            "t0",
-            "wall_s",
-            "state",
-            "reason",
-            "evidence",
-            "stage",
-            "checked",
-            "host",
-        )
         tail = ("start", "length", "n_samples", "error")
-        insert(
-            self._connection,
-            "stored.records",
-            {**head, **{k: rows[k] for k in order}, "file": np.full(n, file), **{k: rows[k] for k in tail}},
-        )
+        head = {"number": np.arange(base, base + n), **{name: rows[name] for name in rows if name not in tail}}
+        rows = {**head, "file": np.full(n, file), **{name: rows[name] for name in tail}}
+        insert(self._connection, "stored.records", rows)
         if len(chunk.readings["record"]):
             rows = {name: array(chunk.readings, name) for name in chunk.readings}
             rows["record"] = rows["record"] + base
@@ -274,8 +251,7 @@ class _Tables:
 
     def finish(self, state: FolderState, new: Additions, damaged: Sequence[str]) -> None:
         """Record what was read."""
-        for name in state.files:
-            self._renumbered("files", [name])
+        self._renumbered("files", list(state.files))
         stamps = [(number, name, state.files.get(name, "")) for name, number in self.numbers["files"].items()]
         self._connection.execute("DELETE FROM stored.files")
         insert_rows(self._connection, "stored.files", stamps)
@@ -288,7 +264,7 @@ class _Tables:
         import numpy as np
 
         known = self.numbers[table]
-        return np.asarray([known.setdefault(value, len(known)) for value in values] or [0], np.int64)
+        return np.asarray([known[value] for value in values] or [0], np.int64)
 
     def _write_new(self, table: str) -> None:
         known, done = self.numbers[table], self._written[table]
@@ -338,3 +314,59 @@ def _chunks(
     total = sum(span.end - span.start for span in spans)
     parts = (part for span in spans for part in parts_of(reader.folder, span))
     return read_in_order(chunk_reader, (reader.folder.path, experiments, machines), parts, total)
+
+
+def _keep_documents(
+    connection: duckdb.DuckDBPyConnection,
+    folder: ResultsFolder,
+    machines: Mapping[str, str],
+    environments: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Add the facts of the machines and environments that the index does not have. `machines`: identity -> document."""
+    known = {row[0] for row in connection.execute("SELECT key FROM stored.machines").fetchall()}
+    rows: list[Row] = []
+    names: list[Row] = []
+    for key, name in machines.items():
+        if key in known:
+            continue
+        try:
+            document = folder.get("machines", name)
+        except StoreError:
+            continue
+        names.append((key, str(document.get("name", ""))))
+        rows += _machine_rows(key, document)
+    insert_rows(connection, "stored.machines", names)
+    known = {row[0] for row in connection.execute("SELECT key FROM stored.environments").fetchall()}
+    names = []
+    for key, environment in environments.items():
+        if key not in known:
+            names.append((key, str(environment.get("name", ""))))
+            rows += _environment_rows(key, environment)
+    insert_rows(connection, "stored.environments", names)
+    insert_rows(connection, "stored.facts", rows)
+
+
+def _machine_rows(key: str, document: Mapping[str, Any]) -> Iterator[Row]:
+    """The form of the document was checked."""
+    for device, facts in (("", document["facts"]), *((one["id"], one["facts"]) for one in document["devices"])):
+        for name, sources in facts.items():
+            for fact in sources:
+                value = fact["value"]
+                number = None if isinstance(value, str | bool) else float(value)
+                yield ("machine", key, device, name, _text(value), number, fact["unit"], fact["source"], fact["kind"])
+
+
+def _environment_rows(key: str, document: Mapping[str, Any]) -> Iterator[Row]:
+    """One row for each value, named by its path: "compiler.version"."""
+    left: list[tuple[str, Any]] = list(document.items())
+    while left:
+        name, value = left.pop(0)
+        if isinstance(value, Mapping) and value:
+            left[:0] = [(f"{name}.{part}", inner) for part, inner in value.items()]
+            continue
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        yield ("environment", key, "", name, _text(value), float(value) if is_number else None, None, "record", None)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

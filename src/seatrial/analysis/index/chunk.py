@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
+from seatrial.analysis.grouped import Numbering
 from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.json_check import check_shape
 from seatrial.model.machine.document import KeptMachineJson, machine_from_document
@@ -38,33 +39,15 @@ _NAN = float("nan")
 
 
 _RECORDS: Mapping[str, str] = {
-    "experiment": "q",
-    "repeat": "q",
-    "ord": "q",
-    "t0": "d",
-    "wall_s": "d",
-    "state": "q",
-    "reason": "q",
-    "evidence": "q",
-    "stage": "q",
-    "checked": "q",
-    "host": "q",
-    "start": "q",
-    "length": "q",
-    "n_samples": "q",
-    "error": "q",
+    **dict.fromkeys(("experiment", "repeat", "ord"), "q"),
+    **dict.fromkeys(("t0", "wall_s"), "d"),
+    **dict.fromkeys(("state", "reason", "evidence", "stage", "checked", "host"), "q"),
+    **dict.fromkeys(("start", "length", "n_samples", "error"), "q"),
 }
 _READINGS: Mapping[str, str] = {
-    "record": "q",
-    "key": "q",
-    "seq": "q",
-    "value": "d",
-    "minimum": "d",
-    "maximum": "d",
-    "n": "q",
-    "share": "d",
-    "resolution": "d",
-    "impossible": "b",
+    **dict.fromkeys(("record", "key", "seq"), "q"),
+    **dict.fromkeys(("value", "minimum", "maximum"), "d"),
+    **{"n": "q", "share": "d", "resolution": "d", "impossible": "b"},
 }
 _SAMPLES: Mapping[str, str] = {"record": "q", "grp": "q", "i": "q", "elapsed_s": "d", "work": "q"}
 
@@ -106,8 +89,8 @@ class ChunkReader:
     """Reads the spans of one folder. `experiments` are those of the folder; `machines` names the document of each."""
 
     def __init__(self, path: Path, experiments: Mapping[str, Experiment], machines: Mapping[str, str]) -> None:
-        self._folder = ResultsFolder(path)
-        self._experiments = experiments
+        self.folder = ResultsFolder(path)
+        self.experiments = experiments
         self._documents = machines
         self._machines: dict[str, Machine] = {}
         self._reader = PartReader(path)
@@ -124,18 +107,14 @@ class ChunkReader:
 
     def readings(self, record: RepeatRecord, samples: tuple[Sample, ...] | None = None) -> list[Reading]:
         """The figures of a record. Raises ProtocolError if they cannot be computed."""
-        experiment = self._experiments[record.experiment]
+        experiment = self.experiments[record.experiment]
         benchmark = registry().get(experiment.benchmark)
         if benchmark is None:
             return []
-        return self._readings(benchmark, experiment, record, tuple(record.samples) if samples is None else samples)
-
-    def _readings(
-        self, benchmark: Benchmark, experiment: Experiment, record: RepeatRecord, samples: tuple[Sample, ...]
-    ) -> list[Reading]:
-        machine = self.machine(experiment.machine)
+        samples = tuple(record.samples) if samples is None else samples
+        machine, step_s = self.machine(experiment.machine), record.seen.get("clock_step_s", 0.0)
         try:
-            return readings(benchmark, machine, experiment.parameters, samples, record.seen.get("clock_step_s", 0.0))
+            return readings(benchmark, machine, experiment.parameters, samples, step_s)
         except UNREADABLE as error:
             why = f"the figures of repeat {record.repeat} cannot be computed from its samples ({error!r:.200})"
             raise ProtocolError(why) from error
@@ -144,22 +123,13 @@ class ChunkReader:
         """The machine of that identity, from its most complete document."""
         found = self._machines.get(identity)
         if found is None:
-            document = self._folder.get("machines", self._documents[identity])
+            document = self.folder.get("machines", self._documents[identity])
             check_shape(KeptMachineJson, document)
             found = machine_from_document(document)
             if len(self._machines) >= _PARSED_MACHINES:
                 self._machines.clear()
             self._machines[identity] = found
         return found
-
-    def experiment(self, key: str) -> Experiment | None:
-        """The experiment of that key; None if the folder has no valid one."""
-        return self._experiments.get(key)
-
-    @property
-    def folder(self) -> ResultsFolder:
-        """The folder that is read."""
-        return self._folder
 
 
 class _Columns:
@@ -168,9 +138,10 @@ class _Columns:
     def __init__(self, reader: ChunkReader, span: Span) -> None:
         self._reader = reader
         self._decoder = LineDecoder()
-        self._numbers: dict[str, dict[Any, int]] = {"texts": {}, "keys": {}, "groups": {}, "experiments": {}}
+        names = ("texts", "keys", "groups", "experiments")
+        self._numbers: dict[str, Numbering[Any]] = {name: Numbering() for name in names}
         self._points: dict[tuple[Any, ...], str] = {}
-        self._lost: dict[str, int] = {}
+        self._lost = Counter[str]()
         self._records: list[tuple[Any, ...]] = []
         self._readings: list[tuple[Any, ...]] = []
         self._outcome: tuple[Outcome | None, tuple[int, ...]] = (None, ())
@@ -187,6 +158,8 @@ class _Columns:
             self.chunk.damaged.append(error.message)
         _fill(self.chunk.records, self._records)
         _fill(self.chunk.readings, self._readings)
+        for name, numbers in self._numbers.items():
+            setattr(self.chunk, name, list(numbers))
         for key, n in self._lost.items():
             self.chunk.damaged.append(f"{span.file}: experiment {key[:80]} is missing or damaged: {n} repeats ignored")
 
@@ -200,11 +173,10 @@ class _Columns:
         except ProtocolError as error:
             self.chunk.damaged.append(f"{place.name} at byte {start}: {error.message}")
             return
-        experiment = self._reader.experiment(record.experiment)
-        if experiment is None:
-            self._lost[record.experiment] = self._lost.get(record.experiment, 0) + 1
-            return
-        self._add(record, start, len(line))
+        if record.experiment in self._reader.experiments:
+            self._add(record, start, len(line))
+        else:
+            self._lost[record.experiment] += 1
 
     def _add(self, record: RepeatRecord, start: int, length: int) -> None:
         number = len(self._records)
@@ -214,12 +186,12 @@ class _Columns:
             try:
                 self._add_readings(number, self._reader.readings(record, samples))
             except ProtocolError as problem:
-                error = self._number("texts", problem.message)
+                error = self._numbers["texts"][problem.message]
         self._add_samples(number, samples)
         # In the order of `_RECORDS`.
         self._records.append(
             (
-                self._number("experiments", record.experiment),
+                self._numbers["experiments"][record.experiment],
                 record.repeat,
                 record.order,
                 record.t0,
@@ -238,7 +210,7 @@ class _Columns:
         if outcome is not self._outcome[0]:
             stage = outcome.stage.value if outcome.stage else ""
             texts = (outcome.state.value, outcome.reason, outcome.evidence, stage, outcome.check)
-            self._outcome = (outcome, tuple(self._number("texts", text) for text in texts))
+            self._outcome = (outcome, tuple(self._numbers["texts"][text] for text in texts))
         return self._outcome[1]
 
     def _host_number(self, seen: Mapping[str, Any]) -> int:
@@ -246,7 +218,7 @@ class _Columns:
         found = seen.get("hosts") or seen.get("host", "")
         if found is not self._host[0]:
             hosts = [found] if isinstance(found, str) else found
-            self._host = (found, self._number("texts", " ".join(dict.fromkeys(hosts))))
+            self._host = (found, self._numbers["texts"][" ".join(dict.fromkeys(hosts))])
         return self._host[1]
 
     def _add_readings(self, number: int, found: list[Reading]) -> None:
@@ -256,7 +228,7 @@ class _Columns:
             self._readings.append(
                 (
                     number,
-                    self._number("keys", (reading.figure.name, self._json(reading.point))),
+                    self._numbers["keys"][reading.figure.name, self._json(reading.point)],
                     seq,
                     reading.value,
                     reading.minimum,
@@ -277,10 +249,10 @@ class _Columns:
         for sample in samples:
             if sample.point is not point or sample.series != series or sample.rank != rank:
                 point, series, rank = sample.point, sample.series, sample.rank
-                group = self._number("groups", (series, self._json(point), rank))
+                group = self._numbers["groups"][series, self._json(point), rank]
             if sample.work is not work:
                 work = sample.work
-                text = self._number("texts", self._json(work))
+                text = self._numbers["texts"][self._json(work)]
             groups.append(group)
             works.append(text)
         columns["grp"].extend(groups)
@@ -288,15 +260,6 @@ class _Columns:
         columns["i"].extend([sample.i for sample in samples])
         columns["elapsed_s"].extend([_NAN if sample.elapsed_s is None else sample.elapsed_s for sample in samples])
         columns["record"].extend([number] * len(samples))
-
-    def _number(self, table: str, value: Any) -> int:
-        """The place of a value in the list of that name."""
-        known = self._numbers[table]
-        found = known.get(value)
-        if found is None:
-            found = known[value] = len(known)
-            getattr(self.chunk, table).append(value)
-        return found
 
     def _json(self, point: Mapping[str, Any]) -> str:
         key = tuple(point.items())

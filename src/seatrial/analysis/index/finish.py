@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.ceilings import with_ceilings
-from seatrial.analysis.experiment_figures import Extent, summarised
+from seatrial.analysis.experiment_figures import Extent, stated_figures, summarised
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.index.chunk import ChunkReader, json_text
 from seatrial.analysis.results import as_comparable
-from seatrial.analysis.stated import stated_figures
+from seatrial.analysis.roles import with_ceilings
 from seatrial.benchmarks import registry
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
@@ -137,9 +137,7 @@ def ceilings(
     results: Mapping[int, ExperimentResult], others: Sequence[ExperimentResult]
 ) -> dict[int, ExperimentResult]:
     """The results with measured ceilings from all experiments of their machines."""
-    by_machine: dict[str, list[ExperimentResult]] = {}
-    for other in others:
-        by_machine.setdefault(other.experiment.machine, []).append(other)
+    by_machine = grouped((other.experiment.machine, other) for other in others)
     return {
         number: with_ceilings(
             registry()[result.experiment.benchmark], result, by_machine.get(result.experiment.machine, ())

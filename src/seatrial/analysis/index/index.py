@@ -69,7 +69,7 @@ def _bring_up_to_date(folder: ResultsFolder, place: Path) -> None:
                 left.unlink(missing_ok=True)
         private = place.with_name(f"{place.name}.{os.getpid()}-{secrets.token_hex(4)}")
         try:
-            if not (_can_extend(folder, place) and _extended(folder, place, private)):
+            if not ((place.exists() and not place.is_symlink()) and _extended(folder, place, private)):
                 private.unlink(missing_ok=True)
                 _made(folder, private)
             private.replace(place)
@@ -91,10 +91,6 @@ def _fits(folder: ResultsFolder, place: Path) -> bool:
             return found is not None and found.are_none
     except duckdb.Error:
         return False
-
-
-def _can_extend(folder: ResultsFolder, place: Path) -> bool:
-    return place.exists() and not place.is_symlink()
 
 
 def _extended(folder: ResultsFolder, place: Path, private: Path) -> bool:

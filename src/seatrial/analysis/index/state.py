@@ -12,8 +12,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import field
-
 from seatrial.analysis.index.chunk import crc_of
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
@@ -42,8 +40,6 @@ class Additions(Frozen):
 
     spans: Sequence[Span] = ()
     documents: Sequence[tuple[str, str]] = ()
-    stale: Sequence[str] = field(default=())
-    """Files with a new stamp, whose content was checked."""
 
     @property
     def are_none(self) -> bool:
@@ -79,7 +75,6 @@ def additions(connection: duckdb.DuckDBPyConnection, folder: ResultsFolder, now:
         spans.setdefault(file, []).append(span)
         sums[span] = crc
     new: list[Span] = []
-    stale: list[str] = []
     for name, stamp in now.files.items():
         if name in known and known[name] == stamp and stamp:
             continue
@@ -87,11 +82,10 @@ def additions(connection: duckdb.DuckDBPyConnection, folder: ResultsFolder, now:
         if any(span.end > now.sizes[name] or crc_of(folder.path, span) != sums[span] for span in own):
             return None
         end = max((span.end for span in own), default=0)
-        stale.append(name)
         if now.sizes[name] > end:
             new.append(Span(name, end, now.sizes[name]))
     added = [key for key in now.documents if key not in documents]
-    return Additions(new, added, stale)
+    return Additions(new, added)
 
 
 def _stamps(folder: ResultsFolder, kind: str, suffix: str) -> tuple[dict[str, str], dict[str, int]]:

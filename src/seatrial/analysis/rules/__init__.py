@@ -21,9 +21,8 @@ import pkgutil
 from collections.abc import Sequence
 from functools import cache
 
-from seatrial.analysis.link_rates import with_link_rates
-from seatrial.analysis.rules.case import Case, Seen
-from seatrial.analysis.rules.finding import Rule, registered
+from seatrial.analysis.device_copies import with_link_rates
+from seatrial.analysis.rules.finding import Case, Rule, Seen, registered
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import ExperimentResult

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 
 from seatrial.analysis.direct_links import Pair
+from seatrial.analysis.grouped import grouped
 from seatrial.model.machine.limit import pcie_bandwidth
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine, Path
-from seatrial.model.spelling import count, surrounding
+from seatrial.model.spelling import count
 
 CLASSES_BY_DISTANCE = ("X", "C2C", "NV", "XGMI", "PIX", "PXB", "PHB", "NODE", "SYS")
 """From near to far (legend of `nvidia-smi topo -m`). PCI only means "over PCIe", so it has no rank."""
@@ -27,11 +28,6 @@ _COHERENT_NAME = re.compile(r"\b(GH200|GB200|GB300)\b")
 """GPUs of the Grace modules. `pci_name` of a GeForce has another chip name (GB202)."""
 
 _NAME_FACTS = ("model_name", "pci_name")
-
-
-def is_virtual(machine: Machine) -> bool:
-    """Whether a source reports that this is a virtual machine."""
-    return surrounding(machine.facts, "hypervisor") is not None
 
 
 def gpus(machine: Machine) -> tuple[Device, ...]:
@@ -116,10 +112,7 @@ def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:
 
     `CpuPart` attaches CPUs to the lower of two nodes that are local to the same CPUs, so each CPU counts once.
     """
-    found: dict[int, list[int]] = {}
-    for cpu, pu in machine.pus.items():
-        if pu.numa is not None:
-            found.setdefault(pu.numa, []).append(cpu)
+    found = grouped((pu.numa, cpu) for cpu, pu in machine.pus.items() if pu.numa is not None)
     return {node: tuple(sorted(found[node])) for node in sorted(found)}
 
 

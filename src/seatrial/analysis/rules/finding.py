@@ -1,21 +1,94 @@
-"""How a rule states a finding, and how it is registered."""
+"""What a rule gets, and how it states a finding and its evidence; how it is registered; how findings name experiments,
+and the command that measures one again. Numbers are formatted by `model.spelling`, as on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
-from functools import partial
+from functools import partial, wraps
+from typing import Any
 
-from seatrial.analysis.rules.case import Case
+from msgspec import field
+
+from seatrial.benchmarks import registry
+from seatrial.model.benchmark.benchmark import Benchmark, Skip
+from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.frozen import Frozen
+from seatrial.model.machine.fact import Fact, Facts
 from seatrial.model.machine.finding import Aim, Finding, NamedCause, Severity
-from seatrial.model.machine.machine import Device
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.spelling import settings, surrounding, written
+
+Seen = Mapping[tuple[str, int], Mapping[str, Any]]
+"""(experiment id, repeat) -> what probes recorded during that repeat."""
+
+
+class Case(Frozen):
+    """One machine with its results."""
+
+    machine: Machine
+    results: tuple[ExperimentResult, ...] = ()
+    seen: Seen = field(default_factory=dict)
+
+
+def cite(name: str, fact: Fact) -> str:
+    """One fact as evidence: its value and source."""
+    value = str(fact.value).lower() if isinstance(fact.value, bool) else fact.value
+    unit = f" {fact.unit}" if fact.unit not in (None, "1") else ""
+    return f"{name} = {value}{unit} ({fact.source})"
+
+
+def cite_best(facts: Facts, name: str) -> str:
+    """The most trusted fact of that name as evidence, or "" if there is none."""
+    fact = facts.best(name)
+    return "" if fact is None else cite(name, fact)
+
+
+def is_true(facts: Facts, name: str) -> bool:
+    """Whether the fact is known and true; some sources write 1 for true."""
+    fact = facts.best(name)
+    return fact is not None and not isinstance(fact.value, str) and fact.value == 1
+
+
+def is_false(facts: Facts, name: str) -> bool:
+    """Whether the fact is known and false."""
+    fact = facts.best(name)
+    return fact is not None and not isinstance(fact.value, str) and fact.value == 0
+
+
+def finite_numbers(values: Iterable[object]) -> list[float]:
+    """The finite numbers among values from probes, which write null for what they could not read."""
+    return [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool) and v - v == 0]
+
+
+def cpu_facts(machine: Machine, name: str) -> list[tuple[Device, Fact]]:
+    """A fact of the CPUs, cores or packages: the most trusted one of each device of the first of these kinds that has
+    it."""
+    for kind in (DeviceKind.PU, DeviceKind.CORE, DeviceKind.PACKAGE):
+        found = [(device, fact) for device in machine.of_kind(kind) if (fact := device.facts.best(name)) is not None]
+        if found:
+            return found
+    return []
+
+
+def device_number(devices: Sequence[tuple[Device, Fact]]) -> float | None:
+    """The largest number among these facts, or None."""
+    numbers = [
+        float(fact.value)
+        for _, fact in devices
+        if isinstance(fact.value, int | float) and not isinstance(fact.value, bool)
+    ]
+    return max(numbers, default=None)
+
 
 Rule = Callable[[Case], Iterable[Finding]]
 
 
 class Subject(Enum):
-    """What rules are about, a file each. Findings that are alike in loss and severity are in this order, those of one
-    subject in that of their rules in the file."""
+    """What rules are about; a file has one subject or a few. Findings that are alike in loss and severity are in this
+    order, those of one subject in that of their rules in the file."""
 
     OUTCOMES = auto()
     LIBRARIES = auto()
@@ -47,14 +120,24 @@ registered: dict[Subject, list[Rule]] = {subject: [] for subject in Subject}
 """The rules of each subject, in the order in which its file defines them."""
 
 
-def rule(subject: Subject) -> Callable[[Rule], Rule]:
-    """Registers a rule of that subject."""
+def rule(subject: Subject, *, of_hardware: bool = False) -> Callable[[Rule], Rule]:
+    """Registers a rule of that subject; if it is `of_hardware`, it says nothing about virtual machines, which hide or
+    emulate that."""
 
     def register(function: Rule) -> Rule:
-        registered[subject].append(function)
+        @wraps(function)
+        def bare(case: Case) -> Iterable[Finding]:
+            return () if is_virtual(case.machine) else function(case)
+
+        registered[subject].append(bare if of_hardware else function)
         return function
 
     return register
+
+
+def is_virtual(machine: Machine) -> bool:
+    """Whether a source reports that this is a virtual machine."""
+    return surrounding(machine.facts, "hypervisor") is not None
 
 
 def finding(
@@ -88,3 +171,82 @@ def finding(
 note = partial(finding, severity=Severity.INFO)
 warning = partial(finding, severity=Severity.WARNING)
 error = partial(finding, severity=Severity.ERROR)
+
+
+_MOST_NAMED = 6
+_PROGRAM = "argv"
+"""The parameter that a command line has after `--`."""
+
+
+def listed(items: Iterable[str], most: int = _MOST_NAMED) -> str:
+    """The first few items: "a, b, c and 4 more"."""
+    named = list(items)
+    rest = len(named) - most
+    return ", ".join(named[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+class Names:
+    """Names experiments by the settings that distinguish them from the others of their benchmark."""
+
+    def __init__(self, results: Sequence[ExperimentResult]) -> None:
+        self._values: dict[tuple[str, str], set[Value]] = {}
+        self._count: dict[str, int] = {}
+        for result in results:
+            benchmark = result.experiment.benchmark
+            self._count[benchmark] = self._count.get(benchmark, 0) + 1
+            for name, value in result.experiment.parameters.items():
+                self._values.setdefault((benchmark, name), set()).add(value)
+
+    def experiment(self, result: ExperimentResult) -> str:
+        """Such as: "memory.stream (threads=2)"."""
+        return result.experiment.benchmark + _in_brackets(settings(self._distinguishing(result), ", "))
+
+    def figure(self, result: ExperimentResult, figure: FigureResult) -> str:
+        """Such as: "memory.stream triad (threads=2, nontemporal=true)"."""
+        parameters = settings({**self._distinguishing(result), **figure.point}, ", ")
+        return f"{result.experiment.benchmark} {figure.name}" + _in_brackets(parameters)
+
+    def _distinguishing(self, result: ExperimentResult) -> dict[str, Value]:
+        benchmark = result.experiment.benchmark
+        return {
+            name: value
+            for name, value in result.experiment.parameters.items()
+            if self._count.get(benchmark, 0) > 1 and len(self._values.get((benchmark, name), ())) > 1
+        }
+
+
+def _in_brackets(text: str) -> str:
+    return f" ({text})" if text else ""
+
+
+def again(machine: Machine, result: ExperimentResult) -> str:
+    """Such as: "seatrial run memory.stream --set threads=1 --again", with the words of a program after `--`; or of the
+    study if its parameters cannot be given on a command line. Values from records are quoted for a shell."""
+    experiment = result.experiment
+    benchmark = registry().get(experiment.benchmark)
+    given = dict(experiment.parameters) if benchmark is None else _given(benchmark, machine, experiment.parameters)
+    program = given.pop(_PROGRAM, ()) if benchmark is not None else ()
+    if not isinstance(program, tuple) or any(isinstance(value, tuple) for value in given.values()):
+        return "seatrial run STUDY.yaml --again"  # only study files take other lists
+    words = ["seatrial", "run", experiment.benchmark]
+    for name, value in given.items():
+        words += ["--set", f"{name}={written(name, value)}"]
+    return shlex.join([*words, "--again", *(("--", *program) if program else ())])
+
+
+def _given(benchmark: Benchmark, machine: Machine, params: Params) -> dict[str, Value]:
+    """The parameters that must be set for `prepare` to return these: all but those whose default gives the same."""
+    asked = dict(params)
+    for parameter in benchmark.parameters:
+        changed = {**asked, parameter.name: parameter.default}
+        if parameter.name in asked and _prepared(benchmark, machine, changed) == dict(params):
+            asked = changed
+    defaults = {parameter.name: parameter.default for parameter in benchmark.parameters}
+    return {name: value for name, value in asked.items() if name not in defaults or value != defaults[name]}
+
+
+def _prepared(benchmark: Benchmark, machine: Machine, params: Params) -> Params | None:
+    try:
+        return dict(benchmark.prepare(machine, params))
+    except (Skip, KeyError, TypeError, ValueError):  # a record of another version may have other parameters
+        return None

@@ -8,13 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
-from seatrial.analysis.direct_links import DirectLinks, Pair, direct_links
-from seatrial.analysis.link_faults import LinkFault, Missing, link_faults
-from seatrial.analysis.rules.case import Case
+from seatrial.analysis.device_places import by_model
+from seatrial.analysis.direct_links import DirectLinks, LinkFault, Missing, Pair, direct_links, link_faults
 from seatrial.analysis.rules.devices import gpus, of_pairs, spans
-from seatrial.analysis.rules.finding import Subject, finding, note, rule, warning
-from seatrial.analysis.rules.words import listed
-from seatrial.analysis.siblings import grouped, model_of
+from seatrial.analysis.rules.finding import Case, Subject, finding, listed, note, rule, warning
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import count
@@ -102,7 +99,7 @@ def links_fewer(case: Case) -> Iterator[Finding]:
     (the switches of a virtual machine): `links_missing` judges those with known ends."""
     if link_faults(direct_links(case.machine)):
         return
-    for group in grouped(gpus(case.machine), model_of):
+    for group in by_model(gpus(case.machine)):
         for name, noun in _TOTALS:
             counts = {gpu.id: number for gpu in group if (number := gpu.facts.integer(name)) is not None}
             usual, times = Counter(counts.values()).most_common(1)[0] if counts else (0, 0)

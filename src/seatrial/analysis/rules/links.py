@@ -1,13 +1,12 @@
-"""Rules about links trained below their capability. `measured_links` has the rules about measured rates."""
+"""Rules about links trained below their capability. `slow_links` has the rules about measured rates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.analysis.rules.case import Case, cite_best
-from seatrial.analysis.rules.devices import is_virtual, spans
-from seatrial.analysis.rules.finding import Subject, finding, note, rule
-from seatrial.analysis.rules.words import listed
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rules.devices import spans
+from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, is_virtual, listed, note, rule
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.limit import pcie_bandwidth
@@ -33,7 +32,7 @@ class _Lowered(Frozen):
     link: Link
     capable: float
     trained: float
-    lanes: tuple[int, int] | None
+    lanes: tuple[float, float] | None
     GTps: tuple[float, float] | None
     may_be_idle: bool
     is_port_known: bool
@@ -55,11 +54,9 @@ def link_below_capability(case: Case) -> Iterator[Finding]:
     Idle GPUs lower the speed of their links, so this is only a note until a measurement shows that the speed stays low.
     Missing lanes are not caused by idling, nor is a low speed of other devices.
     """
-    groups: dict[tuple[object, ...], list[_Lowered]] = {}
-    for link in (*case.machine.links, *_links_of_lone_devices(case.machine)):
-        lowered = _lowered(case.machine, link)
-        if lowered is not None:
-            groups.setdefault(lowered.group, []).append(lowered)
+    links = (*case.machine.links, *_links_of_lone_devices(case.machine))
+    lowered = [one for link in links if (one := _lowered(case.machine, link)) is not None]
+    groups = grouped((one.group, one) for one in lowered)
     for group in groups.values():
         yield _below_capability(case.machine, group)
 
@@ -88,10 +85,7 @@ def _lowered(machine: Machine, link: Link) -> _Lowered | None:
         return None
     if device is not None and faces_down(machine, device):  # its lower end is another link of the machine
         return None
-    lanes = _lanes(device, port)
-    narrower = lanes if lanes is not None and lanes[0] < lanes[1] else None
-    speeds = _speeds(device, port)
-    slower = speeds if speeds is not None and speeds[0] < speeds[1] else None
+    narrower, slower = _below(device, port, "lanes"), _below(device, port, "GTps")
     is_port_known = link.a != _LONE and (port is None or "pcie_max_lanes" in port.facts)
     is_idle = not _was_loaded(link, device) and _idles(machine, device)
     return _Lowered(link, capable, trained, narrower, slower, is_idle, is_port_known)
@@ -106,26 +100,16 @@ def _was_loaded(link: Link, device: Device | None) -> bool:
     return not is_uplink or link.measured_Bps >= _FILLED * link.trained_Bps
 
 
-def _lanes(device: Device | None, port: Device | None) -> tuple[int, int] | None:
-    """(trained lanes, lanes that both ends support), or None if unknown."""
+def _below(device: Device | None, port: Device | None, what: str) -> tuple[float, float] | None:
+    """(trained, what both ends support) of `lanes` or `GTps` of a link, if that is less; None if not, or unknown."""
     if device is None:
         return None
-    trained, own = device.facts.integer("pcie_lanes"), device.facts.integer("pcie_max_lanes")
-    above = None if port is None else port.facts.integer("pcie_max_lanes")
+    trained, own = device.facts.number(f"pcie_{what}"), device.facts.number(f"pcie_max_{what}")
+    above = None if port is None else port.facts.number(f"pcie_max_{what}")
     if not trained or not own:
         return None
-    return trained, min(own, above) if above else own
-
-
-def _speeds(device: Device | None, port: Device | None) -> tuple[float, float] | None:
-    """(trained GT/s per lane, GT/s that both ends support), or None if unknown."""
-    if device is None:
-        return None
-    trained, own = device.facts.number("pcie_GTps"), device.facts.number("pcie_max_GTps")
-    above = None if port is None else port.facts.number("pcie_max_GTps")
-    if not trained or not own:
-        return None
-    return trained, min(own, above) if above else own
+    able = min(own, above) if above else own
+    return (trained, able) if trained < able else None
 
 
 def _idles(machine: Machine, device: Device | None) -> bool:
@@ -191,9 +175,9 @@ def _seen_of_narrow(lowered: _Lowered, ends: str) -> str:
     """Such as: "8 lanes wide at 8 GT/s; both ends can do 16 lanes at 16 GT/s"."""
     trained, capable = lowered.lanes or (0, 0)
     if lowered.GTps is None:
-        return f"{count(trained, 'lane')} wide; {ends} can do {capable}"
+        return f"{count(trained, 'lane')} wide; {ends} can do {capable:g}"
     speed, highest = lowered.GTps
-    return f"{count(trained, 'lane')} wide at {speed:g} GT/s; {ends} can do {capable} lanes at {highest:g} GT/s"
+    return f"{count(trained, 'lane')} wide at {speed:g} GT/s; {ends} can do {capable:g} lanes at {highest:g} GT/s"
 
 
 def _loss_of_narrow(lowered: _Lowered) -> float:
@@ -228,12 +212,10 @@ def _cited(machine: Machine, link: Link) -> str:
     return f"; {'; '.join(cited)}" if cited else ""
 
 
-@rule(Subject.LINKS)
+@rule(Subject.LINKS, of_hardware=True)
 def slot_below_card(case: Case) -> Iterator[Finding]:
     """Fires if a GPU, adapter or disk supports more than the port that it is plugged into."""
     machine = case.machine
-    if is_virtual(machine):  # its ports are emulated
-        return
     groups: dict[tuple[int, float, int, float], list[Device]] = {}
     for device in machine.devices:
         port = machine.device(device.parent or "")

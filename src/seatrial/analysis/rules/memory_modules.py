@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from seatrial.analysis.roles import Source, figures_with
-from seatrial.analysis.rules.case import Case, cite_best
-from seatrial.analysis.rules.devices import is_virtual
-from seatrial.analysis.rules.finding import Subject, finding, note, rule, warning
-from seatrial.analysis.rules.words import listed
+from seatrial.analysis.roles import figures_with
+from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, is_virtual, listed, note, rule, warning
 from seatrial.benchmarks import benchmark_of
 from seatrial.machine.processors import highest_memory_MTps
 from seatrial.model.benchmark.role import Role
@@ -27,14 +24,14 @@ _AS_FAST = 0.99
 def modules_unbalanced(case: Case) -> Iterator[Finding]:
     """Fires if some memory channels are empty or differ; cites a measured triad."""
     memory = case.machine.memory
-    if memory.verdict not in (Population.UNBALANCED, Population.NEAR_BALANCED):
+    if memory.verdict not in _JUDGED:
         return
     shares = [s.populated_channels / s.channels for s in memory.sockets if s.channels and s.populated_channels]
     loss = 1 - min(shares) if shares and min(shares) < 1 else None
     near = memory.verdict is Population.NEAR_BALANCED
     odd = odd_slots(case.machine)
     seen = f" {sentences(odd)}" if odd else ""
-    measured = _triad(case)
+    measured = max(figures_with(case.results, Role.MEMORY_BANDWIDTH), key=lambda source: source[1].median, default=None)
     beside = ""
     if measured is not None:
         result, figure = measured
@@ -90,13 +87,13 @@ def _repopulate(sockets: Sequence[SocketMemory]) -> str:
     )
 
 
-@rule(Subject.MEMORY_MODULES)
+@rule(Subject.MEMORY_MODULES, of_hardware=True)
 def sockets_differ(case: Case) -> Iterator[Finding]:
     """Fires if sockets have different memory, unless `modules_unbalanced` reports it."""
     machine = case.machine
     sockets = machine.memory.sockets
     unlike = len({(s.dimms, s.capacity_bytes) for s in sockets}) > 1
-    if not unlike or machine.memory.verdict is Population.UNBALANCED or is_virtual(machine):
+    if not unlike or machine.memory.verdict is Population.UNBALANCED:
         return
     odd = odd_slots(machine)
     empty = [number for number, socket in enumerate(sockets) if not socket.dimms]
@@ -126,11 +123,6 @@ def _socket_list(sockets: Sequence[SocketMemory]) -> str:
     )
 
 
-def _triad(case: Case) -> Source | None:
-    """The highest memory bandwidth among the results, or None."""
-    return max(figures_with(case.results, Role.MEMORY_BANDWIDTH), key=lambda source: source[1].median, default=None)
-
-
 @rule(Subject.MEMORY_MODULES)
 def modules_differ(case: Case) -> Iterator[Finding]:
     """Fires if single slots have another module than most, or none, unless `memory-unbalanced` or
@@ -157,7 +149,7 @@ def evidence(odd: Sequence[OddSlot]) -> str:
     return listed(f"{one.slot}: {one.property} {one.own} (usual: {one.usual})" for one in odd)
 
 
-@rule(Subject.MEMORY_MODULES)
+@rule(Subject.MEMORY_MODULES, of_hardware=True)
 def modules_below_rating(case: Case) -> Iterator[Finding]:
     """Fires if modules run below their rated speed and below the highest speed of the processor.
 
@@ -165,9 +157,10 @@ def modules_below_rating(case: Case) -> Iterator[Finding]:
     """
     machine = case.machine
     highest = _highest_MTps(machine)
-    slow = [entry for entry in _slow_modules(machine) if highest is None or entry[1] < _AS_FAST * highest]
+    known = [(name, now, rated) for name, now, rated in _speeds(machine) if now and rated and now < _AS_FAST * rated]
+    slow = [entry for entry in known if highest is None or entry[1] < _AS_FAST * highest]
     odd = {one.device for one in odd_slots(machine) if one.property == "configured speed"}
-    if not slow or is_virtual(machine) or all(name in odd for name, _, _ in slow):  # reported with its slot
+    if not slow or all(name in odd for name, _, _ in slow):  # reported with its slot
         return
     _, configured, rated = min(slow, key=lambda entry: entry[1] / entry[2])
     allowed = rated if highest is None else min(rated, highest)
@@ -223,13 +216,6 @@ def _highest_MTps(machine: Machine) -> float | None:
         return max(known)
     running = {configured for _, configured, _ in _speeds(machine) if configured}
     return max(running) if len(running) > 1 else None
-
-
-def _slow_modules(machine: Machine) -> Iterator[tuple[str, float, float]]:
-    """(module or socket, configured, rated in MT/s) of those below their rating."""
-    for name, configured, rated in _speeds(machine):
-        if configured and rated and configured < _AS_FAST * rated:
-            yield name, configured, rated
 
 
 def _speeds(machine: Machine) -> list[tuple[str, float | None, float | None]]:

@@ -6,10 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
 
-from seatrial.analysis.rules.case import Case, cite_best, is_false, is_true
-from seatrial.analysis.rules.devices import fast_adapters, gpus, is_virtual, spans
-from seatrial.analysis.rules.finding import Subject, finding, note, rule, warning
-from seatrial.analysis.rules.words import listed
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rules.devices import fast_adapters, gpus, spans
+from seatrial.analysis.rules.finding import (
+    Case,
+    Subject,
+    cite_best,
+    finding,
+    is_false,
+    is_true,
+    listed,
+    note,
+    rule,
+    warning,
+)
 from seatrial.model.machine.finding import Aim, Finding, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import count, show_percent
@@ -26,7 +36,7 @@ _ORDERED_BY_DESIGN = ("Haswell", "Broadwell")
 (drivers/pci/quirks.c, quirk_relaxedordering_disable)."""
 
 
-@rule(Subject.PCIE_SETTINGS)
+@rule(Subject.PCIE_SETTINGS, of_hardware=True)
 def acs_redirects(case: Case) -> Iterator[Finding]:
     """Fires if access control services (ACS) of a switch redirect traffic between GPUs, or a GPU and an adapter below
     it, up to the processor.
@@ -35,8 +45,6 @@ def acs_redirects(case: Case) -> Iterator[Finding]:
     there anyway.
     """
     machine = case.machine
-    if is_virtual(machine):
-        return
     cards = gpus(machine)
     turning = _ports_below_switches(machine, [*cards, *fast_adapters(machine)], {gpu.id for gpu in cards})
     bridges = {bridge.id: bridge for bridge in turning if is_true(bridge.facts, "acs_redirects")}
@@ -81,14 +89,14 @@ def _ports_below_switches(machine: Machine, devices: Sequence[Device], wanted: S
     return list(found.values())
 
 
-@rule(Subject.PCIE_SETTINGS)
+@rule(Subject.PCIE_SETTINGS, of_hardware=True)
 def iommu_translates(case: Case) -> Iterator[Finding]:
     """Fires if the IOMMU translates the accesses of GPUs or adapters: a warning with several GPUs, whose copies to each
     other it affects."""
     machine = case.machine
     devices = [*gpus(machine), *fast_adapters(machine)]
     translated = [d for d in devices if (d.facts.text("iommu_domain") or "").upper().startswith("DMA")]
-    if not translated or is_virtual(machine):
+    if not translated:
         return
     several = sum(device.kind is DeviceKind.GPU for device in translated) > 1
     words = _kernel_words(machine)
@@ -133,17 +141,14 @@ def _address(device: Device) -> str:
     return device.pci or "ADDRESS"
 
 
-@rule(Subject.PCIE_SETTINGS)
+@rule(Subject.PCIE_SETTINGS, of_hardware=True)
 def payload_low(case: Case) -> Iterator[Finding]:
     """Fires if a card's payload size is below what it and all bridges above it support."""
     machine = case.machine
-    if is_virtual(machine):
-        return
-    low: dict[tuple[int, int], list[Device]] = {}
-    for device in _cards(machine):
-        now, possible = device.facts.integer("pcie_payload"), _possible_payload(machine, device)
-        if now and possible and now < possible:
-            low.setdefault((now, possible), []).append(device)
+    sizes = (
+        (device.facts.integer("pcie_payload"), _possible_payload(machine, device), device) for device in _cards(machine)
+    )
+    low = grouped(((now, able), device) for now, able, device in sizes if now and able and now < able)
     for (now, possible), devices in low.items():
         share = (now / (now + _HEADER_B)) / (possible / (possible + _HEADER_B))
         yield note(
@@ -179,7 +184,7 @@ def _possible_payload(machine: Machine, device: Device) -> int | None:
     return min(known) if above and len(known) == len(sizes) else None
 
 
-@rule(Subject.PCIE_SETTINGS)
+@rule(Subject.PCIE_SETTINGS, of_hardware=True)
 def payload_above_port(case: Case) -> Iterator[Finding]:
     """Fires if a card may send larger packets than the port above accepts."""
     machine = case.machine
@@ -189,7 +194,7 @@ def payload_above_port(case: Case) -> Iterator[Finding]:
         sizes = [each.facts.integer("pcie_payload") for each in (device, port) if each is not None]
         if port is not None and len(sizes) == 2 and sizes[0] and sizes[1] and sizes[0] > sizes[1]:
             wrong.append((device, port))
-    if not wrong or is_virtual(machine):
+    if not wrong:
         return
     first, port = wrong[0]
     yield warning(
@@ -208,15 +213,12 @@ def payload_above_port(case: Case) -> Iterator[Finding]:
     )
 
 
-@rule(Subject.PCIE_SETTINGS)
+@rule(Subject.PCIE_SETTINGS, of_hardware=True)
 def read_request_small(case: Case) -> Iterator[Finding]:
     """Fires if an adapter reads memory in requests below 512 B."""
     machine = case.machine
-    small: dict[int, list[Device]] = {}
-    for adapter in fast_adapters(machine):
-        size = adapter.facts.integer("pcie_read_request")
-        if size and size < _SMALL_REQUEST_B and not is_virtual(machine):
-            small.setdefault(size, []).append(adapter)
+    sizes = ((adapter.facts.integer("pcie_read_request"), adapter) for adapter in fast_adapters(machine))
+    small = grouped((size, adapter) for size, adapter in sizes if size and size < _SMALL_REQUEST_B)
     for size, adapters in small.items():
         performance = any("pcie_bus_perf" in word for word in _kernel_words(machine))
         why = " The kernel runs with `pci=pcie_bus_perf`, which limits requests to the payload size."
@@ -237,13 +239,13 @@ def read_request_small(case: Case) -> Iterator[Finding]:
         )
 
 
-@rule(Subject.PCIE_SETTINGS)
+@rule(Subject.PCIE_SETTINGS, of_hardware=True)
 def relaxed_ordering_off(case: Case) -> Iterator[Finding]:
     """Fires if an adapter may not use relaxed ordering, unless the processor is one for which Linux turns it off."""
     machine = case.machine
     off = [adapter for adapter in fast_adapters(machine) if is_false(adapter.facts, "pcie_relaxed_ordering")]
     names = [p.facts.text("microarchitecture") or "" for p in machine.of_kind(DeviceKind.PACKAGE)]
-    if not off or is_virtual(machine) or any(name.startswith(_ORDERED_BY_DESIGN) for name in names):
+    if not off or any(name.startswith(_ORDERED_BY_DESIGN) for name in names):
         return
     yield note(
         "pcie-relaxed-ordering-off",

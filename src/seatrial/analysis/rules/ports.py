@@ -1,18 +1,18 @@
-"""Rules about the ports of adapters: InfiniBand width, rate beside like adapters, and PCIe below the port's rate."""
+"""Rules about the ports of adapters: InfiniBand width, rate beside like adapters, PCIe below the port's rate, and
+counters of their links that grew while benchmarks ran."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from seatrial.analysis.rules.case import Case, cite
-from seatrial.analysis.rules.devices import fabric_adapters, is_virtual, spans
-from seatrial.analysis.rules.finding import Subject, rule, warning
-from seatrial.analysis.rules.words import listed
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rules.devices import fabric_adapters, spans
+from seatrial.analysis.rules.finding import Case, Subject, cite, listed, note, rule, warning
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Fact
 from seatrial.model.machine.finding import Finding
-from seatrial.model.machine.links import narrowest, way_up
+from seatrial.model.machine.links import LINK_COUNTERS, CounterKind, narrowest, way_up
 from seatrial.model.machine.machine import Device, Machine
 from seatrial.model.spelling import show, show_percent
 
@@ -70,11 +70,11 @@ def port_narrow(case: Case) -> Iterator[Finding]:
 @rule(Subject.PORTS)
 def port_below_siblings(case: Case) -> Iterator[Finding]:
     """Fires if an active port is slower than that of another adapter of exactly the same model."""
-    like: dict[tuple[str, str], list[_Port]] = {}
-    for port in _ports(case.machine):
-        model = port.adapter.facts.text("board_id")
-        if model is not None:
-            like.setdefault((model, port.said("link_layer") or ""), []).append(port)
+    like = grouped(
+        ((model, port.said("link_layer") or ""), port)
+        for port in _ports(case.machine)
+        if (model := port.adapter.facts.text("board_id")) is not None
+    )
     for (model, _), ports in like.items():
         best = max(port.rate for port in ports)
         slow = [port for port in ports if port.rate < _LESS * best]
@@ -95,17 +95,15 @@ def port_below_siblings(case: Case) -> Iterator[Finding]:
         )
 
 
-@rule(Subject.PORTS)
+@rule(Subject.PORTS, of_hardware=True)
 def pcie_below_port(case: Case) -> Iterator[Finding]:
     """Fires if the PCIe link of an adapter carries less than one of its active ports."""
     machine = case.machine
-    if is_virtual(machine):
-        return
-    low: dict[tuple[float, float], list[_Port]] = {}
-    for port in _ports(machine):
-        carried = _host_rate(machine, port.adapter)
-        if carried is not None and carried < _LESS * port.rate:
-            low.setdefault((carried, port.rate), []).append(port)
+    low = grouped(
+        ((carried, port.rate), port)
+        for port in _ports(machine)
+        if (carried := _host_rate(machine, port.adapter)) is not None and carried < _LESS * port.rate
+    )
     for (carried, rate), ports in low.items():
         facts = ports[0].adapter.facts
         lanes, speed = facts.integer("pcie_lanes"), facts.number("pcie_GTps")
@@ -160,3 +158,56 @@ def _cited_links(machine: Machine, adapter: Device) -> str:
         for link in way_up(machine, adapter)
         if link.trained_Bps or link.capable_Bps
     )
+
+
+_ORDINARY = frozenset({"rx_dropped"})
+"""Frames of protocols that the host does not use count as dropped, too."""
+_EVIDENCE = "counters of sysfs before and after each repeat"
+
+
+@rule(Subject.LINK_COUNTERS)
+def links_had_errors(case: Case) -> Iterator[Finding]:
+    """Fires if a link received damaged data, or went down, during a repeat."""
+    if grown := _grown(case, {CounterKind.ERROR}):
+        yield warning(
+            "link-errors",
+            devices=(port for port, _ in grown),
+            observation=f"During the repeats the links counted errors: {_counted(grown)}",
+            diagnosis="Data arrived damaged or the link failed, and was sent again or lost; which figures that changed "
+            "is not known.",
+            remedy="Look at the counters of both ends (`perfquery`, `ethtool -S`); if they go on growing, exchange the "
+            "cable, then measure again",
+            evidence=_EVIDENCE,
+        )
+
+
+@rule(Subject.LINK_COUNTERS)
+def links_were_congested(case: Case) -> Iterator[Finding]:
+    """Fires if packets waited, were discarded or were sent again during a repeat: normal under full load."""
+    if grown := _grown(case, set(CounterKind) - {CounterKind.ERROR}):
+        yield note(
+            "link-congestion",
+            devices=(port for port, _ in grown),
+            observation=f"During the repeats the links counted: {_counted(grown)}",
+            diagnosis="Links that are in full use wait. Packets that were discarded or sent again cost time; other "
+            "jobs on the same links can be the cause.",
+            remedy="Compare with repeats on idle links before you compare figures of the network",
+            evidence=_EVIDENCE,
+        )
+
+
+def _grown(case: Case, kinds: Iterable[CounterKind]) -> dict[tuple[str, str], int]:
+    """(port, counter) -> how much it grew in all repeats together."""
+    wanted = {name for name, counter in LINK_COUNTERS.items() if counter.kind in kinds} - _ORDINARY
+    grown: dict[tuple[str, str], int] = {}
+    for seen in case.seen.values():
+        for entry in seen.get("links", ()):
+            if entry["counter"] in wanted and entry["grew_by"]:
+                port = f"{entry['port']} of {entry['host']}" if "host" in entry else entry["port"]
+                place = (port, entry["counter"])
+                grown[place] = grown.get(place, 0) + entry["grew_by"]
+    return grown
+
+
+def _counted(grown: dict[tuple[str, str], int]) -> str:
+    return listed(f"{port} {name} +{by} ({LINK_COUNTERS[name].meaning})" for (port, name), by in grown.items())

@@ -6,10 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from seatrial.analysis.rules.case import Case, cite, cite_best, cpu_facts, device_number, is_false, is_true
-from seatrial.analysis.rules.devices import is_virtual
-from seatrial.analysis.rules.finding import Subject, finding, note, rule, warning
-from seatrial.analysis.rules.words import listed
+from seatrial.analysis.rules.finding import (
+    Case,
+    Subject,
+    cite,
+    cite_best,
+    cpu_facts,
+    device_number,
+    finding,
+    is_false,
+    is_true,
+    listed,
+    note,
+    rule,
+    warning,
+)
 from seatrial.model.machine.finding import Aim, Finding, Severity
 from seatrial.model.machine.machine import DeviceKind
 from seatrial.model.spelling import count, show
@@ -183,12 +194,12 @@ def clock_source(case: Case) -> Iterator[Finding]:
     )
 
 
-@rule(Subject.SETTINGS)
+@rule(Subject.SETTINGS, of_hardware=True)
 def deep_idle(case: Case) -> Iterator[Finding]:
     """Fires if idle CPUs enter states that they leave slowly: normal, but it affects latencies."""
     facts = case.machine.facts
     latency = facts.number("idle_exit_latency")
-    if latency is None or latency <= _LONG_S or is_virtual(case.machine):
+    if latency is None or latency <= _LONG_S:
         return
     off = (facts.text("idle_states_off") or "").split()
     states = [state for state in (facts.text("idle_states") or "").split() if state not in off]
@@ -206,11 +217,11 @@ def deep_idle(case: Case) -> Iterator[Finding]:
     )
 
 
-@rule(Subject.SETTINGS)
+@rule(Subject.SETTINGS, of_hardware=True)
 def deep_idle_off(case: Case) -> Iterator[Finding]:
     """Fires if idle states were turned off: idle cores then use power that others could use."""
     facts = case.machine.facts
-    if is_virtual(case.machine) or (facts.number("idle_exit_latency") or 0.0) > _LONG_S:
+    if (facts.number("idle_exit_latency") or 0.0) > _LONG_S:
         return
     off = [state for state in (facts.text("idle_states_off") or "").split() if not _SHALLOW.match(state)]
     words = (facts.text("kernel_parameters") or "").split()

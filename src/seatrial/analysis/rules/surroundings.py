@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seatrial.analysis.rules.case import Case, cite_best
-from seatrial.analysis.rules.finding import Subject, note, rule, warning
-from seatrial.analysis.rules.words import listed
-from seatrial.diagnosis.cpu_words import steal_words
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rules.finding import Case, Subject, cite_best, listed, note, rule, warning
+from seatrial.diagnosis.cpu import steal_words
 from seatrial.machine.attachment import ATTACHMENT
 from seatrial.model.machine.finding import Finding
 from seatrial.model.machine.identity import is_emulated
@@ -186,9 +185,6 @@ def hypervisor(case: Case) -> Iterator[Finding]:
 
 def _devices_of_guest(machine: Machine) -> str:
     """How its devices reach it: " Paravirtual: nic-eth0 and block-vda."; "" if none is known."""
-    by_word: dict[str, list[str]] = {}
-    for device in machine.devices:
-        word = device.facts.text(ATTACHMENT)
-        if word is not None:
-            by_word.setdefault(word, []).append(device.id)
+    words = ((device.facts.text(ATTACHMENT), device.id) for device in machine.devices)
+    by_word = grouped((word, device) for word, device in words if word is not None)
     return "".join(f" {word.capitalize()}: {listed(ids)}." for word, ids in by_word.items())

@@ -5,7 +5,7 @@ each line is decoded once, by processes of their own if there are many, and goes
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from seatrial.analysis.grouped import Numbering, grouped
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import ProtocolError, StoreError
@@ -116,18 +117,13 @@ def tasks_of(folder: ResultsFolder) -> tuple[list[tuple[Span, ...]], int]:
     return [*tasks, tuple(own)] if own else tasks, total_B
 
 
-def column_reader(path: Path) -> Callable[[Sequence[Span]], ScreenColumns]:
-    """What reads spans of a folder, in any process."""
-    return ColumnReader(ResultsFolder(path)).read
-
-
 class ColumnReader:
     """Reads records of one folder."""
 
-    def __init__(self, folder: ResultsFolder) -> None:
-        self._folder = folder
-        self._parts = PartReader(folder.path)
-        self._decoder = LineDecoder()
+    def __init__(self, path: Path) -> None:
+        self.folder = ResultsFolder(path)
+        self.parts = PartReader(path)
+        self.decoder = LineDecoder()
         self._experiments: dict[str, Experiment | None] = {}
         self._figures: dict[str, tuple[Figure, ...]] = {}
         self._layouts: dict[tuple[str, bytes], Layout] = {}
@@ -137,33 +133,19 @@ class ColumnReader:
         found = _Filler(self)
         for span in spans:
             found.add(span)
-        return found.columns
-
-    def lines(self, span: Span) -> Iterator[tuple[int, bytes | None]]:
-        """Offset and text of the lines that start in a span. Raises StoreError."""
-        for offset, line in self._folder.record_lines(span.file, span.start):
-            if offset >= span.end:
-                break
-            yield offset, line
-
-    def file(self, name: str) -> RecordFile:
-        """A file of records."""
-        return RecordFile(name, self._parts)
-
-    def decoded(self, line: bytes, file: RecordFile, offset: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
-        """The record in a line, and its samples by column if the line is as usual. Raises ProtocolError."""
-        return self._decoder.decode_with_columns(line, file, offset)
+        return found.filled()
 
     def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
-        """The record in the line there. Raises ProtocolError, StoreError."""
-        file = self.file(name)
-        return self.decoded(self._parts.part(file, offset, length), file, offset)
+        """The record in the line there, and its samples by column if the line is as usual. Raises ProtocolError,
+        StoreError."""
+        file = RecordFile(name, self.parts)
+        return self.decoder.decode_with_columns(self.parts.part(file, offset, length), file, offset)
 
     def experiment(self, key: str) -> Experiment | None:
         """The experiment of that key; None if the folder has no valid one."""
         if key not in self._experiments:
             try:
-                self._experiments[key] = kept_experiment(self._folder, key)
+                self._experiments[key] = kept_experiment(self.folder, key)
             except StoreError:
                 self._experiments[key] = None
         return self._experiments[key]
@@ -208,33 +190,37 @@ class _Filler:
 
     def __init__(self, reader: ColumnReader) -> None:
         self._reader = reader
-        self._numbers: dict[str, dict[Any, int]] = {"experiments": {}, "outcomes": {}, "hosts": {}, "keys": {}}
+        self._numbers = numberings()
         self._keys: dict[Layout, Sequence[int]] = {}
         """The numbers of the keys of each."""
         self.columns = ScreenColumns()
 
     def add(self, span: Span) -> None:
         """Add a span."""
-        columns, file = self.columns, self._reader.file(span.file)
+        reader, columns, numbers = self._reader, self.columns, self._numbers
+        file = RecordFile(span.file, reader.parts)
         place, line_number = len(columns.n_lines), 0
         try:
-            for line_number, (offset, line) in enumerate(self._reader.lines(span), start=1):
+            for offset, line in reader.folder.record_lines(span.file, span.start):
+                if offset >= span.end:
+                    break
+                line_number += 1
                 try:
                     if line is None:
                         raise ProtocolError(f"longer than {MOST_LINE_B >> 20} MiB")
-                    record, groups = self._reader.decoded(line, file, offset)
+                    record, groups = reader.decoder.decode_with_columns(line, file, offset)
                 except ProtocolError as error:
                     columns.damaged.append((place, line_number, error.message))
                     continue
                 number, hosts = len(columns.records["repeat"]), hosts_of(record)
                 is_unreadable = self._add_values(number, record, groups, hosts, (offset, len(line)))
                 row = (
-                    self._number("experiments", record.experiment),
+                    numbers["experiments"][record.experiment],
                     record.repeat,
                     record.order,
                     record.t0,
-                    self._number("outcomes", record.outcome),
-                    self._number("hosts", hosts),
+                    numbers["outcomes"][record.outcome],
+                    numbers["hosts"][hosts],
                     place,
                     line_number,
                     is_unreadable,
@@ -268,7 +254,7 @@ class _Filler:
             return True
         keys = self._keys.get(layout)
         if keys is None:
-            keys = self._keys[layout] = [self._number("keys", key) for key in layout.keys]
+            keys = self._keys[layout] = [self._numbers["keys"][key] for key in layout.keys]
         add_values(self.columns, number, keys, values)
         if experiment.benchmark == benchmark_of(Role.RANK_PAIRS) and hosts.are_several:
             benchmark, each = registry()[experiment.benchmark], tuple(record.samples)
@@ -276,14 +262,16 @@ class _Filler:
                 self.columns.pairs[number] = _pairs(benchmark, experiment, hosts.of_ranks, each)
         return False
 
-    def _number(self, table: str, value: Any) -> int:
-        """The place of a value in the list of that name."""
-        known = self._numbers[table]
-        found = known.get(value)
-        if found is None:
-            found = known[value] = len(known)
-            getattr(self.columns, table).append(value)
-        return found
+    def filled(self) -> ScreenColumns:
+        """The columns, with the lists that they refer to."""
+        for name, numbers in self._numbers.items():
+            setattr(self.columns, name, list(numbers))
+        return self.columns
+
+
+def numberings() -> dict[str, Numbering[Any]]:
+    """For the lists of `ScreenColumns`."""
+    return {name: Numbering() for name in ("experiments", "outcomes", "hosts", "keys")}
 
 
 def add_values(columns: ScreenColumns, number: int, keys: Sequence[int], values: Sequence[Any]) -> None:
@@ -310,11 +298,10 @@ def _pairs(
     is_alone = experiment.parameters.get("at_once") == 1
     found: dict[str, dict[NodePair, float]] = {}
     for figure in benchmark.figures:
-        own: dict[NodePair, list[float]] = {}
-        for (a, b), value in pair_values(figure, samples, is_alone=is_alone).items():
-            if max(a, b) < len(hosts) and hosts[a] != hosts[b] and value > 0:
-                one, other = sorted((hosts[a], hosts[b]), key=natural)
-                own.setdefault((one, other), []).append(value)
+        values = pair_values(figure, samples, is_alone=is_alone)
+        known = ((hosts[a], hosts[b], value) for (a, b), value in values.items() if max(a, b) < len(hosts))
+        apart = ((sorted((a, b), key=natural), value) for a, b, value in known if a != b and value > 0)
+        own = grouped(((one, other), value) for (one, other), value in apart)
         found[figure.name] = {pair: median(values) for pair, values in own.items()}
     return found
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seatrial.analysis.screening.columns import (
@@ -14,7 +15,7 @@ from seatrial.analysis.screening.columns import (
     NodePair,
     ScreenColumns,
     add_values,
-    column_reader,
+    numberings,
     tasks_of,
 )
 from seatrial.benchmarks import registry
@@ -89,9 +90,14 @@ def screen_folder(folder: ResultsFolder) -> ScreenFolder:
     except StoreError as error:
         found.damaged.append((0, 0, error.message))
         tasks, size_B = [], 0
-    for spans, columns in zip(tasks, read_in_order(column_reader, (folder.path,), tasks, size_B), strict=True):
+    for spans, columns in zip(tasks, read_in_order(_reader, (folder.path,), tasks, size_B), strict=True):
         found.add(spans, columns)
     return found.made(folder)
+
+
+def _reader(path: Path) -> Callable[[Sequence[Span]], ScreenColumns]:
+    """What reads spans of a folder, in any process."""
+    return ColumnReader(path).read
 
 
 class _Gathered:
@@ -102,7 +108,7 @@ class _Gathered:
         self._spans: list[tuple[str, int]] = []
         """File, and the number of its lines before the span."""
         self._lines: dict[str, int] = {}
-        self._numbers: dict[str, dict[Any, int]] = {"experiments": {}, "outcomes": {}, "hosts": {}, "keys": {}}
+        self._numbers = numberings()
         self._records: dict[str, list[Numbers]] = {}
         self._values: dict[str, list[Numbers]] = {}
         self._n_records = self._n_values = 0
@@ -228,7 +234,7 @@ class _Gathered:
         self, folder: ResultsFolder, facts: KeptFacts, names: Sequence[str], experiment: Numbers, unreadable: Numbers
     ) -> None:
         """The values of declared benchmarks: `facts` have all their declarations now."""
-        reader, found = ColumnReader(folder), ScreenColumns()
+        reader, found = ColumnReader(folder.path), ScreenColumns()
         for record, place in self._declared.items():
             own = facts.experiments.get(names[experiment[record]])
             if own is None:
@@ -239,7 +245,7 @@ class _Gathered:
                 unreadable[record] = True
                 continue
             numbers = self._numbers["keys"]
-            add_values(found, record, [numbers.setdefault(key, len(numbers)) for key in layout.keys], values)
+            add_values(found, record, [numbers[key] for key in layout.keys], values)
         if not self._declared:
             return
         for name, column in _arrays(found.values).items():
@@ -251,7 +257,7 @@ class _Gathered:
         import numpy as np
 
         known = self._numbers[table]
-        return np.asarray([known.setdefault(value, len(known)) for value in values], np.int32)
+        return np.asarray([known[value] for value in values], np.int32)
 
 
 def _arrays(columns: Mapping[str, array[Any]]) -> dict[str, Numbers]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rules.finding import listed
 from seatrial.analysis.screening.columns import NodePair, natural
 from seatrial.analysis.screening.gathered import ScreenFolder
 from seatrial.analysis.screening.item_figures import FolderFigures, item_figures, key_of
-from seatrial.analysis.screening.node_facts import facts_of_node
+from seatrial.analysis.screening.screen import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.model.benchmark.benchmark import Benchmark, Figure
 from seatrial.model.benchmark.parameter import Value
@@ -119,8 +123,7 @@ def _emulated(folders: Sequence[ScreenFolder]) -> Iterator[str]:
 
 
 def _named(hosts: Sequence[str]) -> str:
-    more = f" and {len(hosts) - _MOST_NAMED} more" if len(hosts) > _MOST_NAMED else ""
-    return f"{', '.join(hosts[:_MOST_NAMED])}{more}"
+    return listed(hosts, _MOST_NAMED)
 
 
 def _failed(folders: Sequence[ScreenFolder]) -> tuple[str, ...]:
@@ -148,30 +151,23 @@ def _failed(folders: Sequence[ScreenFolder]) -> tuple[str, ...]:
     return tuple(found)
 
 
-class _Pairs:
-    """Figures of pairs of nodes of one benchmark, collected over repeats."""
+class _Pairs(Struct):
+    """Figures of pairs of nodes of one benchmark: of each repeat, figure and pair of nodes the median over its pairs of
+    ranks."""
 
-    def __init__(self, benchmark: Benchmark, parameters: Mapping[str, Value]) -> None:
-        self._benchmark = benchmark
-        self._parameters = parameters
-        self._of: dict[str, list[Mapping[NodePair, float]]] = {}
-
-    def add(self, values: Mapping[str, Mapping[NodePair, float]]) -> None:
-        """Add a repeat: of each figure and pair of nodes the median over its pairs of ranks."""
-        for name, own in values.items():
-            self._of.setdefault(name, []).append(own)
+    benchmark: Benchmark
+    parameters: Mapping[str, Value]
+    repeats: list[Mapping[str, Mapping[NodePair, float]]] = []
 
     def made(self) -> Iterator[PairFigure]:
         """The figures, each of pairs that all its repeats have."""
-        for name, of_all in self._of.items():
+        for name, of_all in grouped(item for values in self.repeats for item in values.items()).items():
             repeats = with_like_pairs(of_all)
-            pairs = sorted(set.intersection(*map(set, repeats)), key=lambda pair: tuple(map(natural, pair)))
+            pairs = tuple(sorted(set.intersection(*map(set, repeats)), key=lambda pair: tuple(map(natural, pair))))
             if pairs:
-                figure = self._benchmark.figure(name)
+                figure = self.benchmark.figure(name)
                 values = tuple([repeat[pair] for repeat in repeats] for pair in pairs)
-                yield PairFigure(
-                    self._benchmark.name, name, figure.unit, figure.better, tuple(pairs), values, self._parameters
-                )
+                yield PairFigure(self.benchmark.name, name, figure.unit, figure.better, pairs, values, self.parameters)
 
 
 def with_like_pairs(repeats: Sequence[Mapping[NodePair, float]]) -> Sequence[Mapping[NodePair, float]]:
@@ -186,29 +182,22 @@ def _add_pairs(pairs: dict[str, _Pairs], folder: ScreenFolder, place: int) -> No
     experiment = folder.experiments[place]
     key = key_of(experiment.benchmark, experiment.parameters, experiment.environment)
     own = pairs.setdefault(key, _Pairs(registry()[experiment.benchmark], experiment.parameters))
-    for record in folder.records_of(place):
-        if record in folder.pairs:
-            own.add(folder.pairs[record])
+    own.repeats += [folder.pairs[record] for record in folder.records_of(place) if record in folder.pairs]
 
 
-class _Halves:
+class _Halves(Struct):
     """The bandwidth between the nodes of each switch and all others."""
 
-    def __init__(self, benchmark: str, figure: Figure, parameters: Mapping[str, Value]) -> None:
-        self._benchmark, self._figure, self._parameters = benchmark, figure, parameters
-        self.of: dict[str, list[float]] = {}
+    benchmark: str
+    figure: Figure
+    parameters: Mapping[str, Value]
+    of: dict[str, list[float]] = {}
 
     def made(self) -> HalfFigure:
         """The figure."""
-        switches = sorted(self.of, key=natural)
-        return HalfFigure(
-            self._benchmark,
-            self._figure.name,
-            self._figure.unit,
-            tuple(switches),
-            tuple(self.of[switch] for switch in switches),
-            self._parameters,
-        )
+        switches = tuple(sorted(self.of, key=natural))
+        values = tuple(self.of[switch] for switch in switches)
+        return HalfFigure(self.benchmark, self.figure.name, self.figure.unit, switches, values, self.parameters)
 
 
 def _add_half(halves: dict[str, _Halves], figures: FolderFigures, place: int, switch_of: Mapping[str, str]) -> None:
@@ -219,10 +208,8 @@ def _add_half(halves: dict[str, _Halves], figures: FolderFigures, place: int, sw
         half = frozenset(expand_hosts(str(parameters.pop("half")).replace("+", ",")))
     except ValueError:
         return
-    members: dict[str, set[str]] = {}
-    for node, switch in switch_of.items():
-        members.setdefault(switch, set()).add(node)
-    own_switch = next((name for name, nodes in members.items() if nodes == half), None)
+    members = grouped((switch, node) for node, switch in switch_of.items())
+    own_switch = next((name for name, nodes in members.items() if half == set(nodes)), None)
     figure = next(
         (
             one

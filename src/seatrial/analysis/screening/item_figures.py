@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from seatrial.analysis.grouped import Numbering
 from seatrial.analysis.screening.columns import natural
 from seatrial.analysis.screening.gathered import ScreenFolder
 from seatrial.benchmarks import registry
@@ -44,8 +45,8 @@ class FolderFigures:
 
         self.folder = folder
         self.figures: list[FigureRows] = []
-        places: dict[Any, int] = {}
-        same = [places.setdefault((key.figure, point_key(dict(key.point))), len(places)) for key in folder.keys]
+        places = Numbering[tuple[Any, ...]]()
+        same = [places[key.figure, point_key(dict(key.point))] for key in folder.keys]
         codes = folder.value_experiments * max(1, len(places)) + np.asarray(same, np.int64)[folder.value_keys]
         _, first, self.of_rows = np.unique(codes, return_index=True, return_inverse=True)
         """Of each value, the number of its figure."""
@@ -101,10 +102,9 @@ class _ItemsOfFolder:
     def __init__(self, folder: ScreenFolder, devices: Sequence[str]) -> None:
         import numpy as np
 
-        nodes: dict[str, int] = {}
-        of_hosts = [nodes.setdefault(own.of_ranks[0] if own.of_ranks else "", len(nodes)) for own in folder.hosts]
-        names: dict[str, int] = {}
-        of_figures = [names.setdefault(name, len(names)) for name in devices]
+        nodes, names = Numbering[str](), Numbering[str]()
+        of_hosts = [nodes[own.of_ranks[0] if own.of_ranks else ""] for own in folder.hosts]
+        of_figures = [names[name] for name in devices]
         self.nodes, self.node_names = np.asarray(of_hosts, np.int64), list(nodes)
         self.devices, self.device_names = np.asarray(of_figures, np.int64), list(names)
         self.numbers = np.full(len(nodes) * len(names), -1, np.int64)
@@ -115,7 +115,7 @@ class _Collected:
         self._confirmed_s = confirmed_s
         self._of: dict[str, _Collection] = {}
         self._known: dict[Any, tuple[str, str]] = {}
-        self._items: dict[Item, int] = {}
+        self._items = Numbering[Item]()
 
     def add(self, figures: FolderFigures, is_of_one_node: Sequence[bool]) -> None:
         """Add the figures of a folder."""
@@ -124,12 +124,12 @@ class _Collected:
         folder = figures.folder
         of_figure = np.full(len(figures.figures), -1, np.int64)
         devices: list[str] = [""] * len(figures.figures)
-        numbers: dict[str, int] = {}
+        numbers = Numbering[str]()
         for one in figures.figures:
             if one.figure.is_secondary or not is_of_one_node[one.experiment]:
                 continue
             key, devices[one.number] = self._collection(folder.experiments[one.experiment], one)
-            of_figure[one.number] = numbers.setdefault(key, len(numbers))
+            of_figure[one.number] = numbers[key]
         nodes = np.asarray([bool(hosts.of_ranks) for hosts in folder.hosts], bool)
         hosts = folder.record_hosts[folder.value_records]
         wanted = np.flatnonzero((of_figure[figures.of_rows] >= 0) & (folder.values > 0) & nodes[hosts])
@@ -174,7 +174,7 @@ class _Collected:
         for code in np.unique(codes[items.numbers[codes] < 0]).tolist():
             node, device = divmod(code, len(items.device_names))
             item = Item(items.node_names[node], items.device_names[device])
-            items.numbers[code] = self._items.setdefault(item, len(self._items))
+            items.numbers[code] = self._items[item]
         found: Numbers = items.numbers[codes]
         return found
 

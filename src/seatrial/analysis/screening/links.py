@@ -15,6 +15,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.screening.nodes import Share, over_nodes, screen_figure
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
@@ -64,7 +65,11 @@ def screen_pairs(
     quick = _Quickness(figure, switch_of)
     links = quick.links()
     if len(links.items) < FEWEST:
-        return LinkAnswer(not_screened=(f"{figure.benchmark} {figure.figure}: {_too_few(len(links.items))}",))
+        few = (
+            f"{figure.benchmark} {figure.figure}: {count(len(links.items), 'node')} with messages to two others or "
+            f"more: which end is slow cannot be said of fewer than {FEWEST}"
+        )
+        return LinkAnswer(not_screened=(few,))
     odd, _, why = screen_figure(links, {}, each, lambda item: _named_link(item.node, switch_of))
     slow = [one for one in odd if one.ratio < 1.0]  # a link faster than the others is no fault
     slow = _whole_switches(slow, quick, links)
@@ -72,19 +77,13 @@ def screen_pairs(
     uplinks, told = _uplinks(quick, each, figure, oversubscription) if not slow_switches else ([], "")
     slow += uplinks
     excused = {node for one in slow if one.kind is OddKind.LINK for node in one.nodes}
-    switches = {switch for one in slow if one.kind is OddKind.SWITCH for switch in _switches(one, switch_of)}
+    of_switches = {node for one in slow if one.kind is OddKind.SWITCH for node in one.nodes}
+    switches = {switch_of[node] for node in of_switches if node in switch_of}
     slow += _pairs(quick, figure, each, excused, switches)
     shown = [_restored(one, figure) for one in slow]
     distribution = over_nodes(OddKind.LINK, _own_unit(links, figure))
     texts = tuple(f"{figure.benchmark} {figure.figure}: {text}" for text in (why, told) if text)
     return LinkAnswer(tuple(shown), (distribution,), texts)
-
-
-def _too_few(nodes: int) -> str:
-    return (
-        f"{count(nodes, 'node')} with messages to two others or more: "
-        f"which end is slow cannot be said of fewer than {FEWEST}"
-    )
 
 
 class _Quickness:
@@ -101,10 +100,7 @@ class _Quickness:
         }
         if not is_rate:  # another switch on the way takes time, which is no fault
             self.of = self._over_kind()
-        self.partners: dict[str, list[Pair]] = {}
-        for pair in self.of:
-            for node in pair:
-                self.partners.setdefault(node, []).append(pair)
+        self.partners = grouped((node, pair) for pair in self.of for node in pair)
         self.repeats = min((len(own) for own in self.of.values()), default=0)
         self.link: dict[str, list[float]] = {node: self._link(node) for node in sorted(self.partners)}
 
@@ -114,9 +110,7 @@ class _Quickness:
         return None if a is None or b is None else a == b
 
     def _over_kind(self) -> dict[Pair, list[float]]:
-        kinds: dict[bool | None, list[list[float]]] = {}
-        for pair, own in self.of.items():
-            kinds.setdefault(self.is_inside(pair), []).append(own)
+        kinds = grouped((self.is_inside(pair), own) for pair, own in self.of.items())
         usual = {kind: median(median(own) for own in each) for kind, each in kinds.items()}
         return {pair: [value / usual[self.is_inside(pair)] for value in own] for pair, own in self.of.items()}
 
@@ -134,15 +128,7 @@ class _Quickness:
     def links(self) -> ItemFigure:
         """The links of the nodes as a figure; of two partners only one is known, so these are left out."""
         nodes = [node for node in self.link if len(self.partners[node]) >= 2]
-        return ItemFigure(
-            self.figure.benchmark,
-            self.figure.figure,
-            self.figure.unit,
-            Better.HIGHER,
-            tuple(Item(node) for node in nodes),
-            tuple(self.link[node] for node in nodes),
-            self.figure.parameters,
-        )
+        return _items(self.figure, {node: self.link[node] for node in nodes})
 
     def expected(self, pair: Pair) -> list[float]:
         """What the links of both ends allow, in each repeat."""
@@ -160,6 +146,14 @@ def _upper(values: Sequence[float]) -> float:
     return ordered[min(len(ordered) - 1, math.ceil(_BEST * (len(ordered) - 1)))]
 
 
+def _items(figure: PairFigure | HalfFigure, values: Mapping[str, Sequence[float]]) -> ItemFigure:
+    """Rates of nodes or switches, from a figure of pairs or halves."""
+    items = tuple(map(Item, values))
+    return ItemFigure(
+        figure.benchmark, figure.figure, figure.unit, Better.HIGHER, items, tuple(values.values()), figure.parameters
+    )
+
+
 def _named_link(node: str, switch_of: Mapping[str, str]) -> tuple[OddKind, str, str]:
     switch = switch_of.get(node)
     what = f"{node} - {switch}" if switch else f"link of {node}"
@@ -168,11 +162,8 @@ def _named_link(node: str, switch_of: Mapping[str, str]) -> tuple[OddKind, str, 
 
 def _whole_switches(slow: Sequence[Odd], quick: _Quickness, links: ItemFigure) -> list[Odd]:
     """Slow links; where nearly all nodes of a switch are slow and other switches are not, the switch instead."""
-    members: dict[str, list[str]] = {}
-    for item in links.items:
-        switch = quick.switch_of.get(item.node)
-        if switch is not None:
-            members.setdefault(switch, []).append(item.node)
+    switches = ((quick.switch_of.get(item.node), item.node) for item in links.items)
+    members = grouped((switch, node) for switch, node in switches if switch is not None)
     by_node = {one.nodes[0]: one for one in slow}
     found = list(slow)
     for switch, nodes in members.items():
@@ -213,11 +204,8 @@ def _uplinks(
 
     One pair at a time has an uplink for itself. Pairs at once share it, as far as the design lets them.
     """
-    crossing: dict[tuple[str, str], list[Pair]] = {}
-    for pair in quick.of:
-        if quick.is_inside(pair) is False:
-            a, b = sorted(quick.switch_of[node] for node in pair)
-            crossing.setdefault((a, b), []).append(pair)
+    across = (pair for pair in quick.of if quick.is_inside(pair) is False)
+    crossing = grouped((tuple(sorted(quick.switch_of[node] for node in pair)), pair) for pair in across)
     switches = sorted({switch for ends in crossing for switch in ends})
     if not switches:
         return [], ""
@@ -266,25 +254,19 @@ def screen_halves(
         if busy:
             values[switch] = [value / busy / (usual_link or 1.0) for value in own]
     known = None if usual_link is None else _designed(oversubscription, len(values))
-    source = PairFigure(figure.benchmark, figure.figure, figure.unit, Better.HIGHER, (), (), figure.parameters)
-    odd, why = _odd_uplinks(source, values, switch_of, share, known)
+    odd, why = _odd_uplinks(figure, values, switch_of, share, known)
     texts = (f"{figure.benchmark} {figure.figure}: {why}",) if why else ()
     scale = usual_link or 1.0
-    shown = ItemFigure(
-        figure.benchmark,
-        f"{figure.figure} for each node across the uplinks",
-        figure.unit,
-        Better.HIGHER,
-        tuple(Item(switch) for switch in values),
-        tuple([value * scale for value in own] for own in values.values()),
-        figure.parameters,
+    shown = replace(
+        _items(figure, {switch: [value * scale for value in own] for switch, own in values.items()}),
+        figure=f"{figure.figure} for each node across the uplinks",
     )
     odd = [replace(one, value=one.value * scale, usual=one.usual * scale) for one in odd]
     return LinkAnswer(tuple(odd), (over_nodes(OddKind.SWITCH, shown),) if values else (), texts)
 
 
 def _odd_uplinks(
-    figure: PairFigure,
+    figure: PairFigure | HalfFigure,
     own: Mapping[str, Sequence[float]],
     switch_of: Mapping[str, str],
     share: Share,
@@ -296,16 +278,9 @@ def _odd_uplinks(
     found: list[Odd] = []
     why = ""
     if len(switches) >= FEWEST:
-        groups = ItemFigure(
-            figure.benchmark,
-            figure.figure,
-            figure.unit,
-            Better.HIGHER,
-            tuple(Item(switch) for switch in switches),
-            tuple(own.values()),
-            figure.parameters,
+        odd, _, why = screen_figure(
+            _items(figure, own), {}, share, lambda item: (OddKind.SWITCH, item.node, _switch_remedy(item.node))
         )
-        odd, _, why = screen_figure(groups, {}, share, lambda item: _named_switch(item.node))
         found = [replace(one, nodes=members[one.what]) for one in odd if one.ratio < 1.0]
     if found or designed is None:
         return found, why
@@ -319,12 +294,8 @@ def _odd_uplinks(
     return found, why
 
 
-def _named_switch(switch: str) -> tuple[OddKind, str, str]:
-    return OddKind.SWITCH, switch, _switch_remedy(switch)
-
-
 def _below_design(
-    figure: PairFigure, what: str, nodes: tuple[str, ...], shares: Sequence[float], designed: float
+    figure: PairFigure | HalfFigure, what: str, nodes: tuple[str, ...], shares: Sequence[float], designed: float
 ) -> Odd:
     value = median(shares)
     # All repeats are below: of equal chances above and below, that is 2^-n.
@@ -348,10 +319,6 @@ def _below_design(
         f"where {designed:.2g} is expected; pairs on one switch are not slow",
         parameters=figure.parameters,
     )
-
-
-def _switches(one: Odd, switch_of: Mapping[str, str]) -> set[str]:
-    return {switch_of[node] for node in one.nodes if node in switch_of}
 
 
 def _pairs(quick: _Quickness, figure: PairFigure, share: Share, nodes: set[str], switches: set[str]) -> list[Odd]:

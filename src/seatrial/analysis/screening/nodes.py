@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
@@ -23,6 +24,9 @@ from seatrial.model.study.screen import (
 )
 from seatrial.stats.far_values import FarValue, far_values, two_classes
 
+NodeFacts = Mapping[str, Mapping[str, FactValue]]
+"""Node -> fact -> value."""
+
 Namer = Callable[[Item], tuple[OddKind, str, str]]
 """Item -> kind, name and remedy."""
 
@@ -37,7 +41,7 @@ class Share(Frozen):
 
 
 def screen_figure(
-    figure: ItemFigure, facts: Mapping[str, Mapping[str, FactValue]], share: Share, namer: Namer
+    figure: ItemFigure, facts: NodeFacts, share: Share, namer: Namer
 ) -> tuple[list[Odd], list[NodeClasses], str]:
     """The odd items of a figure, its two classes if there are any, and why it was not screened ("": it was).
 
@@ -120,39 +124,25 @@ def _odd(figure: ItemFigure, part: Sequence[int], far: FarValue, share: Share, n
 
 
 def _classes(
-    figure: ItemFigure,
-    minority: Sequence[int],
-    others: Sequence[int],
-    logs: Sequence[float],
-    facts: Mapping[str, Mapping[str, FactValue]],
+    figure: ItemFigure, minority: Sequence[int], others: Sequence[int], logs: Sequence[float], facts: NodeFacts
 ) -> NodeClasses:
     ratio = math.exp(median(logs[k] for k in minority) - median(logs[k] for k in others))
     small = list(dict.fromkeys(figure.items[k].node for k in minority))
     large = list(dict.fromkeys(figure.items[k].node for k in others))
-    return NodeClasses(
-        figure.benchmark,
-        figure.figure,
-        tuple(small),
-        len(figure.items),
-        ratio,
-        tuple(separating_facts(small, large, facts)),
-        figure.parameters,
-    )
+    separating = tuple(separating_facts(small, large, facts))
+    n, parameters = len(figure.items), figure.parameters
+    return NodeClasses(figure.benchmark, figure.figure, tuple(small), n, ratio, separating, parameters)
 
 
-def separating_facts(
-    small: Sequence[str], large: Sequence[str], facts: Mapping[str, Mapping[str, FactValue]]
-) -> list[str]:
+def separating_facts(small: Sequence[str], large: Sequence[str], facts: NodeFacts) -> list[str]:
     """The facts whose values tell the two groups apart: no value is in both (up to one of twenty nodes may deviate)."""
     found = []
     for name in sorted({name for node in (*small, *large) for name in facts.get(node, {})}):
         sides = []
         for side in (small, large):
-            counts: dict[FactValue | None, int] = {}
-            for node in side:
-                value = facts.get(node, {}).get(name)
-                counts[value] = counts.get(value, 0) + 1
-            sides.append((max(counts, key=lambda value: counts[value]), max(counts.values()) / len(side)))
+            counts = Counter(facts.get(node, {}).get(name) for node in side)
+            ((value, number),) = counts.most_common(1)
+            sides.append((value, number / len(side)))
         (value, share), (other, of_others) = sides
         if value != other and min(share, of_others) >= _MOST_MEMBERS:
             found.append(name)

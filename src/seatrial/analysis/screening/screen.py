@@ -1,22 +1,29 @@
-"""The screen of a cluster: all figures of nodes, devices, links and switches, and the facts of nodes."""
+"""The screen of a cluster: all figures of nodes, devices, links and switches; the facts on which nodes differ, from
+their machine documents, and the nodes that have less of something than the others; links that counted errors while the
+cluster was measured: damaged data, or a link that failed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.screening.counters import COUNTED, links_with_errors
-from seatrial.analysis.screening.facts import facts_that_differ, nodes_with_less
-from seatrial.analysis.screening.links import LinkAnswer, screen_halves, screen_pairs
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.screening.links import screen_halves, screen_pairs
 from seatrial.analysis.screening.nodes import Share, confirmed, over_nodes, screen_figure
 from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.machine.fact import FactValue
+from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
 from seatrial.model.study.screen import (
     FALSE_ALARM_RATE,
     MARGIN,
+    FactThatDiffers,
     FigureOverNodes,
     Item,
+    LinkCount,
     NodeClasses,
     NotSeenAgain,
     Odd,
@@ -24,7 +31,226 @@ from seatrial.model.study.screen import (
     PairFigure,
     Screen,
     ScreenInput,
+    ValueOfFact,
 )
+from seatrial.model.units import Unit
+
+_RARE = 0.1
+"""Up to this share of the nodes, a value is rare, and those who have it are odd; of few nodes, a single one is."""
+
+CAPACITIES: Mapping[str, Unit] = {
+    "memory": "B",
+    "packages": "1",
+    "cores": "1",
+    "CPUs": "1",
+    "NUMA nodes": "1",
+    "memory modules": "1",
+    "GPUs": "1",
+    "network adapters": "1",
+    "disks": "1",
+}
+"""Facts that state how much a node has: less than the others is a fault."""
+
+_RATES = (" link rate", " link width", " link speed")
+"""The ends of the names of facts of a link of a device: less than the others is a fault of that device."""
+
+_LEAST_MEMORY = 0.02
+"""Sizes of memory within this share are equal: firmware and the kernel keep parts that differ between boots."""
+
+
+def facts_that_differ(facts: Mapping[str, Mapping[str, FactValue]]) -> tuple[FactThatDiffers, ...]:
+    """The facts on which nodes differ, in the order of their names. A node without a fact has the value None."""
+    found = []
+    for name in sorted({name for own in facts.values() for name in own}):
+        by_value = grouped((own.get(name), node) for node, own in facts.items())
+        ordered = sorted(by_value.items(), key=lambda item: -len(item[1]))
+        if name == "memory":  # sizes that are nearly equal are one: the most frequent of them
+            merged: dict[FactValue | None, list[str]] = {}
+            for value, nodes in ordered:
+                alike = next((one for one in merged if _are_alike(one, value)), value)
+                merged.setdefault(alike, []).extend(nodes)
+            ordered = list(merged.items())
+        if len(ordered) > 1:
+            ordered.sort(key=lambda item: (-len(item[1]), str(item[0])))
+            values = tuple(ValueOfFact(value, tuple(nodes)) for value, nodes in ordered)
+            found.append(FactThatDiffers(name, values, _odd_nodes(values, len(facts))))
+    return tuple(found)
+
+
+def _are_alike(a: FactValue | None, b: FactValue | None) -> bool:
+    if not isinstance(a, int | float) or not isinstance(b, int | float):
+        return False
+    return abs(a - b) <= _LEAST_MEMORY * max(a, b)
+
+
+def unit_of_fact(fact: str) -> Unit:
+    """The unit of the numbers of a fact."""
+    return CAPACITIES.get(fact, "B/s" if fact.endswith(" link rate") else "1")
+
+
+def _odd_nodes(values: Sequence[ValueOfFact], n: int) -> tuple[str, ...]:
+    """The nodes with rare values, if most nodes share one value."""
+    if n < 3 or 2 * len(values[0].nodes) <= n:
+        return ()
+    most = max(1, int(_RARE * n))
+    return tuple(node for value in values[1:] if len(value.nodes) <= most for node in value.nodes)
+
+
+def nodes_with_less(differ: Sequence[FactThatDiffers], n: int) -> tuple[Odd, ...]:
+    """The nodes that have less than the others, by facts that state how much: memory, CPUs, links of devices."""
+    found = []
+    for one in differ:
+        usual = _number(one.values[0].value)
+        if usual is None or not usual > 0 or not (one.fact.endswith(_RATES) or one.fact in CAPACITIES):
+            continue
+        for value in one.values[1:]:
+            own = _number(value.value)
+            if own is not None and own < usual:
+                found += [_less(one.fact, node, own, usual, n) for node in value.nodes if node in one.odd]
+    return tuple(found)
+
+
+def _number(value: FactValue | None) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _less(fact: str, node: str, own: float, usual: float, n: int) -> Odd:
+    kind, what = OddKind.NODE, node
+    if fact.endswith(_RATES):
+        kind, what = OddKind.DEVICE, f"{fact.rsplit(' link ', 1)[0]} of {node}"
+        remedy = f"reseat the device or its riser in {node} and read the link again with lspci -vv"
+    elif fact in ("memory", "memory modules"):
+        where = "dmidecode -t memory, the BMC's log"
+        remedy = f"look for a memory module of {node} that is missing or switched off: {where}"
+    else:
+        seen = f"what firmware and kernel of {node} see of its {fact}"
+        remedy = f"check {seen}, and limits that are set on it"
+    return _read(kind, what, node, fact, (own, usual, own / usual), remedy, n, "read on the node, not measured")
+
+
+def _read(
+    kind: OddKind, what: str, node: str, fact: str, values: tuple[float, float, float], remedy: str, n: int, why: str
+) -> Odd:
+    """One that needs no statistics. `values`: its own, the usual one, and the ratio."""
+    unit = unit_of_fact(fact)
+    return Odd(kind, what, (node,), "", fact, unit, *values, None, 1.0, 0.0, remedy, n, why)
+
+
+_OF_THE_NODE = (
+    *("product", "bios_version", "kernel", "kernel_build", "kernel_parameters", "mitigations", "os", "libc"),
+    *("governor", "frequency_driver", "boost", "smt_active", "idle_driver", "clocksource", "hypervisor"),
+    *("thp_enabled", "thp_defrag", "numa_balancing", "page_size", "swap_total", "ecc_mode"),
+)
+_OF_CPUS = ("model_name", "microcode", "stepping")
+_COUNTED = {
+    "package": "packages",
+    "core": "cores",
+    "pu": "CPUs",
+    "numa": "NUMA nodes",
+    "gpu": "GPUs",
+    "nic": "network adapters",
+    "nvme": "disks",
+    "memory": "memory modules",
+}
+_OF_DEVICES = {
+    "gpu": ("driver", "driver_version", "ecc_mode", "pci_name"),
+    "nic": ("driver", "firmware", "mtu", "speed", "state", "pci_name"),
+    "nvme": ("firmware_rev", "model"),
+    "block": ("scheduler", "write_cache"),
+}
+_WITH_LINKS = ("gpu", "nic", "nvme")
+_WITH_STEADY_LINKS = ("nic", "nvme")
+"""GPUs lower the speed of their links when they are idle, not the width."""
+_SIZES = ("memory_present", "memory_online", "memory_total")
+"""Names of the size of memory, the best first."""
+
+
+def facts_of_node(machine: Mapping[str, Any]) -> dict[str, FactValue]:
+    """Name -> value. What varies without a change of the node (load, free memory) is left out."""
+    found: dict[str, FactValue] = {}
+    facts = machine["facts"]
+    for name in _OF_THE_NODE:
+        _keep(found, name.replace("_", " "), facts, name)
+    limits = [value for value in (_value(facts, "cgroup_memory_limit"),) if isinstance(value, int | float)]
+    sizes = [value for value in (_value(facts, name) for name in _SIZES) if isinstance(value, int | float)]
+    if sizes:
+        found["memory"] = min([sizes[0], *limits])
+    counts: dict[str, int] = {}
+    for device in machine["devices"]:
+        kind = device["kind"]
+        if kind in _COUNTED:
+            counts[_COUNTED[kind]] = counts.get(_COUNTED[kind], 0) + 1
+        if kind == "package":
+            for name in _OF_CPUS:
+                _keep(found, f"CPU {name.replace('_', ' ').removesuffix(' name')}", device["facts"], name)
+        lanes = next((entry["value"] for entry in device["facts"].get("pcie_lanes", ())), None)
+        if kind in _WITH_LINKS and isinstance(lanes, int):
+            found[f"{device['id']} link width"] = lanes
+        for name in _OF_DEVICES.get(kind, ()):
+            _keep(found, f"{device['id']} {name.replace('_', ' ')}", device["facts"], name)
+    allowed = machine.get("allowed_cpus")
+    found |= counts
+    quota = _value(facts, "cgroup_cpu_limit")
+    usable = [len(allowed)] if isinstance(allowed, list) and allowed else []
+    if usable or "CPUs" in counts:
+        most: float = usable[0] if usable else counts["CPUs"]
+        found["CPUs"] = min(most, quota) if isinstance(quota, int | float) else most
+    ends = {device["id"] for device in machine["devices"] if device["kind"] in _WITH_STEADY_LINKS}
+    for link in machine["links"]:
+        if link["trained_Bps"] is not None and link["b"] in ends:
+            found[f"{link['b']} link rate"] = link["trained_Bps"]
+    return found
+
+
+def _value(facts: Mapping[str, Any], name: str) -> FactValue | None:
+    own = facts.get(name)
+    if not own or own[0].get("volatile"):
+        return None
+    value = own[0]["value"]
+    return value if isinstance(value, str | int | float) else None
+
+
+def _keep(found: dict[str, FactValue], shown: str, facts: Mapping[str, Any], name: str) -> None:
+    value = _value(facts, name)
+    if value is not None:
+        found[shown] = value
+
+
+_FAILURES = frozenset(
+    {"link_downed", "link_error_recovery", "local_link_integrity_errors", "excessive_buffer_overrun_errors"}
+)
+"""Each of these is a failure of the link; of damaged data, a sound link may count some."""
+_LEAST_DAMAGED = 10
+COUNTED = "counted while it was measured"
+
+
+def links_with_errors(counts: Sequence[LinkCount], nodes: int, switch_of: Mapping[str, str]) -> tuple[Odd, ...]:
+    """The links that counted errors where those of most nodes did not. Discards and congestion name nobody: both are
+    normal under load."""
+    errors = (one for one in counts if LINK_COUNTERS[one.counter].kind is CounterKind.ERROR)
+    enough = (one for one in errors if one.grew_by >= (1 if one.counter in _FAILURES else _LEAST_DAMAGED))
+    by_counter = grouped((one.counter, one) for one in enough)
+    found = []
+    for counter, own in by_counter.items():
+        if len({one.node for one in own}) > max(1, int(_RARE * nodes)):
+            continue
+        named = {(one.node, one.port) for one in own}
+        others = [one.grew_by for one in counts if one.counter == counter and (one.node, one.port) not in named]
+        usual = median([*others, *[0] * max(1, nodes - len(others))])
+        for one in own:
+            switch = switch_of.get(one.node)
+            what = f"{one.node} - {switch}" if switch else f"link of {one.node}"
+            values = (float(one.grew_by), usual, one.grew_by / max(1.0, usual))
+            port = f"{one.port} of {one.node}"
+            remedy = f"clean or exchange the cable at {port}, and read the counters of both ends again"
+            why = f"{COUNTED}: {LINK_COUNTERS[counter].meaning}"
+            found.append(_read(OddKind.LINK, what, one.node, f"{one.port} {counter}", values, remedy, nodes, why))
+    return tuple(found)
+
+
+def _least(counter: str) -> int:
+    return 1 if counter in _FAILURES else _LEAST_DAMAGED
+
 
 _RANK_OF_KIND = {OddKind.SWITCH: 0, OddKind.NODE: 1, OddKind.LINK: 2, OddKind.DEVICE: 3}
 
@@ -54,7 +280,9 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
             not_screened.append(f"{figure.benchmark} {figure.figure}: {why}")
     links = [screen_pairs(pairs, given.switch_of, share, given.oversubscription) for pairs in given.pairs]
     odd += [one for answer in links for one in answer.odd]
-    usual_link = _usual_link(links)
+    # As pairs of nodes showed it.
+    rates = [one.median for answer in links for one in answer.figures if one.better is Better.HIGHER]
+    usual_link = max(rates, default=None)
     links += [screen_halves(half, given.switch_of, usual_link, given.oversubscription, share) for half in given.halves]
     odd += [one for answer in links[len(given.pairs) :] for one in answer.odd]
     figures += [one for answer in links for one in answer.figures]
@@ -101,12 +329,6 @@ def _order(one: Odd) -> tuple[float, float, int, str]:
     if one.why.startswith(COUNTED):  # a number of errors is no ratio
         far = 1.0
     return (-round(one.sureness, 6), -far, _RANK_OF_KIND[one.kind], one.what)
-
-
-def _usual_link(links: Sequence[LinkAnswer]) -> float | None:
-    """The usual rate of a node's link, as pairs of nodes showed it."""
-    rates = [one.median for answer in links for one in answer.figures if one.better is Better.HIGHER]
-    return max(rates, default=None)
 
 
 def _links_of_slow_nodes(odd: Sequence[Odd]) -> list[Odd]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import field
 
-from seatrial.diagnosis.cpu_words import (
+from seatrial.diagnosis.cpu import (
     NOT_KNOWN,
     cpus_words,
     others_words,
@@ -53,7 +53,7 @@ HABITS = frozenset({Cause.LOCKS, Cause.PAGE_FAULTS, Cause.SLEEP, Cause.CHILD})
 class Disturbance(Frozen):
     """A cause and the share of the repeats' time that it explains (0..1; None: not measured).
 
-    `seen` are the values that speak for it, by name, as words.py uses them.
+    `seen` are the values that speak for it, by name, as the sentences use them.
     """
 
     cause: Cause
@@ -92,11 +92,12 @@ def _share(one: Disturbance) -> str:
     return "an unknown part of its time" if one.share is None else f"{show_percent(one.share)} of its time"
 
 
-def _quota(one: Disturbance) -> str:
-    return (
-        f"A CPU quota stopped the program for {_share(one)}: {cpus_words(one.seen['quota'])} "
-        f"({one.seen['file']}), used up in {show_percent(one.seen['throttled'])} of its periods."
-    )
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _and_others(one: Disturbance) -> str:
+    return f" and {count(one.seen['others'], 'other')}" if one.seen["others"] else ""
 
 
 def _ready(one: Disturbance) -> str:
@@ -115,7 +116,7 @@ def _others(one: Disturbance) -> str:
     others, cpus = one.seen["others"], cpus_words(one.seen["cpus"])
     if one.seen["delay"] is None:
         used = others_words(f"{others:.2g}", f"the {cpus} that the program may use")
-        return f"O{used[1:]}, and none was idle; how long the program waited for a CPU is not known."
+        return f"{_capital(used)}, and none was idle; how long the program waited for a CPU is not known."
     used = others_words(f"{others:.2g}", f"{'the' if one.seen.get('bound') else 'its'} {cpus}")
     return f"{_ready(one)}: {used}."
 
@@ -129,21 +130,6 @@ def _no_cpu(one: Disturbance) -> str:
         + f", and {one.seen['idle']:.2g} were idle"
     )
     return f"{_ready(one)}; {NOT_KNOWN} ({looked})."
-
-
-def _crowd(one: Disturbance) -> str:
-    threads = one.seen["threads"]
-    who = "its threads" if threads is None else count(threads, "thread")
-    whose = "they" if one.seen.get("bound") else "it"
-    return (
-        f"{_ready(one)}: {who} shared the {cpus_words(one.seen['cpus'])} that {whose} may use, and "
-        f"{one.seen['wanted']:.2g} were ready to run on average."
-    )
-
-
-def _steal(one: Disturbance) -> str:
-    words = steal_words(f"{show_percent(one.share or 0.0)} of the CPU time")
-    return f"{words[0].upper()}{words[1:]}."
 
 
 def _rate(value: float, unit: str) -> str:
@@ -164,25 +150,6 @@ def _where(one: Disturbance) -> str:
     mounted = f", mounted with {', '.join(options)}" if options else ""
     kind, place = one.seen["type"], one.seen["mount_point"]
     return f"{place} ({kind}{mounted})" if place else "a file system that is not known"
-
-
-def _file_system(one: Disturbance) -> str:
-    if one.share is None:
-        return f"The files are on {_where(one)}. {_NETWORK}."
-    return f"The program waited {_share(one)} for files on {_where(one)}."
-
-
-def _synchronised(one: Disturbance) -> str:
-    return (
-        f"The program waited {_share(one)} in fsync and similar calls, until data was on the device of {_where(one)}."
-    )
-
-
-def _memory(one: Disturbance) -> str:
-    return (
-        f"Memory was short: tasks waited for memory {_share(one)}, and each repeat had {one.seen['faults']:.3g} page "
-        "faults that read from a device or swap."
-    )
 
 
 def _locks(one: Disturbance) -> str:
@@ -213,33 +180,42 @@ def _rounded(value: float) -> str:
     return f"{float(f'{value:.2g}'):,g}".replace(",", " ")
 
 
-def _sleep(one: Disturbance) -> str:
-    return f"The program slept for {_share(one)} (nanosleep, usleep and the like), and none of its threads ran."
-
-
-def _child(one: Disturbance) -> str:
-    seen = one.seen
-    others = f" and {count(seen['others'], 'other')}" if seen["others"] else ""
-    return (
-        f"{seen['process']} waited {_share(one)} for child processes to end: {seen['child']}{others}. It computes "
-        f"itself for {show_percent(seen['own'])} of its time."
-    )
-
-
 _SENTENCE: Mapping[Cause, Callable[[Disturbance], str]] = {
-    Cause.CPU_QUOTA: _quota,
-    Cause.STEAL: _steal,
+    Cause.CPU_QUOTA: lambda one: (
+        f"A CPU quota stopped the program for {_share(one)}: {cpus_words(one.seen['quota'])} ({one.seen['file']}), "
+        f"used up in {show_percent(one.seen['throttled'])} of its periods."
+    ),
+    Cause.STEAL: lambda one: f"{_capital(steal_words(f'{show_percent(one.share or 0.0)} of the CPU time'))}.",
     Cause.OTHER_PROCESSES: _others,
     Cause.NO_CPU: _no_cpu,
-    Cause.MORE_THREADS_THAN_CPUS: _crowd,
+    Cause.MORE_THREADS_THAN_CPUS: lambda one: (
+        f"{_ready(one)}: {'its threads' if one.seen['threads'] is None else count(one.seen['threads'], 'thread')} "
+        f"shared the {cpus_words(one.seen['cpus'])} that {'they' if one.seen.get('bound') else 'it'} may use, and "
+        f"{one.seen['wanted']:.2g} were ready to run on average."
+    ),
     Cause.IO_LIMIT: _io_limit,
-    Cause.FILE_SYSTEM: _file_system,
-    Cause.SYNCHRONISED_IO: _synchronised,
-    Cause.MEMORY: _memory,
+    Cause.FILE_SYSTEM: lambda one: (
+        f"The files are on {_where(one)}. {_NETWORK}."
+        if one.share is None
+        else f"The program waited {_share(one)} for files on {_where(one)}."
+    ),
+    Cause.SYNCHRONISED_IO: lambda one: (
+        f"The program waited {_share(one)} in fsync and similar calls, until data was on the device of {_where(one)}."
+    ),
+    Cause.MEMORY: lambda one: (
+        f"Memory was short: tasks waited for memory {_share(one)}, and each repeat had {one.seen['faults']:.3g} page "
+        "faults that read from a device or swap."
+    ),
     Cause.LOCKS: _locks,
     Cause.PAGE_FAULTS: _page_faults,
-    Cause.SLEEP: _sleep,
-    Cause.CHILD: _child,
+    Cause.SLEEP: lambda one: (
+        f"The program slept for {_share(one)} (nanosleep, usleep and the like), and none of its threads ran."
+    ),
+    Cause.CHILD: lambda one: (
+        f"{one.seen['process']} waited {_share(one)} for child processes to end: {one.seen['child']}"
+        f"{_and_others(one)}. It computes itself for "
+        f"{show_percent(one.seen['own'])} of its time."
+    ),
 }
 
 _REMEDY: Mapping[Cause, Callable[[Disturbance], str]] = {

@@ -64,19 +64,25 @@ def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
     if not looks or len(looks) < len(repeats):
         return None
 
-    def total(name: str) -> float:
-        return sum(_number(one, name) for one in looks)
-
+    locks = [part for one in looks if isinstance(part := one.get("locks"), Mapping)]
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for part in (part for one in looks for part in one.get("processes") or ()):
+        by_name.setdefault(str(part.get("name", "")), []).append(part)
     return Habits(
-        looked_s=total("covered_s"),
-        runs=total("runs"),
-        system_s=total("program_system_s"),
-        minor_faults=total("minor_faults"),
-        voluntary=total("voluntary"),
+        looked_s=_total(looks, "covered_s"),
+        runs=_total(looks, "runs"),
+        system_s=_total(looks, "program_system_s"),
+        minor_faults=_total(looks, "minor_faults"),
+        voluntary=_total(looks, "voluntary"),
         most_resident_B=max(_number(one, "max_resident_B") for one in looks),
-        sleep=Span(total("sleep_s"), total("sleep_looks")),
-        locks=_locks([part for one in looks if isinstance(part := one.get("locks"), Mapping)]),
-        processes=_processes(looks),
+        sleep=Span(_total(looks, "sleep_s"), _total(looks, "sleep_looks")),
+        locks=Locks(
+            Span(_total(locks, "wait_s"), _total(locks, "looks")),
+            _total(locks, "blocked_looks"),
+            _total(locks, "blocked_s"),
+            _total(locks, "turns"),
+        ),
+        processes=tuple(_of_name(name, parts) for name, parts in by_name.items()),
     )
 
 
@@ -87,38 +93,14 @@ def _number(part: Mapping[str, Any], name: str) -> float:
     return float(value) if is_number and value is not None else 0.0
 
 
-def _locks(parts: Sequence[Mapping[str, Any]]) -> Locks:
-    def total(name: str) -> float:
-        return sum(_number(one, name) for one in parts)
-
-    return Locks(Span(total("wait_s"), total("looks")), total("blocked_looks"), total("blocked_s"), total("turns"))
-
-
-def _processes(looks: Sequence[Mapping[str, Any]]) -> tuple[Processes, ...]:
-    parts: dict[str, list[Mapping[str, Any]]] = {}
-    for one in looks:
-        for part in one.get("processes") or ():
-            parts.setdefault(str(part.get("name", "")), []).append(part)
-    return tuple(_of_name(name, same) for name, same in parts.items())
+def _total(parts: Sequence[Mapping[str, Any]], name: str) -> float:
+    return sum(_number(one, name) for one in parts)
 
 
 def _of_name(name: str, parts: Sequence[Mapping[str, Any]]) -> Processes:
     waits: dict[str, Span] = {}
-    for one in parts:
-        for child in one.get("waits_for") or ():
-            span = Span(_number(child, "wait_s"), _number(child, "looks"))
-            key = str(child.get("name", ""))
-            waits[key] = waits.get(key, Span()) + span
-
-    def total(what: str) -> float:
-        return sum(_number(one, what) for one in parts)
-
-    return Processes(
-        name,
-        total("processes"),
-        total("seen_s"),
-        total("cpu_s"),
-        total("system_s"),
-        total("minor_faults"),
-        waits,
-    )
+    for child in (child for one in parts for child in one.get("waits_for") or ()):
+        key = str(child.get("name", ""))
+        waits[key] = waits.get(key, Span()) + Span(_number(child, "wait_s"), _number(child, "looks"))
+    processes, seen_s, cpu_s = (_total(parts, what) for what in ("processes", "seen_s", "cpu_s"))
+    return Processes(name, processes, seen_s, cpu_s, _total(parts, "system_s"), _total(parts, "minor_faults"), waits)

@@ -157,9 +157,13 @@ def _number(value: Any) -> float | None:
     return float(value) if is_number else None
 
 
-def _part(seen: Seen, key: str, name: str) -> float | None:
+def _mapping(seen: Seen, key: str) -> Mapping[str, Any]:
     part = seen.get(key)
-    return _number(part.get(name)) if isinstance(part, Mapping) else None
+    return part if isinstance(part, Mapping) else {}
+
+
+def _part(seen: Seen, key: str, name: str) -> float | None:
+    return _number(_mapping(seen, key).get(name))
 
 
 _WITH_OUR_OWN = {"program_cpu_s": "cpu_s", "major_faults": "major_faults"}
@@ -181,8 +185,8 @@ def _total(values: Iterable[float | None]) -> float | None:
 def _counted(seen: Seen, wall_s: float) -> tuple[float, float, float, int] | None:
     """CPU time and waiting of the threads that were counted, the wall time that this covers, and their number: as the
     program reported it, else of its main thread."""
-    looks = seen.get("looks")
-    if isinstance(looks, Mapping) and looks.get("threads"):
+    looks = _mapping(seen, "looks")
+    if looks.get("threads"):
         cpu_s, delay_s = _number(looks.get("cpu_s")), _number(looks.get("delay_s"))
         covered_s = _number(looks.get("covered_s"))
         if cpu_s is not None and delay_s is not None:
@@ -194,8 +198,7 @@ def _counted(seen: Seen, wall_s: float) -> tuple[float, float, float, int] | Non
 def _allowed(seen: Sequence[Seen]) -> frozenset[int]:
     """The CPUs that the program might use: those of its own mask where it was seen, else as it was started."""
     for one in reversed(seen):
-        looks = one.get("looks")
-        text = looks.get("allowed") if isinstance(looks, Mapping) else None
+        text = _mapping(one, "looks").get("allowed")
         if isinstance(text, str) and text:
             return _cpus(text)
         if isinstance(masks := one.get("affinity"), list):
@@ -207,8 +210,7 @@ def _bound(seen: Sequence[Seen]) -> tuple[Bound, ...]:
     """Threads whose CPUs overlap are one group. Empty if all are, or if some of the repeats say nothing."""
     groups: list[Bound] = []
     for one in seen:
-        looks = one.get("looks")
-        parts = looks.get("bound") if isinstance(looks, Mapping) else None
+        parts = _mapping(one, "looks").get("bound")
         if not isinstance(parts, list) or not parts:
             return ()
         of_repeat = [group for part in parts if (group := _group(part)) is not None]
@@ -302,9 +304,9 @@ def _waits(seen: Sequence[Seen]) -> tuple[tuple[FileWait, ...], float | None]:
     sums: dict[tuple[str, str, str, tuple[str, ...]], float] = {}
     covered_s: float | None = None
     for one in seen:
-        looks = one.get("looks")
-        covered = _number(looks.get("covered_s")) if isinstance(looks, Mapping) else None
-        if covered is None or not isinstance(looks, Mapping):
+        looks = _mapping(one, "looks")
+        covered = _number(looks.get("covered_s"))
+        if covered is None:
             continue
         covered_s = (covered_s or 0.0) + covered
         for wait in looks.get("waits") or ():

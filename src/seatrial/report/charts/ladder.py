@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from seatrial.analysis.latency_levels import LatencyLevel, levels
+from seatrial.analysis.roles import LatencyLevel, levels
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.figure_result import FigureResult

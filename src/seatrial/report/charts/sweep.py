@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from seatrial.analysis.device_sums import DEVICES, summed_figures, whole_of
+from seatrial.analysis.scaling import DEVICES, summed_figures, whole_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import whole
 from seatrial.model.machine.limit import Basis

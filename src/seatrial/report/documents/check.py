@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from seatrial.analysis.bindings import Binding
-from seatrial.analysis.rank_layout import Layout
+from seatrial.analysis.rank_layout import Binding, Layout
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import OPEN, Count, Json, Keywords, shape
 from seatrial.model.machine.finding import Finding

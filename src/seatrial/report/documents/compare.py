@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from seatrial.analysis.answer.answer import answer_of_comparisons, answer_of_study
+from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import (
     ABSENT,

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from seatrial.analysis.device_copies import PeerRates
-from seatrial.analysis.direct_links import DirectLinks, direct_links
-from seatrial.analysis.link_faults import Missing, link_faults
+from seatrial.analysis.direct_links import DirectLinks, Missing, direct_links, link_faults
 from seatrial.analysis.rules.gpu_links import observed
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.analysis.answer.answer import answer_of_study
+from seatrial.analysis.answer import answer_of_study
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.history import FigureHistory
 from seatrial.model.study.result import StudyResult, Trial

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.bindings import Binding, bindings
-from seatrial.analysis.overlay import with_measured
+from seatrial.analysis.device_copies import with_measured
+from seatrial.analysis.rank_layout import Binding, bindings
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, NamedLimit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seatrial.analysis.rules.case import finite_numbers
+from seatrial.analysis.rules.finding import finite_numbers
 from seatrial.model.machine.machine import Machine
 from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import TrialView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from seatrial.diagnosis.cpu_words import (
+from seatrial.diagnosis.cpu import (
     NOT_KNOWN,
     RANKS_WAIT,
     cpus_words,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from seatrial.benchmarks import benchmark_of
-from seatrial.diagnosis.cpu_words import raise_quota, stop_others, use_own_host
+from seatrial.diagnosis.cpu import raise_quota, stop_others, use_own_host
 from seatrial.model.benchmark.role import Role
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.cause import Cause, Diagnosis, Signal

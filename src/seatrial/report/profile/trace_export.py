@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import field
 
-from seatrial.analysis.network_tables import NetworkTables
+from seatrial.analysis.network_fit import NetworkTables
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.role import Role

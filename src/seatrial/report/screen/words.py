@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.analysis.screening.counters import COUNTED
-from seatrial.analysis.screening.facts import unit_of_fact
+from seatrial.analysis.screening.screen import COUNTED, unit_of_fact
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.links import LINK_COUNTERS
 from seatrial.model.study.screen import FactThatDiffers, LinkCount, NodeClasses, NotSeenAgain, Odd, Screen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from seatrial.analysis.answer.stretches import coarse
+from seatrial.analysis.stretches import coarse
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.study.answer import Answer, Efficiency, Reach, Span, Stretch, Undecided
 from seatrial.model.study.comparison import Breakdown, Verdict
@@ -24,7 +24,7 @@ from seatrial.report.studies.effect import (
 )
 from seatrial.report.studies.scaling_words import efficiency_range
 from seatrial.report.units import bare_name, count, label, setting_number, show, show_percent, workers_text, written
-from seatrial.stats.sessions import LEAST_SESSIONS
+from seatrial.stats.interval import LEAST_SESSIONS
 
 _MOST_CLAUSES = 4
 _MOST_NAMED = 3

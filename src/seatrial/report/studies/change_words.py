@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from seatrial.diagnosis.cpu_words import NOT_KNOWN, RANKS_WAIT, others_words, ready_words, steal_words
+from seatrial.diagnosis.cpu import NOT_KNOWN, RANKS_WAIT, others_words, ready_words, steal_words
 from seatrial.model.benchmark.program import RANKS
 from seatrial.model.study.comparison import Breakdown, Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal, Part
 from seatrial.model.study.result import Compared

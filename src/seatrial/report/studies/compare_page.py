@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.analysis.answer.answer import answer_of_comparisons
+from seatrial.analysis.answer import answer_of_comparisons
 from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.study.result import Compared
 from seatrial.report.studies.answer_words import answer_sentence

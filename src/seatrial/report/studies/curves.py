@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.analysis.needed_repeats import is_apart
+from seatrial.analysis.stretches import is_apart
 from seatrial.model.study.comparison import Comparison, Verdict
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from seatrial.analysis.needed_repeats import repeats_made
+from seatrial.analysis.stretches import repeats_made
 from seatrial.model.frozen import Frozen
 from seatrial.model.study.comparison import Comparison, Difference, Stopped
 from seatrial.model.study.result import Compared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from seatrial.analysis.answer.reaches import reaches_of
+from seatrial.analysis.answer import reaches_of
 from seatrial.model.study.comparison import Breakdown, Comparison, Difference
 from seatrial.model.study.result import BestOfResult, Compared, ScalingResult
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
-from seatrial.analysis.needed_repeats import is_apart, needed_repeats, repeats_made
+from seatrial.analysis.stretches import is_apart, needed_repeats, repeats_made
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
@@ -25,8 +25,8 @@ from seatrial.report.studies.effect import (
     word_of,
 )
 from seatrial.report.units import count, label
+from seatrial.stats.interval import LEAST_SESSIONS
 from seatrial.stats.ratio import verdict as verdict_of
-from seatrial.stats.sessions import LEAST_SESSIONS
 
 FEWEST_REPEATS = 6
 """With fewer, there is no 95 % interval of a median or a ratio."""

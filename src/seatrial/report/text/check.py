@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.analysis.bindings import Binding
-from seatrial.analysis.rank_layout import Layout
+from seatrial.analysis.rank_layout import Binding, Layout
 from seatrial.analysis.rules.devices import spans
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.analysis.answer.answer import answer_of_comparisons, answer_of_study
+from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
 from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.study.answer import Answer
 from seatrial.model.study.comparison import Breakdown, Comparison, Difference, Verdict

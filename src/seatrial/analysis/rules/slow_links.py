@@ -1,17 +1,19 @@
-"""Rules about single links: measured rates compared with the trained rate and the capability."""
+"""Rules about links that are slower than they should be: single ones by measured rates, compared with the trained rate
+and the capability, and PCIe links and uplinks that are slower than those of like devices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.analysis.rules.case import Case
-from seatrial.analysis.rules.finding import Subject, finding, rule, warning
+from seatrial.analysis.device_places import Unlike, unlike_cards, unlike_uplinks
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rules.devices import spans
+from seatrial.analysis.rules.finding import Case, Subject, finding, is_virtual, listed, rule, warning
 from seatrial.analysis.rules.links import READ_AGAIN, capability_of
-from seatrial.analysis.rules.words import listed
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, PCIE_GTps, pcie_bandwidth
 from seatrial.model.machine.links import PCIE, paths_are_known, way_up
-from seatrial.model.machine.machine import DeviceKind, Link, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import count, show, show_percent
 
 _MEASURED_LOW = 0.6
@@ -45,7 +47,7 @@ def link_measured(case: Case) -> Iterator[Finding]:
 
 def _expected(machine: Machine, link: Link, measured: float) -> float | None:
     """The most that a copy of one device can reach over its link and the links above it, in B/s. None for an uplink of
-    several devices, which only simultaneous copies measure (see `copies`)."""
+    several devices, which only simultaneous copies measure (see `uplinks`)."""
     device = machine.device(link.b)
     if device is not None and device.kind is DeviceKind.BRIDGE:
         return None
@@ -149,3 +151,135 @@ def _like(machine: Machine, link: Link) -> str:
         if (rate := pcie_bandwidth(GTps, wide).value) and _TYPICAL[0] <= link.measured_Bps / rate <= _TYPICAL[1]
     ]
     return " or ".join(fitting)
+
+
+_LANES_OF_A_GPU = 16
+_IDLE_GTps = (2.5, 5.0)
+"""The speeds to which idle GPUs lower their links."""
+_NEAR = 0.005
+_NAMES = {DeviceKind.GPU: "GPU", DeviceKind.NIC: "adapter", DeviceKind.NVME: "NVMe disk"}
+
+
+@rule(Subject.SIBLINGS)
+def link_unlike_siblings(case: Case) -> Iterator[Finding]:
+    """Fires if the PCIe link of a GPU, adapter or disk is slower than those of the others of its model.
+
+    Two devices that differ are only a note: slots of a workstation do by design. So is the rate of a GPU that may be
+    idle, and of virtual machines, whose ports are emulated.
+    """
+    machine = case.machine
+    for unlike in unlike_cards(machine):
+        first = next(iter(unlike.rates))
+        device = machine.device(first)
+        kind = "device" if device is None else _NAMES[device.kind]
+        idle = device is not None and device.kind is DeviceKind.GPU and _may_be_idle(unlike)
+        is_note = unlike.is_pair or idle or is_virtual(machine)
+        yield _finding(
+            "link-unlike-siblings",
+            unlike,
+            is_note,
+            observation=f"{_rates(unlike)}; {_others(unlike, kind)}.",
+            diagnosis=_means(machine, unlike, idle=idle)
+            + (" An adapter for storage or management may be in such a slot by design." if kind == "adapter" else ""),
+            remedy=f"Compare the ports and cards with {READ_AGAIN}, under load; if it stays so, look up the slots in "
+            "the board's manual and the firmware's division of lanes (bifurcation), then exchange the card with one of "
+            "the others: a rate that stays with the slot is that of the slot or riser",
+        )
+
+
+@rule(Subject.SIBLINGS)
+def uplink_unlike_siblings(case: Case) -> Iterator[Finding]:
+    """Fires if the uplink of a bridge or switch is slower than those of like ones; only a note for two of them."""
+    machine = case.machine
+    named = {link.b for unlike in unlike_cards(machine) for link in unlike.links}
+    for unlike in unlike_uplinks(machine):
+        below = {bridge: _below(machine, bridge) for bridge in unlike.rates}
+        if all(len(own) == 1 and own[0].id in named for own in below.values()):  # the card's own link is named
+            continue
+        idle = _may_be_idle(unlike) and all(device.kind is DeviceKind.GPU for own in below.values() for device in own)
+        is_note = unlike.is_pair or idle or is_virtual(machine)
+        affected = list(dict.fromkeys(device.id for own in below.values() for device in own))
+        yield _finding(
+            "uplink-unlike-siblings",
+            unlike,
+            is_note,
+            observation=f"{_rates(unlike, 'uplink')} (above {spans(affected)}); {_others(unlike, 'like bridge')}.",
+            diagnosis=f"{_means(machine, unlike, idle=idle)} All traffic of {spans(affected)} with the host goes "
+            "through it.",
+            remedy=f"Compare both ends with those of the other bridges: {READ_AGAIN}, under load; then check the cable "
+            "or riser of that switch and the firmware's division of lanes (bifurcation)",
+        )
+
+
+def _finding(name: str, unlike: Unlike, is_note: bool, *, observation: str, diagnosis: str, remedy: str) -> Finding:
+    return finding(
+        name,
+        severity=Severity.INFO if is_note else Severity.WARNING,
+        devices=unlike.rates,
+        observation=observation,
+        diagnosis=diagnosis,
+        remedy=remedy,
+        evidence=listed(f"{link.a} - {link.b}: {show(unlike.rates[link.b], 'B/s')}" for link in unlike.links)
+        + f" ({unlike.links[0].source})",
+        loss=None if is_note else 1 - min(unlike.rates.values()) / unlike.usual,
+    )
+
+
+def _rates(unlike: Unlike, what: str = "PCIe link") -> str:
+    """Such as: "The PCIe link of gpu-3 has 3.94 GB/s"."""
+    by_rate = grouped((rate, device) for device, rate in unlike.rates.items())
+    parts = [
+        f"{spans(devices)} {'has' if len(devices) == 1 else 'have'} {show(rate, 'B/s')}"
+        for rate, devices in by_rate.items()
+    ]
+    return f"The {what}{'s' if len(unlike.rates) > 1 else ''} of {listed(parts)}"
+
+
+def _others(unlike: Unlike, kind: str) -> str:
+    if unlike.is_pair:
+        return f"that of {unlike.others[0]}, of the same model, has {show(unlike.usual, 'B/s')}"
+    who = (
+        count(len(unlike.others), kind)
+        if kind.startswith("like")
+        else f"{count(len(unlike.others), f'other {kind}')} of this model"
+    )
+    return f"{who} have {show(unlike.usual, 'B/s')} each"
+
+
+def _means(machine: Machine, unlike: Unlike, *, idle: bool) -> str:
+    if idle:
+        text = (
+            "Possibly only idle: GPUs lower the speed of their link when idle. Else the link has fewer lanes or a "
+            "lower speed than the others; a rate alone does not show which."
+        )
+    elif unlike.is_capability:
+        text = (
+            "This is what both ends of the link support, not its present state, so idling does not explain it: the "
+            "slot, riser or switch port has fewer lanes or an older generation, or the file states it wrongly."
+        )
+    else:
+        text = (
+            "It has fewer lanes than the others or a lower speed; a rate alone does not show which, nor why. Possible "
+            "causes: a slot with fewer lanes, a riser or cable, a bad contact, lanes that the firmware assigned "
+            "elsewhere."
+        )
+    if unlike.is_pair:
+        text += " With only two devices, the slots may differ by design."
+    else:
+        text += " A program that uses all of them waits for the slowest."
+    return text + (
+        " In a virtual machine the port may be emulated: check it on the host." if is_virtual(machine) else ""
+    )
+
+
+def _may_be_idle(unlike: Unlike) -> bool:
+    """Whether every rate is that of a GPU's 16 lanes at a speed of idle links."""
+    rates = [pcie_bandwidth(speed, _LANES_OF_A_GPU).value or 0.0 for speed in _IDLE_GTps]
+    return not unlike.is_capability and all(
+        any(abs(own - rate) <= _NEAR * rate for rate in rates) for own in unlike.rates.values()
+    )
+
+
+def _below(machine: Machine, bridge: str) -> list[Device]:
+    devices = (device for device in machine.devices if device.kind in _NAMES)
+    return [device for device in devices if any(above.id == bridge for above in machine.ancestors(device))]

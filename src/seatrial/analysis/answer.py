@@ -1,22 +1,134 @@
-"""The answer of a study, or of comparisons alone."""
+"""The answer of a study, or of comparisons alone; how far figures scale, by their intervals: the conclusions that the
+sentence of a study may state."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.analysis.answer.reaches import open_points, rated_points, reaches_of
-from seatrial.analysis.answer.stretches import Curve, curves_of, stretches_of
-from seatrial.analysis.needed_repeats import ROOM, needed_repeats, repeats_made, repeats_to_exclude
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.stretches import (
+    ROOM,
+    Curve,
+    curves_of,
+    needed_repeats,
+    repeats_made,
+    repeats_to_exclude,
+    stretches_of,
+)
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.study.answer import Answer, Span
+from seatrial.model.study.answer import Answer, Efficiency, Interval, Reach, Span
 from seatrial.model.study.comparison import Verdict
-from seatrial.model.study.result import BestOfResult, Compared, ScalingResult, StudyResult
+from seatrial.model.study.result import EFFICIENT, BestOfResult, Compared, ScalingPoint, ScalingResult, StudyResult
 from seatrial.model.study.study import distinguishing
+from seatrial.stats.interval import MINIMUM_REPEATS
+
+
+def reaches_of(results: Iterable[ScalingResult]) -> tuple[Reach, ...]:
+    """One for each scaling result; figures with the same conclusion are joined."""
+    joined: dict[Hashable, Reach] = {}
+    for result in results:
+        one = _reach(result)
+        key = _common(one)
+        joined[key] = _join(joined[key], one) if key in joined else one
+    return tuple(joined.values())
+
+
+def rated_points(result: ScalingResult) -> list[ScalingPoint]:
+    """The points beyond the baseline that have an efficiency, by number of workers."""
+    rated = [p for p in result.points if p.efficiency is not None and p.workers > result.baseline_workers]
+    return sorted(rated, key=lambda point: point.workers)
+
+
+def _reach(result: ScalingResult) -> Reach:
+    rated = rated_points(result)
+    efficient: ScalingPoint | None = None
+    below: ScalingPoint | None = None
+    undecided: list[ScalingPoint] = []
+    for point in rated:
+        if _is_open(point):
+            undecided.append(point)
+        elif point.efficiency_ci95 is not None and point.efficiency_ci95[0] >= EFFICIENT:
+            efficient = point if not undecided else efficient
+        elif below is None:
+            below = point
+            break
+    if below is not None:
+        undecided = [point for point in undecided if point.workers < below.workers]
+    needed = [number for point in undecided if (number := _needed(point)) is not None]
+    return Reach(
+        benchmark=result.benchmark,
+        figures=(result.figure,),
+        kind=result.kind,
+        along=result.along,
+        parameters=result.parameters,
+        baseline_workers=result.baseline_workers,
+        efficient=None if efficient is None else _efficiency(efficient),
+        below=None if below is None else _efficiency(below),
+        undecided=tuple(map(_efficiency, undecided)),
+        last=_efficiency(rated[-1]) if rated else None,
+        lost=tuple(sorted(point.workers for point in result.points if point.value is None)),
+        points=sum(point.value is not None for point in result.points),
+        made=min((point.n_repeats for point in undecided), default=0),
+        needed=max(needed, default=None),
+    )
+
+
+def _is_open(point: ScalingPoint) -> bool:
+    ends = point.efficiency_ci95
+    return ends is None or ends[0] < EFFICIENT <= ends[1]
+
+
+def _needed(point: ScalingPoint) -> int | None:
+    """The repeats with which an undecided efficiency may be decided."""
+    if point.efficiency_ci95 is None:
+        return MINIMUM_REPEATS if point.n_repeats < MINIMUM_REPEATS else None
+    return repeats_to_exclude(point.efficiency or 0.0, point.efficiency_ci95, EFFICIENT, point.n_repeats)
+
+
+def _efficiency(point: ScalingPoint) -> Efficiency:
+    value = point.efficiency or 0.0
+    return Efficiency(point.workers, (value, value), point.efficiency_ci95)
+
+
+def _common(one: Reach) -> Hashable:
+    """What figures share in one conclusion: all but their names and the efficiencies themselves."""
+    at = [None if e is None else e.workers for e in (one.efficient, one.below, one.last)]
+    where = tuple((name, repr(value)) for name, value in one.parameters.items())
+    undecided = tuple(e.workers for e in one.undecided)
+    return (one.benchmark, one.kind, one.along, one.baseline_workers, where, *at, undecided, one.lost)
+
+
+def _join(first: Reach, second: Reach) -> Reach:
+    needed = [number for number in (first.needed, second.needed) if number is not None]
+    return replace(
+        first,
+        figures=(*first.figures, *second.figures),
+        efficient=_both(first.efficient, second.efficient),
+        below=_both(first.below, second.below),
+        last=_both(first.last, second.last),
+        undecided=tuple(_hull(a, b) for a, b in zip(first.undecided, second.undecided, strict=True)),
+        made=min(first.made, second.made),
+        needed=max(needed, default=None),
+    )
+
+
+def _both(first: Efficiency | None, second: Efficiency | None) -> Efficiency | None:
+    return first if first is None or second is None else _hull(first, second)
+
+
+def _hull(first: Efficiency, second: Efficiency) -> Efficiency:
+    ends = None if first.ci95 is None or second.ci95 is None else _range((*first.ci95, *second.ci95))
+    return Efficiency(first.workers, _range((*first.values, *second.values)), ends)
+
+
+def _range(values: Sequence[float]) -> Interval:
+    return min(values), max(values)
+
 
 _Point = tuple[Mapping[str, Value], FigureResult]
 
@@ -63,7 +175,7 @@ def _answer(
     curves = curves_of(compared)
     more = [*_more_for_curves(curves), *_more_for_scaling(scaling), *_more_for_best(best)]
     asked = sum(len(curve.points) for curve in curves) + sum(len(rated_points(result)) for result in scaling)
-    asked += sum(max(0, _ranked(one) - 1) for one in best)
+    asked += sum(max(0, sum(own.median is not None for own in one.contenders) - 1) for one in best)
     known = [own for own in more if own is not None]
     return Answer(
         asked=asked,
@@ -94,11 +206,15 @@ def _more_for_curves(curves: Iterable[Curve]) -> More:
 
 
 def _more_for_scaling(results: Iterable[ScalingResult]) -> More:
-    return [
-        None if point.more is None else dict.fromkeys((point.experiment, point.baseline), point.more)
-        for result in results
-        for point in open_points(result)
-    ]
+    """For each efficiency that is not decided: of the point and of the baseline."""
+    found: More = []
+    for result in results:
+        base = next((p.experiment for p in result.points if p.workers == result.baseline_workers), "")
+        for point in filter(_is_open, rated_points(result)):
+            needed = _needed(point)
+            more = None if needed is None else max(0, needed - point.n_repeats)
+            found.append(None if more is None else dict.fromkeys((point.experiment, base), more))
+    return found
 
 
 def _more_for_best(results: Iterable[BestOfResult]) -> More:
@@ -124,10 +240,6 @@ def _to_part(result: BestOfResult, place: int) -> int | None:
     return repeats_to_exclude(gap.ratio, gap.ci95_family, 1.0, gap.n_repeats)
 
 
-def _ranked(result: BestOfResult) -> int:
-    return sum(contender.median is not None for contender in result.contenders)
-
-
 def _time_s(more: Iterable[Mapping[str, int]], repeat_s: Mapping[str, float]) -> float | None:
     """The time of the repeats of all experiments, each as often as the part that needs most; None if a part has an
     experiment whose time is unknown, or nothing is needed."""
@@ -143,11 +255,12 @@ def _time_s(more: Iterable[Mapping[str, int]], repeat_s: Mapping[str, float]) ->
 
 def spans_of(results: Iterable[ExperimentResult]) -> tuple[Span, ...]:
     """One for each figure of each benchmark, in order of appearance."""
-    found: dict[tuple[str, str], list[_Point]] = {}
-    for result in results:
-        for figure in (one for one in result.figures if not one.is_secondary):
-            settings = {**result.experiment.parameters, **figure.point}
-            found.setdefault((result.experiment.benchmark, figure.name), []).append((settings, figure))
+    found = grouped(
+        ((result.experiment.benchmark, figure.name), ({**result.experiment.parameters, **figure.point}, figure))
+        for result in results
+        for figure in result.figures
+        if not figure.is_secondary
+    )
     return tuple(_span(benchmark, name, points) for (benchmark, name), points in found.items())
 
 

@@ -1,4 +1,10 @@
-"""Which differences are intended: those of the compared axis, and those that follow from it.
+"""The fairness list: all differences between the sides of a comparison besides the figures.
+
+A difference is intended if the comparison varies it, or if it follows from that (`Difference.follows_from`). All others
+are listed first. Values that always vary (load, steal, free memory) have their own rules; `fairness/` has one module
+for each source of differences, and only `intent` below decides which are intended.
+
+Which differences are intended: those of the compared axis, and those that follow from it.
 
 Whether CPUs and parameters follow from the axis is computed: the benchmark resolves the baseline's parameters with the
 axis changed, and only values equal to the result are intended. So a `taskset` is still reported if threads vary.
@@ -7,11 +13,22 @@ axis changed, and only values equal to the result are intended. So a `taskset` i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from seatrial.analysis.fairness.environments import BUILD
-from seatrial.analysis.fairness.noticed import Kind, Noticed
-from seatrial.analysis.fairness.side import Group, SideFacts, derived_parameters
+from seatrial.analysis.fairness.environments import BUILD, environment_differences, parameter_differences
+from seatrial.analysis.fairness.machines import circumstance_differences, machine_differences
+from seatrial.analysis.fairness.repeats import repeat_differences
+from seatrial.analysis.fairness.side import (
+    RANK,
+    Group,
+    Kind,
+    Noticed,
+    SideFacts,
+    derived_parameters,
+    groups,
+    side_facts,
+    together,
+)
 from seatrial.benchmarks import registry
 from seatrial.errors import SeatrialError
 from seatrial.model.benchmark.benchmark import Benchmark, Skip
@@ -30,6 +47,8 @@ from seatrial.model.machine.document import machine_from_document
 from seatrial.model.machine.guest import VM
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import Experiment
+from seatrial.model.spelling import count
+from seatrial.model.study.comparison import Difference
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM, is_of_environment
 
 _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environment.mpi"
@@ -110,10 +129,8 @@ def _follows(item: Noticed, group: Group, axis: str) -> bool:
     if is_of_environment(axis):
         if axis in (_COMPILER, _FLAGS):
             return _follows_building(item, axis)
-        if axis == _MPI:
-            return _follows_mpi(item, group)
-        if axis.removeprefix(ENVIRONMENT_PREFIX) in SETTINGS:
-            return _follows_setting(item, group, axis)
+        if axis == _MPI or axis.removeprefix(ENVIRONMENT_PREFIX) in SETTINGS:
+            return _follows_mpi(item, group, axis)
         if axis == _GUEST:
             return _follows_system(item) or item.kind in (*_LIBRARIES, Kind.AFFINITY)
         if axis in _CONTAINERS:
@@ -154,34 +171,20 @@ def _follows_building(item: Noticed, axis: str) -> bool:
             return False
 
 
-def _follows_mpi(item: Noticed, group: Group) -> bool:
-    """Whether it follows from another MPI library: its build, libraries, and variables for the same settings."""
+def _follows_mpi(item: Noticed, group: Group, axis: str) -> bool:
+    """Whether it follows from another MPI library (its build, libraries, and variables for the same settings), or from
+    a setting of one (variables of the library, and CPU masks if the setting is the binding)."""
     match item.kind:
         case Kind.PROGRAM:
-            return item.name == BUILD
+            return axis == _MPI and item.name == BUILD
+        case Kind.AFFINITY:
+            return axis == ENVIRONMENT_PREFIX + BINDING
         case Kind.LIBRARY | Kind.OWN_LIBRARY:
-            return _comes_with_mpi(item.name)
+            return not (_OF_THE_SYSTEM.match(item.name) or _OF_A_COMPILER.match(item.name))
         case Kind.NOTE:
             return item.name.startswith(_NOTES_OF_MPI)
-        case Kind.VARIABLE:
-            return _is_set_by_seatrial(item.name, group)
         case _:
-            return False
-
-
-def _follows_setting(item: Noticed, group: Group, axis: str) -> bool:
-    """Whether it follows from an MPI setting: variables of the library, and CPU masks if the setting is the binding."""
-    if item.kind is Kind.NOTE:
-        return item.name.startswith(_NOTES_OF_MPI)
-    if item.kind is Kind.AFFINITY:
-        return axis == ENVIRONMENT_PREFIX + BINDING
-    if item.kind in _LIBRARIES:
-        return _comes_with_mpi(item.name)
-    return item.kind is Kind.VARIABLE and _is_set_by_seatrial(item.name, group)
-
-
-def _comes_with_mpi(library: str) -> bool:
-    return not (_OF_THE_SYSTEM.match(library) or _OF_A_COMPILER.match(library))
+            return item.kind is Kind.VARIABLE and _is_set_by_seatrial(item.name, group)
 
 
 def _is_set_by_seatrial(name: str, group: Group) -> bool:
@@ -287,3 +290,60 @@ def _all_on(side: SideFacts, experiment: Experiment, cpus: Sequence[int]) -> boo
     """Whether all repeats that recorded their CPUs used these."""
     seen = [record.seen["affinity"] for record in side.records.get(experiment.id, ()) if "affinity" in record.seen]
     return all(masks == [[cpu] for cpu in cpus] for masks in seen)
+
+
+__all__ = ["SideFacts", "differences", "side_facts"]
+
+
+def differences(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> tuple[Difference, ...]:
+    """The differences, unintended first, then by importance. `axis` is what the comparison varies: a parameter,
+    `environment.NAME`, `label` (nothing), or None for two folders.
+
+    Invalid and failed repeats count as well: the outcome is a difference, and their records may explain it. Empty if a
+    side has no experiments.
+    """
+    if not baseline.experiments or not candidate.experiments:
+        return ()
+    judged: list[tuple[Noticed, bool, str]] = []
+    for group in groups(baseline, candidate, axis):
+        judged += intent(list(_of_group(group)), group, axis)
+    whole = [*machine_differences(baseline, candidate), *circumstance_differences(baseline, candidate)]
+    judged += [(item, False, "") for item in whole]
+    return tuple(_merged(judged))
+
+
+def _of_group(group: Group) -> Iterator[Noticed]:
+    """The differences between experiments that are compared with each other."""
+    if not group.baseline.experiments or not group.candidate.experiments:
+        shown = (
+            count(len(side.experiments), "experiment") if side.experiments else None
+            for side in (group.baseline, group.candidate)
+        )
+        yield Noticed(Kind.POINT, group.benchmark, *shown)
+        return
+    yield from parameter_differences(group.baseline, group.candidate)
+    seen = list(repeat_differences(group.baseline, group.candidate))
+    yield from seen
+    reported = {(item.kind, item.name) for item in seen}
+    for item in environment_differences(group.baseline, group.candidate):
+        if (item.kind, item.name) not in reported:  # a variable that a study sets is also in the records of repeats
+            yield item
+
+
+def _merged(judged: list[tuple[Noticed, bool, str]]) -> list[Difference]:
+    """One for each name and intent: an intended difference of one experiment never hides an unintended one of
+    another."""
+    found: dict[tuple[Kind, str, bool, str], list[Noticed]] = {}
+    for item, intended, follows in judged:
+        found.setdefault((item.kind, item.name, intended, follows), []).append(item)
+    ordered = sorted(found.items(), key=lambda entry: (entry[0][2], bool(entry[0][3]), RANK[entry[0][0]]))
+    return [
+        Difference(
+            items[0].what,
+            together(item.baseline for item in items),
+            together(item.candidate for item in items),
+            intended,
+            follows,
+        )
+        for (_, _, intended, follows), items in ordered
+    ]

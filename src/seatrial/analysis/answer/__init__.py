@@ -1,1 +1,0 @@
-"""The answer of a study, computed from its results."""

@@ -1,1 +1,0 @@
-"""What a container changes and what it costs, from the records of both sides."""
