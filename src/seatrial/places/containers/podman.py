@@ -1,7 +1,8 @@
-"""podman, rootless and as root, with the network, processes, memory and limits of the host."""
+"""podman, rootless and as root, with the network, processes, memory and limits of the host, and docker."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import ClassVar
@@ -22,11 +23,12 @@ _OWN_MOUNTS = ("unshare", "--mount", "--propagation", "slave")
 class Podman(Runtime):
     """podman."""
 
-    name: ClassVar[str] = "podman"
-    title: ClassVar[str] = "podman"
-    command: ClassVar[str] = "podman"
-    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER, ImageKind.NAME})
-    package: ClassVar[str] = "the packages podman, runc, uidmap, slirp4netns and fuse-overlayfs"
+    name = title = command = "podman"
+    kinds = frozenset({ImageKind.FOLDER, ImageKind.NAME})
+    package = "the packages podman, runc, uidmap, slirp4netns and fuse-overlayfs"
+    mount_words = ("-v", "{mount.option}")
+    variable_words = ("-e", "{name}={value}")
+    of_nvidia: ClassVar[tuple[str, ...]] = ("--device", "nvidia.com/gpu=all")
 
     def prefix(self, inside: Inside) -> list[str]:
         """The command: crun, its default, does not start on hosts with cgroups v1 or hybrid, runc does. Limits that
@@ -34,39 +36,20 @@ class Podman(Runtime):
         words = [*(_OWN_MOUNTS if is_root() else ()), self.command]
         if not _UNIFIED.exists() and shutil.which("runc"):
             words += ["--runtime", "runc", "--cgroup-manager=cgroupfs", "--storage-driver", "overlay"]
-        words += [
-            "run",
-            "--rm",
-            "--pull=never",
-            "--network=host",
-            "--pid=host",
-            "--uts=host",
-            "--log-driver=none",
-        ]
+        words += ["run", "--rm", "--pull=never", "--network=host", "--pid=host", "--uts=host", "--log-driver=none"]
         words += ["--security-opt", "label=disable", "--security-opt", "seccomp=unconfined", "--env-host"]
         words += _shared_memory()
         if is_root():
             words += ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]
-        words += ["-v", f"{SHARED}:{SHARED}"]
-        words += self.devices(inside)
-        for mount in inside.all_mounts:
-            words += ["-v", mount.option]
-        for name, value in inside.variables.items():
-            words += ["-e", f"{name}={value}"]
-        if inside.works_in is not None:
-            words += ["--workdir", str(inside.works_in)]
+        words += ["-v", f"{SHARED}:{SHARED}", *self.options(inside)]
         image = inside.image
-        if image.kind is ImageKind.FOLDER:
-            return [*words, "--rootfs", f"{image.given}:O"]
-        return [*words, image.given]
+        return [*words, *(["--rootfs", f"{image.given}:O"] if image.kind is ImageKind.FOLDER else [image.given])]
 
     def device_words(self, device: Device) -> list[str] | None:
-        """By their CDI name; for ROCm the device files, as its images have the libraries."""
+        """CDI names as they are; NVIDIA's by theirs; for ROCm the device files, as its images have the libraries."""
         if device.is_cdi:
             return ["--device", device.name]
-        if device.name == NVIDIA:
-            return ["--device", "nvidia.com/gpu=all"]
-        return ["--device", "/dev/kfd", "--device", "/dev/dri"]
+        return list(self.of_nvidia) if device.name == NVIDIA else ["--device", "/dev/kfd", "--device", "/dev/dri"]
 
 
 def _shared_memory() -> list[str]:
@@ -75,3 +58,19 @@ def _shared_memory() -> list[str]:
     if is_root() or _QUEUES.exists():
         return ["--ipc=host"]
     return ["-v", f"{_MEMORY}:{_MEMORY}"]
+
+
+class Docker(Podman):
+    """docker, whose daemon passes no variables on: ranks need their launcher inside."""
+
+    name = title = command = package = "docker"
+    kinds = frozenset({ImageKind.NAME})
+    ranks_outside = False
+    is_verified = False
+    of_nvidia = ("--gpus", "all")
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """The command: docker run as this user."""
+        words = [self.command, "run", "--rm", "--pull=never", "--init", "--network=host", "--ipc=host", "--uts=host"]
+        words += [f"--user={os.geteuid()}:{os.getegid()}", "-v", f"{SHARED}:{SHARED}"]
+        return [*words, *self.options(inside), inside.image.given]

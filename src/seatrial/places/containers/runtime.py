@@ -1,12 +1,11 @@
 """The interface of a container runtime: an argument prefix, facts, and a way for ranks to join.
 
-A runtime is one file with one class. Nothing above `launch` knows which one is used.
+A runtime is one class. Nothing above `launch` knows which one is used.
 """
 
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -86,10 +85,33 @@ class Runtime(ABC):
     """Whether it was ever run by its tests; the others are only tested on the commands that they build."""
     package: ClassVar[str]
     """How to get it."""
+    mount_words: ClassVar[tuple[str, ...]] = ("--bind", "{mount.option}")
+    read_only_words: ClassVar[tuple[str, ...]] = ()
+    """The same for what cannot be written, if `Mount.option` does not say it."""
+    variable_words: ClassVar[tuple[str, ...]] = ("--env", "{name}={value}")
+    folder_words: ClassVar[tuple[str, ...]] = ("--workdir", "{folder}")
+    """The option for the current folder."""
 
     @abstractmethod
     def prefix(self, inside: Inside) -> list[str]:
         """The words before a program and its arguments."""
+
+    def options(self, inside: Inside) -> list[str]:
+        """The options for what the container gets: devices, mounts, variables, the current folder. Raises
+        ContainerError."""
+        words = self.devices(inside)
+        for mount in inside.all_mounts:
+            words += self.mount_option(mount)
+        for name, value in inside.variables.items():
+            words += [word.format(name=name, value=value) for word in self.variable_words]
+        if inside.works_in is not None:
+            words += [word.format(folder=inside.works_in) for word in self.folder_words]
+        return words
+
+    def mount_option(self, mount: Mount) -> list[str]:
+        """The option for one mount."""
+        forms = self.read_only_words if mount.is_read_only and self.read_only_words else self.mount_words
+        return [word.format(mount=mount) for word in forms]
 
     def of_ranks(self, launcher: Sequence[str], placing: Sequence[str], inside: Inside) -> list[str]:
         """The words before the program of a rank that a launcher outside starts: it is placed there as well."""
@@ -151,11 +173,6 @@ class Runtime(ABC):
                 f"{self.title} does not start {image.given}, which is a {image.kind}; it starts: {known}",
                 "choose another environment.container_runtime, or convert the image",
             )
-
-
-def host_name() -> str:
-    """The name of this node."""
-    return platform.node()
 
 
 def is_root() -> bool:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from seatrial.model.machine.guest import VM, Guest
 from seatrial.places.contained import Contained
@@ -25,12 +25,12 @@ class GuestRuntime(Runtime):
 
     channel: Channel
     libraries: tuple[Path, ...] = ()
-    name: ClassVar[str] = "guest"
-    title: ClassVar[str] = "the guest"
-    command: ClassVar[str] = sys.executable
-    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.GUEST})
-    ranks_outside: ClassVar[bool] = False
-    package: ClassVar[str] = "the package openssh-client"
+    name = "guest"
+    title = "the guest"
+    command = sys.executable
+    kinds = frozenset({ImageKind.GUEST})
+    ranks_outside = False
+    package = "the package openssh-client"
 
     def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
         """The folder of the repeat gets one of its own there; that with programs is the same for all of them."""
@@ -47,10 +47,8 @@ class GuestRuntime(Runtime):
         words = [self.command, "-I", "-S", "-c", _MAIN, home, *self.channel.words()]
         mounts = inside.mounts if len(inside.mounts) > 1 else (None, *inside.mounts)
         for mount in mounts:
-            words += [
-                "--folder",
-                *(("", self.channel.there) if mount is None else (str(mount.host), str(mount.inside))),
-            ]
+            places = ("", self.channel.there) if mount is None else (str(mount.host), str(mount.inside))
+            words += ["--folder", *places]
         for library in self.libraries:
             words += ["--library", str(library)]
         for name, value in inside.variables.items():
@@ -91,9 +89,6 @@ class InGuest(Contained):
 
 def guest_container(guest: Guest, libraries: tuple[Path, ...] = ()) -> InGuest:
     """A guest; with `libraries`, programs use these of this machine, the dynamic loader first."""
-    from seatrial.places.guest.channel import Channel  # most runs have no guest
-    from seatrial.places.guest.runtime import GuestRuntime
-
     runtime = GuestRuntime(Channel(*guest.channel), libraries)
     return InGuest(Image(guest.name, ImageKind.GUEST, ""), runtime, _BROUGHT if libraries else "", facts=guest.facts)
 
