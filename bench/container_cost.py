@@ -23,7 +23,7 @@ from typing import Any
 
 from common import live_machine, machine_provenance, write
 
-from seatrial.environments.target import variables_with
+from seatrial.environments.compiler import variables_with
 from seatrial.launch.local import Program, run_together
 from seatrial.places.contained import Contained
 from seatrial.places.containers.image import image_of

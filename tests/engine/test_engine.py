@@ -18,7 +18,7 @@ from seatrial.engine.engine import run_experiments
 from seatrial.engine.events import Progress, Silent
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
-from seatrial.environments.private_copy import origins
+from seatrial.environments.cached_files import origins
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.environments import remembered as module
-from seatrial.environments.remembered import ask_once, remembered
+from seatrial.environments import asking as module
+from seatrial.environments.asking import ask_once, remembered
 from seatrial.errors import BuildError
 
 SCRIPT = """#!/bin/sh

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.launch.mpi import NoLauncherError, rank_command, rank_variables
+from seatrial.launch.mpi import NoLauncherError, RankCommand, in_allocation, rank_command, rank_variables
 from seatrial.launch.place import Helpers, placed, runs_of
-from seatrial.launch.rank_command import RankCommand, in_allocation
 from seatrial.model.benchmark.program import Layout, layout_of
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 

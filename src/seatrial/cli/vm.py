@@ -17,8 +17,7 @@ from seatrial.places.guest.channel import PORT, Channel
 from seatrial.places.guest.home import guest_already_there, guest_home_path
 from seatrial.places.guest.offered import copied_facts
 from seatrial.places.guest.run import WORK, Transfer, run_command, running_guest
-from seatrial.places.guest.status import read_guest_status
-from seatrial.places.guest.up import bring_guest_up, take_guest_down
+from seatrial.places.guest.up import bring_guest_up, read_guest_status, take_guest_down
 
 
 @command("vm up")
@@ -40,7 +39,7 @@ def _up(
     out: Output,
 ) -> None:
     """Start a guest."""
-    from seatrial.places.guest.parts import guest_parts  # late: `exec` should start fast, and builds nothing
+    from seatrial.places.guest.up import guest_parts  # late: `exec` should start fast, and builds nothing
     from seatrial.plan.topology_file import topology_of
 
     wanted, path = topology_of(topology), guest_home_path(os.environ)

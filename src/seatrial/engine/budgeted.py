@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from seatrial.engine.clock import Clock
 from seatrial.engine.durations import Build, Costs, Durations
-from seatrial.engine.fit import Fit, Item
-from seatrial.engine.fitting import Wanted, fit_of
-from seatrial.engine.pool import Pool
+from seatrial.engine.events import Fit, Item
+from seatrial.engine.pool import Clock, Pool
 from seatrial.engine.prepare import Preparation
 from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.study_work import Wanted, fit_of
 from seatrial.environments.chosen import Environments
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.outcome import NO_TIME, Outcome

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.engine.ready import Ready
-from seatrial.environments.target import variables_with
+from seatrial.environments.compiler import variables_with
 from seatrial.launch.local import Completed
 from seatrial.model.benchmark.copies import (
     COPIES,

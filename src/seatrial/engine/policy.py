@@ -1,6 +1,4 @@
-"""When a group has enough repeats, each experiment on its own budget or a whole study on one, and the time that they
-share.
-"""
+"""When a group has enough repeats, each experiment on its own budget or a whole study on one; and the groups in progress."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.engine.events import Progress
 from seatrial.engine.group import FigureKey, Group, Member, Recorded, blocks_of, paired, paired_steps
 from seatrial.engine.pool import Pool
 from seatrial.model.benchmark.benchmark import Better
@@ -262,3 +261,29 @@ def _stops(rule: StoppingRule, member: Member, spent_s: float, next_s: float) ->
     """Whether the rule stops an experiment."""
     figures = list(member.figures().values())
     return rule.decide(figures, spent_s, next_s, n=len(member.counted) if figures else 0) is not None
+
+
+class Entry(Struct):
+    """A group in progress."""
+
+    group: Group
+    policy: Policy
+    study: str
+    again: bool
+
+    def update(self) -> None:
+        """Check whether it is finished: it has enough repeats, or no member is left."""
+        self.group.is_finished = not self.group.alive or self.policy.has_enough(self.group)
+        self.policy.changed(self.group)
+
+
+def progress_of(entries: Sequence[Entry]) -> Progress:
+    """The progress of all groups together."""
+    still_open = [entry for entry in entries if not entry.group.is_finished]
+    policies = {id(entry.policy.budget_source): entry.policy for entry in still_open}
+    remaining_s = sum(
+        policy.remaining_s([entry.group for entry in still_open if entry.policy.budget_source is policy.budget_source])
+        for policy in policies.values()
+    )
+    members = sum(len(entry.group.members) for entry in entries)
+    return Progress(sum(len(entry.group.alive) for entry in still_open), members, remaining_s)

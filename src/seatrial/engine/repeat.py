@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from seatrial.engine.compiled_programs import with_compilation
 from seatrial.engine.copies import Job, completed_together, jobs_of, outcome_together, overlap, record_together
 from seatrial.engine.judge import impossible_figure, judge, setting_not_in_force
-from seatrial.engine.probing import probe_reports, probed
 from seatrial.engine.ready import NotPreparedError, Ready
-from seatrial.engine.starting import link_of, start_of
-from seatrial.environments.private_copy import origins
+from seatrial.engine.starting import link_of, probe_reports, probed, start_of
+from seatrial.environments.cached_files import origins
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
 from seatrial.launch.mpi import NoLauncherError

@@ -22,6 +22,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from seatrial.environments.asking import remembered
 from seatrial.environments.blas_kernels import (
     NO_KERNELS,
     Kernels,
@@ -31,8 +32,7 @@ from seatrial.environments.blas_kernels import (
     vectors_of_kernels,
 )
 from seatrial.environments.elf import SharedObject, read_shared_object
-from seatrial.environments.library_files import library_files
-from seatrial.environments.remembered import remembered
+from seatrial.environments.loader import library_files
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
 from seatrial.model.frozen import Frozen
 

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
-from seatrial.environments.remembered import ask_once
+from seatrial.environments.asking import ask_once
 from seatrial.errors import BuildError, ParseError
 from seatrial.machine.readers.cpuinfo import read_cpuinfo
 from seatrial.model.frozen import Frozen

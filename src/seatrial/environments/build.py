@@ -18,11 +18,19 @@ from msgspec.structs import replace
 
 from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.cache import cache_folder, caches
-from seatrial.environments.cached_files import BUILD_FILE, KeptFile, Start, as_it_is, kept_file, make_file, needed_file
-from seatrial.environments.compiler import Compiler
+from seatrial.environments.cached_files import (
+    BUILD_FILE,
+    KeptFile,
+    Start,
+    as_it_is,
+    kept_file,
+    make_file,
+    needed_file,
+    private_copy,
+    private_top,
+)
+from seatrial.environments.compiler import Compiler, Target
 from seatrial.environments.native_sources import Unit, standard_headers, units_of, with_headers
-from seatrial.environments.private_copy import private_copy, private_top
-from seatrial.environments.target import Target
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.model.benchmark.program import Hello, parse_record
 from seatrial.model.environment.mpi import Mpi

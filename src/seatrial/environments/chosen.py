@@ -18,10 +18,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.environments.build import Environment, kept_environments, libc_version
-from seatrial.environments.compiler import compiler_named, first_compiler
+from seatrial.environments.compiler import DECISIVE_FEATURES, compiler_named, first_compiler, resolve_target
 from seatrial.environments.mpi import NoMpiError, choose_mpi, discover_mpis, find_mpis, find_runtimes, library_for
 from seatrial.environments.mpi_settings import setting_variables
-from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
 from seatrial.errors import BuildError, NoCompilerError, UnknownNameError, UsageError, did_you_mean
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.environment.mpi import Mpi, MpiFamily

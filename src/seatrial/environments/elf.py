@@ -102,15 +102,6 @@ def names_in(path: Path) -> tuple[str, tuple[str, ...]]:
         return file.dependencies()
 
 
-def interpreter(path: Path) -> str | None:
-    """The dynamic loader that a program names (PT_INTERP); None: it is linked statically, or a shared library.
-
-    Raises ParseError for any other content, OSError if it cannot be read.
-    """
-    with _opened(path) as file:
-        return file.interpreter()
-
-
 def read_functions(path: Path) -> Functions:
     """The functions of a program or library, and where its segments are loaded.
 
@@ -170,19 +161,6 @@ class _File:
         form = self.elf.structs.Elf_Phdr
         parts = self._parsed(form, self.elf["e_phoff"], self.elf["e_phnum"], self.elf["e_phentsize"])
         return tuple((p["p_offset"], p["p_vaddr"], p["p_filesz"]) for p in parts if p["p_type"] == "PT_LOAD")
-
-    def interpreter(self) -> str | None:
-        """The path in the segment PT_INTERP, or None."""
-        form = self.elf.structs.Elf_Phdr
-        for part in self._parsed(form, self.elf["e_phoff"], self.elf["e_phnum"], self.elf["e_phentsize"]):
-            if part["p_type"] == "PT_INTERP":
-                start = part["p_offset"]
-                return (
-                    bytes(self._image[start : start + min(part["p_filesz"], 4096)])
-                    .rstrip(b"\0")
-                    .decode("utf-8", "replace")
-                )
-        return None
 
     def symbols(self, kind: str) -> Iterator[tuple[Iterator[tuple[int, ...]], bytes]]:
         """Each symbol table of one type: its entries as the fields of _SYMBOL, and its string table."""

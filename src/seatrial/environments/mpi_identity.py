@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from seatrial.environments.remembered import ask_once
+from seatrial.environments.asking import ask_once
+from seatrial.environments.loader import elf_head
 from seatrial.errors import BuildError
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.frozen import Frozen
 
 _LARGEST_HEADER_B = 2 << 20
 _LARGEST_NOTES_B = 1 << 16
-_MOST_SEGMENTS = 256
 _NOTE, _BUILD_ID = 4, 3
 
 _MACRO = re.compile(
@@ -163,16 +163,9 @@ def _build_id(library: Path, size: int, mtime_ns: int) -> str:
 def _noted(library: Path) -> str:
     """The build id in the notes of an ELF-64 file (System V gABI, "Note Section"), or ""."""
     with library.open("rb") as stream:
-        head = stream.read(64)
-        if head[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("it is not a little-endian 64-bit ELF file")
-        (table,), (size, number) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
-        if size != 56 or number > _MOST_SEGMENTS:
-            raise ValueError("its header is not that of a shared object")
-        stream.seek(table)
-        for kind, _, at, _, _, length, _, _ in struct.iter_unpack("<IIQQQQQQ", stream.read(size * number)):
+        for kind, offset, length in elf_head(stream).segments:
             if kind == _NOTE and length <= _LARGEST_NOTES_B:
-                stream.seek(at)
+                stream.seek(offset)
                 if build_id := _in_notes(stream.read(length)):
                     return build_id
     return ""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from seatrial.environments.remembered import ask_once
+from seatrial.environments.asking import ask_once
 from seatrial.errors import BuildError
 from seatrial.model.environment.mpi import (
     BINDING,

@@ -17,9 +17,8 @@ from pathlib import Path
 
 from seatrial.environments.asking import ask, side_by_side
 from seatrial.environments.cache import cache_folder, caches, keep_others_from_writing
-from seatrial.environments.cached_files import private_folder
+from seatrial.environments.cached_files import building_folder, private_copy
 from seatrial.environments.compiler import Compiler
-from seatrial.environments.private_copy import private_copy
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.model.results.record import content_key
 
@@ -150,7 +149,7 @@ def _make(
     """Build in a private folder and rename into place, so that no process loads half a library. Sources are compiled in
     parallel, and linked by the first of the commands `links` that succeeds."""
     home = product.parent
-    with private_folder(home) as private:
+    with building_folder(home) as private:
         if _found(product) is not None:
             return
         for name, text in texts.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.launch.rank_command import RankCommand
+from seatrial.launch.mpi import RankCommand
 from seatrial.model.benchmark.program import Layout, ProgramRecord, parse_record
 from seatrial.model.frozen import Frozen
 

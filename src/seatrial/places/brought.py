@@ -15,11 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from seatrial.environments.cached_files import private_space
 from seatrial.environments.elf import names_in
 from seatrial.environments.loader import interpreter_of, libraries_of
 from seatrial.environments.mpi_identity import build_id_of
 from seatrial.environments.mpi_library import LOADER_FOLDERS
-from seatrial.environments.private_copy import private_space
 from seatrial.errors import BuildError, ParseError
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.frozen import Frozen

@@ -17,10 +17,8 @@ from seatrial.environments.build import (
     libc_version,
 )
 from seatrial.environments.cache import cache_folder
-from seatrial.environments.cached_files import Start, as_it_is
-from seatrial.environments.compiler import first_compiler
-from seatrial.environments.private_copy import private_copy
-from seatrial.environments.target import Target
+from seatrial.environments.cached_files import Start, as_it_is, private_copy
+from seatrial.environments.compiler import Target, first_compiler
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.launch.place import Helpers
 from seatrial.places.containers.tiny_root import holding_program

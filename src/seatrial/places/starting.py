@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import field
 from msgspec.structs import replace
 
-from seatrial.environments.private_copy import private_top
-from seatrial.environments.target import variables_with
+from seatrial.environments.cached_files import private_top
+from seatrial.environments.compiler import variables_with
 from seatrial.launch.mpi import rank_command, rank_variables
 from seatrial.launch.place import kept, placed, shared
 from seatrial.model.benchmark.program import Layout

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.places.cluster.home import Obtained, State
 from seatrial.places.cluster.measure import partner_of
 from seatrial.places.cluster.network import head_lines, shaping
 from seatrial.places.cluster.shape import Link, Shape, shape_of
 from seatrial.places.cluster.slurm import configuration, topology
-from seatrial.places.cluster.state import Obtained, State
 from seatrial.places.cluster.wanted import read_link, read_wanted
 
 

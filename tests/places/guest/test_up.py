@@ -13,10 +13,17 @@ from published_schemas import check
 from seatrial.errors import UsageError
 from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
 from seatrial.places.guest import up
-from seatrial.places.guest.home import ALIVE, GuestHome, guest_home_path
+from seatrial.places.guest.home import (
+    ALIVE,
+    STATE,
+    GuestHome,
+    GuestState,
+    guest_home_path,
+    read_guest_state,
+    state_text,
+)
 from seatrial.places.guest.qemu import GuestError
-from seatrial.places.guest.state import STATE, GuestState, read_guest_state, state_text
-from seatrial.places.guest.status import GuestStatus, read_guest_status
+from seatrial.places.guest.up import GuestStatus, read_guest_status
 from seatrial.places.guest.words import CONSOLE
 from seatrial.report.documents.guest import guest_document
 from seatrial.report.text.places import guest_text

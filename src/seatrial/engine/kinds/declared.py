@@ -22,10 +22,10 @@ from seatrial.engine.kinds.external import ExternalKind, ExternalProgram
 from seatrial.engine.kinds.native import NativeKind, NativeProgram
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Built, Environment
+from seatrial.environments.compiler import variables_with
 from seatrial.environments.installed import Installed, find_command
 from seatrial.environments.loaded_libraries import Once, digest
 from seatrial.environments.mpi import choose_mpi, lacking_mpi, mpi_of
-from seatrial.environments.target import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import run
 from seatrial.launch.ranks import placed

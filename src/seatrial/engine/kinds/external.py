@@ -18,11 +18,11 @@ from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import absent_environment
+from seatrial.environments.compiler import variables_with
 from seatrial.environments.installed import Installed, NotInstalledError, NotLoadedError, find_installed
 from seatrial.environments.loaded_libraries import Once
 from seatrial.environments.mpi import choose_mpi, mpi_of
 from seatrial.environments.mpi_settings import setting_variables
-from seatrial.environments.target import variables_with
 from seatrial.errors import BuildError, ProtocolError, UsageError
 from seatrial.launch.local import run
 from seatrial.launch.ranks import placed

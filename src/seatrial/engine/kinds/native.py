@@ -23,6 +23,7 @@ from seatrial.environments.blas import HOW_TO_GET_ONE, find_blas
 from seatrial.environments.build import Built, Environment, build, program_key
 from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.chosen import absent_environment, isa_of
+from seatrial.environments.compiler import DECISIVE_FEATURES, variables_with
 from seatrial.environments.gpu import lacking_gpu
 from seatrial.environments.loaded_libraries import (
     BlasLibraries,
@@ -33,7 +34,6 @@ from seatrial.environments.loaded_libraries import (
     files_among,
 )
 from seatrial.environments.mpi import lacking_mpi
-from seatrial.environments.target import DECISIVE_FEATURES, variables_with
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import Native
 from seatrial.model.benchmark.parameter import Params, whole
@@ -47,9 +47,8 @@ from seatrial.places.contained import Contained
 from seatrial.places.containers.fitted import Containers, contained_environment
 from seatrial.places.containers.tiny_root import timed_program
 from seatrial.places.containers.trial import start_arguments, write_started
-from seatrial.places.guest.fitted import Guests
-from seatrial.places.guest.runtime import guest_environment
-from seatrial.places.images.libraries import ImageLibraries
+from seatrial.places.guest.runtime import Guests, guest_environment
+from seatrial.places.images.programs_inside import ImageLibraries
 from seatrial.plan.points import Point
 
 RECORD_FILE = "rank-000000.jsonl"

@@ -1,4 +1,4 @@
-"""The folder of the one cluster of a machine, and the journal in it.
+"""The folder of the one cluster of a machine: the journal in it, and what is known of a running cluster, a JSON file.
 
 The journal is written and synced before anything is made, and names everything outside the folder that will be made:
 the control groups. Namespaces, links, switches and mounts end with the last process in those groups. So after a crash
@@ -12,12 +12,59 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated, Any
 
 from seatrial.errors import BusyError, StoreError, UsageError
 from seatrial.launch.owned_folder import is_owned, locked, write_synced
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_object import plain
+from seatrial.model.json_record import record_of
+from seatrial.model.json_shape import Finite
 from seatrial.places.cluster.groups import Groups
-from seatrial.places.cluster.state import STATE, State, read_state
+from seatrial.places.cluster.shape import Shape
+
+STATE = "state.json"
+_VERSION = 1
+
+
+class Obtained(Frozen):
+    """What was measured on a link, None: not measured. Rates are those of the payload of TCP. `round_trip_s` includes
+    the other end's link."""
+
+    out_Bps: Annotated[Finite, "away from the node or leaf switch"] = None
+    in_Bps: Annotated[Finite, "towards it"] = None
+    round_trip_s: Annotated[Finite, "of one byte, to the node at the other end and back"] = None
+    against: Annotated[tuple[str, ...], "the nodes at the other end"] = ()
+
+
+class State(Frozen):
+    """`processes`: node -> role -> process id; the roles are `namespaces` (which keeps them alive), `slurmd`,
+    `slurmctld`, `munged`. `obtained`: node or leaf switch -> what was measured on its link upwards."""
+
+    name: str
+    shape: Shape
+    processes: Mapping[str, Mapping[str, int]]
+    obtained: Mapping[str, Obtained] = {}
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"v": _VERSION, **plain(self)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> State:
+        """The inverse. Raises KeyError or ValueError."""
+        if document["v"] != _VERSION:
+            raise ValueError(f"version {document['v']}")
+        return record_of(cls, document)
+
+
+def read_state(folder: Path) -> State | None:
+    """The state of the cluster in this folder; None if it has not come up, or its file is damaged."""
+    try:
+        return State.from_document(json.loads((folder / STATE).read_text()))
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+
 
 FOLDER = "SEATRIAL_CLUSTER"
 """Names the folder of the cluster; `exec` sets it for its command."""

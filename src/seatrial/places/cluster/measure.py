@@ -16,9 +16,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
+from seatrial.places.cluster.home import Obtained
 from seatrial.places.cluster.namespaces import entering
 from seatrial.places.cluster.shape import Node, Shape
-from seatrial.places.cluster.state import Obtained
 from seatrial.places.cluster.tools import ClusterError, Tools, plain_environment
 from seatrial.processes.start import Running
 

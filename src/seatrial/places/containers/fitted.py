@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from seatrial.environments.asking import Answer, ask
 from seatrial.environments.build import Built, Environment, build
-from seatrial.environments.cached_files import Start, as_it_is
+from seatrial.environments.cached_files import Start, as_it_is, private_top
 from seatrial.environments.chosen import Environments
+from seatrial.environments.compiler import variables_with
 from seatrial.environments.loaded_libraries import Once
-from seatrial.environments.private_copy import private_top
-from seatrial.environments.target import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import Program, run_together
 from seatrial.launch.mpi import NoLauncherError
@@ -33,12 +32,11 @@ from seatrial.places.contained import Contained
 from seatrial.places.containers.choice import ContainerChoice, check_drivers, container_choice
 from seatrial.places.containers.faults import OF_LIBRARIES, not_started, ranks_fault
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
-from seatrial.places.containers.runtime import Runtime
+from seatrial.places.containers.runtime import Runtime, folder_of_all_nodes, shared_folder
 from seatrial.places.containers.runtimes import RUNTIMES, runtime_for
 from seatrial.places.images.facts import stated_by
 from seatrial.places.images.tools_inside import ImageTools
 from seatrial.places.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
-from seatrial.places.shared_folders import folder_of_all_nodes, shared_folder
 from seatrial.places.starting import started
 from seatrial.plan.points import Point
 
@@ -250,7 +248,7 @@ def _found(choice: ContainerChoice) -> Contained:
 def _startable(image: Image, runtime: str | None) -> Image:
     """An image, with an archive as a folder; but not for a runtime that starts no folders."""
     if image.kind is ImageKind.ARCHIVE and (runtime is None or ImageKind.FOLDER in RUNTIMES[runtime].kinds):
-        from seatrial.places.images.unpacked import unpacked  # few images are archives
+        from seatrial.places.images.given import unpacked  # few images are archives
 
         return unpacked(image)
     return image

@@ -1,4 +1,5 @@
-"""The interface of a container runtime: an argument prefix, facts, and a way for ranks to join.
+"""The interface of a container runtime: an argument prefix, facts, and a way for ranks to join; and short-lived folders
+that are the same inside and outside of a container, or on all nodes.
 
 A runtime is one class. Nothing above `launch` knows which one is used.
 """
@@ -8,10 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
+from seatrial.environments.cached_files import fresh_folder, own_folder
 from seatrial.model.environment.container import Device, is_unmistakable
 from seatrial.model.frozen import Frozen
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
@@ -178,3 +181,26 @@ class Runtime(ABC):
 def is_root() -> bool:
     """Whether this user is root."""
     return os.geteuid() == 0
+
+
+def shared_folder(prefix: str) -> AbstractContextManager[Path]:
+    """A new folder of this process, removed at the end; those of killed processes of this user are removed first.
+    Raises OSError."""
+    return own_folder(SHARED, prefix, remove=_remove_own)
+
+
+@contextmanager
+def folder_of_all_nodes() -> Iterator[Path]:
+    """A new folder of this process in the cache, which nodes share, removed at the end. Raises CacheError, OSError."""
+    folder = fresh_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_own(path: Path) -> None:
+    """Anybody can make folders of this name there."""
+    with suppress(OSError):
+        if path.lstat().st_uid == os.geteuid():
+            shutil.rmtree(path, ignore_errors=True)

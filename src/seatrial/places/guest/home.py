@@ -1,4 +1,5 @@
-"""The folder of the one guest of a user, and how its processes are found.
+"""The folder of the one guest of a user, what is known of a running guest (a JSON file, written when it has come up), and
+how its processes are found.
 
 `up` makes the file `alive` and starts QEMU with a descriptor of it. Whatever has that file open belongs to the guest,
 from before QEMU's first instruction on, so nothing has to be recorded before a process is started, and process ids are
@@ -8,6 +9,7 @@ never trusted. Everything else is in the folder.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import shutil
@@ -15,11 +17,55 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from seatrial.errors import BusyError, StoreError, UsageError
 from seatrial.launch.owned_folder import is_owned, locked
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_object import plain
+from seatrial.model.json_record import record_of
+from seatrial.model.machine.guest import GuestTopology
 from seatrial.places.guest.qemu import GuestError
+
+STATE = "state.json"
+_VERSION = 1
+
+
+class GuestState(Frozen):
+    """`accelerator`: kvm, or tcg if the processors are emulated, and then `why_emulated`. `boot_s`: from the start of
+    QEMU until the guest ran a command. `kernel`: its version."""
+
+    topology: GuestTopology
+    pid: int
+    accelerator: str
+    why_emulated: str
+    kernel: str
+    boot_s: float
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"v": _VERSION, **plain(self)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> GuestState:
+        """The inverse. Raises KeyError or ValueError."""
+        if document["v"] != _VERSION:
+            raise ValueError(f"version {document['v']}")
+        return record_of(cls, document)
+
+
+def state_text(state: GuestState) -> str:
+    """The text of the file."""
+    return json.dumps(state.document(), indent=1)
+
+
+def read_guest_state(folder: Path) -> GuestState | None:
+    """The state of the guest in this folder; None if it has not come up, or its file is damaged."""
+    try:
+        return GuestState.from_document(json.loads((folder / STATE).read_text()))
+    except (OSError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
 
 FOLDER = "SEATRIAL_VM"
 """Names the folder of the guest."""

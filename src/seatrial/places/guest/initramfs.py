@@ -10,6 +10,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
+from seatrial.environments.loader import interpreter
+from seatrial.errors import ParseError
 from seatrial.places.guest.qemu import GuestError
 
 _FOLDERS = ("bin", "dev", "etc", "lib", "proc", "root", "run", "seatrial", "sys", "tmp", "usr", "usr/bin", "usr/sbin")
@@ -81,11 +83,7 @@ def _padded(data: bytes) -> bytes:
 
 def _is_static(path: Path) -> bool:
     """Whether an ELF file asks for no loader."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
     try:
-        with path.open("rb") as file:
-            return all(segment["p_type"] != "PT_INTERP" for segment in ELFFile(file).iter_segments())
-    except (OSError, ELFError):
+        return interpreter(path) is None
+    except (OSError, ParseError):
         return False

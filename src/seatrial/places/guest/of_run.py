@@ -28,7 +28,7 @@ from seatrial.plan.site_in_force import site_in_force
 from seatrial.plan.study_yaml import Node
 
 if TYPE_CHECKING:
-    from seatrial.places.guest.state import GuestState
+    from seatrial.places.guest.home import GuestState
 
 _log = logging.getLogger(__name__)
 
@@ -113,8 +113,8 @@ def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
 @contextmanager
 def _started(topology: Path, kernel: Path | None) -> Iterator[tuple[Path, GuestState]]:
     """A guest that ends with this process. Raises UsageError, GuestError, BuildError, StoreError."""
-    from seatrial.places.guest.parts import guest_parts
     from seatrial.places.guest.run import guest_for_a_run
+    from seatrial.places.guest.up import guest_parts
     from seatrial.plan.topology_file import topology_of
 
     wanted = topology_of(topology)

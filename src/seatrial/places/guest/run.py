@@ -21,10 +21,9 @@ from seatrial.model.machine.guest import GuestTopology
 from seatrial.places.guest.channel import PORT, Channel
 from seatrial.places.guest.files import fetch as fetched
 from seatrial.places.guest.files import pack, unpack
-from seatrial.places.guest.home import GuestHome, check_guest_home, guest_home_path
+from seatrial.places.guest.home import GuestHome, GuestState, check_guest_home, guest_home_path, read_guest_state
 from seatrial.places.guest.qemu import GuestError
 from seatrial.places.guest.session import Streams
-from seatrial.places.guest.state import GuestState, read_guest_state
 from seatrial.places.guest.up import Parts, bring_guest_up, take_guest_down
 from seatrial.processes.start import Running
 

@@ -1,23 +1,35 @@
-"""Brings a guest up, and takes it down. Nothing is left of one that does not come up."""
+"""Brings a guest up from its parts, takes it down, and says how it is now. Nothing is left of one that does not come up."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from seatrial.launch.owned_folder import write_synced
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import DeviceKind, GuestTopology
-from seatrial.places.guest.home import ALIVE, GuestHome, existing_guest_home, new_guest_home
+from seatrial.places.guest.home import (
+    ALIVE,
+    STATE,
+    GuestHome,
+    GuestState,
+    check_guest_home,
+    existing_guest_home,
+    new_guest_home,
+    read_guest_state,
+    state_text,
+)
 from seatrial.places.guest.initramfs import BUSYBOX, find_busybox, initramfs
-from seatrial.places.guest.kernel import Kernel, needed_modules
-from seatrial.places.guest.qemu import Emulator, GuestError
+from seatrial.places.guest.kernel import KERNEL, Kernel, find_kernel, needed_modules
+from seatrial.places.guest.qemu import Emulator, GuestError, find_emulator
 from seatrial.places.guest.session import PORTS, Streams, free_port, port_path, run_in_guest
-from seatrial.places.guest.state import STATE, GuestState, state_text
 from seatrial.places.guest.words import CONSOLE, INITRAMFS, guest_words
+from seatrial.places.rank_helpers import guest_agent
 from seatrial.processes.detached import start_detached
 from seatrial.processes.output import OutOfTimeError, output_of
 from seatrial.processes.tree import is_alive
@@ -187,3 +199,49 @@ def _wait_for_agent(path: Path, pid: int, limit_s: float) -> None:
 def _not_up(path: Path, why: str) -> GuestError:
     said = console_end(path)
     return GuestError(f"the guest did not start: {why}{':' if said else ''}", said)
+
+
+def guest_parts(wanted: GuestTopology, kernel: Path | None = None, *, emulated: bool = False) -> Parts:
+    """Its emulator, kernel and agent. `kernel` is the file of its kernel (None: $SEATRIAL_GUEST_KERNEL, else an
+    installed one); `emulated` does not try KVM. Raises GuestError if a part is missing, or memory; BuildError if the
+    agent cannot be built."""
+    _need_memory(wanted.memory_B)
+    emulator = find_emulator()
+    if emulated:
+        emulator = Emulator(emulator.path, "as asked")
+    named = kernel or (Path(os.environ[KERNEL]) if os.environ.get(KERNEL) else None)
+    return Parts(emulator, find_kernel(named), guest_agent())
+
+
+def _need_memory(wanted_B: int) -> None:
+    """Raises GuestError if this machine has less free memory: the guest would be killed, or others would."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    if found is not None and int(found[1]) * 1024 < wanted_B:
+        raise GuestError(
+            f"the guest has {wanted_B >> 20} MiB of memory, and {int(found[1]) >> 10} MiB are free here",
+            "give its nodes less memory",
+        )
+
+
+Condition = Literal["up", "incomplete", "down"]
+
+
+class GuestStatus(Frozen):
+    """`condition` is up, incomplete (it did not come up, or has ended) or down (there is none). `console`: the last
+    lines that an incomplete one printed."""
+
+    folder: Path
+    condition: Condition
+    state: GuestState | None = None
+    console: str = ""
+
+
+def read_guest_status(path: Path) -> GuestStatus:
+    """The guest in this folder. Raises UsageError if others could have written there."""
+    home = check_guest_home(path)
+    if home is None:
+        return GuestStatus(path, "down")
+    state = read_guest_state(path)
+    if state is not None and state.pid in home.members():
+        return GuestStatus(path, "up", state)
+    return GuestStatus(path, "incomplete", state, console_end(path))

@@ -13,8 +13,7 @@ from pathlib import Path
 from seatrial.errors import ImageError
 from seatrial.model.environment.image import DebianBase, Package
 from seatrial.places.images.apt_sources import APT, machine_sources, sources_of
-from seatrial.places.images.private import tool_environment
-from seatrial.places.images.tools import run_tool, tool
+from seatrial.places.images.tools import run_tool, tool, tool_environment
 from seatrial.places.images.tree import Entry, Kind, Tree, text_file
 from seatrial.processes.output import OutOfTimeError, output_of
 

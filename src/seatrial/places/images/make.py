@@ -27,16 +27,14 @@ from seatrial.model.environment.image import (
 )
 from seatrial.model.frozen import Frozen
 from seatrial.model.secrets import sounds_like_a_secret
-from seatrial.places.images.canonical import Content, write_tar
 from seatrial.places.images.debian import forget_host, installed_packages, make_debian
 from seatrial.places.images.entries import LeftOut, add_tar
 from seatrial.places.images.given import add_files, add_given, add_programs, check_outside, kind_of
 from seatrial.places.images.oci import ARCHITECTURES, write_oci
-from seatrial.places.images.private import move_into_place, private_folder, refuse_existing
 from seatrial.places.images.programs import Wanted, add_built
-from seatrial.places.images.tools import tool
+from seatrial.places.images.tools import move_into_place, private_folder, refuse_existing, tool
 from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, add_static_root, folder, text_file
-from seatrial.places.images.write import need_sif, write_folder, write_sif, write_squashfs
+from seatrial.places.images.write import Content, need_sif, write_folder, write_sif, write_squashfs, write_tar
 from seatrial.version import __version__
 
 EPOCH_S = 946_684_800

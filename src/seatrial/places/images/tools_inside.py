@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from seatrial.environments.asking import Answer, ask
 from seatrial.environments.build import NATIVE_HEADERS, Environment
-from seatrial.environments.compiler import Compiler, examined
+from seatrial.environments.compiler import Compiler, examined, resolve_target
 from seatrial.environments.mpi_identity import of_macros
 from seatrial.environments.mpi_library import WrapperWords, parse_answer
-from seatrial.environments.target import resolve_target
 from seatrial.errors import BuildError
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import BROUGHT, INSIDE

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from seatrial.environments.elf import interpreter
+from seatrial.environments.loader import interpreter
 from seatrial.errors import ImageError, ParseError, UsageError
 from seatrial.model.frozen import Frozen
 
