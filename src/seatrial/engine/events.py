@@ -53,32 +53,25 @@ class Listener(Protocol):
 
     def fitted(self, found: Fit) -> None:
         """What fits into the budget of the command is known; nothing is built or measured yet."""
-        return None
 
     def prepared(self, experiments: Sequence[Ready | Refused], study: KeptStudy | None) -> None:
         """The programs are built, and the facts are stored; nothing is measured yet. `study` as it is stored."""
-        return None
 
     def waits_for(self, holders: Sequence[Holder]) -> None:
         """Other seatrial processes measure on this host: nothing is started until they end. Called when the wait
         begins, when they change, and once a minute."""
-        return None
 
     def waits_for_claims(self, hosts: Sequence[str]) -> None:
         """Processes on these hosts make the repeats that are still needed: waits until these are recorded."""
-        return None
 
     def building(self, point: Point) -> None:
         """The program of a point is about to be built."""
-        return None
 
     def repeat_starts(self, point: Point, repeat: int, progress: Progress) -> None:
         """A repeat is about to start."""
-        return None
 
     def repeat_done(self, point: Point, outcome: Outcome) -> None:
         """A repeat has been recorded."""
-        return None
 
 
 class Silent(Listener):

@@ -1,4 +1,4 @@
-"""When a group has enough repeats, each experiment on its own budget or a whole study on one; and the groups in progress."""
+"""When a group has enough repeats, each experiment on its own budget or a whole study on one; groups in progress."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class Policy(Protocol):
     @property
     def budget_source(self) -> object:
         """The object that the time is charged to; the policies of a study share one."""
+        return self
 
     def has_enough(self, group: Group) -> bool:
         """Whether the records show that the group is finished."""
@@ -39,12 +40,14 @@ class Policy(Protocol):
     def outside_s(self) -> float:
         """The time that this process spent on other things than repeats, in seconds, if the budget includes it; else
         0."""
+        return 0.0
 
     def begins(self, group: Group) -> None:
         """A group takes part, with what is recorded of it; groups come in the order of importance."""
 
     def affords(self, group: Group) -> bool:
         """Whether there is time for another block."""
+        return True
 
     def made(self, member: Member, wall_s: float) -> None:
         """A repeat was made, and took `wall_s` seconds."""
@@ -59,8 +62,10 @@ class Policy(Protocol):
         """An upper bound of the time that these groups still take, in seconds."""
 
 
-class Alone(Struct):
-    """Each experiment has its own budget, and always gets the minimum number of repeats."""
+@dataclass(slots=True)
+class Alone(Policy):
+    """Each experiment has its own budget, for its repeats only, and always gets the minimum number of repeats. Members
+    keep their own times, and the rule checks the budget."""
 
     rule: StoppingRule
 
@@ -74,11 +79,6 @@ class Alone(Struct):
         """The maximum of the rule."""
         return self.rule.maximum
 
-    @property
-    def budget_source(self) -> object:
-        """Each experiment has its own."""
-        return self
-
     def has_enough(self, group: Group) -> bool:
         """Whether the rule stops every member. More time does not reopen a finished experiment: a member without new
         repeats is judged by the budget in its records."""
@@ -91,27 +91,6 @@ class Alone(Struct):
         rule = replace(self.rule, budget_s=budget_s)
         return _stops(rule, member, member.spent_s, member.next_s)
 
-    @property
-    def outside_s(self) -> float:
-        """Each experiment's budget is for its repeats only."""
-        return 0.0
-
-    def begins(self, group: Group) -> None:
-        """Does nothing: members keep their own times."""
-
-    def affords(self, group: Group) -> bool:
-        """Always True: the rule checks the budget."""
-        return True
-
-    def made(self, member: Member, wall_s: float) -> None:
-        """Does nothing: members keep their own times."""
-
-    def made_before(self, record: Recorded) -> None:
-        """Does nothing: members keep their own times."""
-
-    def changed(self, group: Group) -> None:
-        """Does nothing: members keep their own times."""
-
     def remaining_s(self, groups: list[Group]) -> float:
         """The rest of each budget, or the time of the minimum number of repeats if that is more."""
         return sum(self._remaining_s(member) for group in groups for member in group.alive)
@@ -122,7 +101,7 @@ class Alone(Struct):
 
 
 @dataclass(slots=True)
-class Pooled:
+class Pooled(Policy):
     """Experiments of a study without comparisons: repeated until each is precise, on one budget. The contenders of a
     sweep get at least the `minimum` that a test against the winner needs."""
 
@@ -229,7 +208,7 @@ class Compared(Pooled):
     def _is_decided(self, baseline: Member, candidate: Member) -> bool:
         if len(blocks_of(baseline, candidate)) not in LOOKS:
             return False  # no look is due; figures are not read for nothing
-        keys = [key for key in baseline.counted[0].values if self._decides(baseline, key)]
+        keys = [key for key in baseline.counted[0].figures.values if self._decides(baseline, key)]
         curves: dict[str, list[FigureKey]] = {}
         for key in keys:
             curves.setdefault(key[0], []).append(key)

@@ -1,5 +1,5 @@
-"""The time of a whole command, which it must keep, and the time that experiments share: what of it is kept for those that
-have too few repeats yet. All in seconds.
+"""The time of a whole command, which it must keep, and the time that experiments share: what of it is kept for those
+that have too few repeats yet. All in seconds.
 """
 
 from __future__ import annotations

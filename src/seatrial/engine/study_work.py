@@ -1,5 +1,5 @@
-"""From a study's points to groups: experiments to be compared are measured side by side, on one budget. And what fits into
-a budget, found before anything is built or measured.
+"""From a study's points to groups: experiments to be compared are measured side by side, on one budget. And what fits
+into a budget, found before anything is built or measured.
 """
 
 from __future__ import annotations

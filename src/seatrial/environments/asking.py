@@ -1,5 +1,5 @@
-"""Ask the tools of this machine: one short command, its output, a time limit; and remember what does not change from one
-command to the next: versions, macros, symbols of libraries.
+"""Ask the tools of this machine: one short command, its output, a time limit; and remember what does not change from
+one command to the next: versions, macros, symbols of libraries.
 
 A value is used while everything that it may depend on is the same: the files (by inode, size and times), the variables,
 the CPU, the loader's cache (which installing a library renews), this user, and seatrial. Failures are not remembered.

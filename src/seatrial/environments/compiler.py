@@ -1,4 +1,5 @@
-"""The C++20 compilers of this machine, the instruction set that they build for, and the variables that programs run with.
+"""The C++20 compilers of this machine, the instruction set that they build for, and the variables that programs run
+with.
 
 `-march=native` is not enough: a compiler older than the CPU silently falls back, and the figure is that of a lesser
 CPU. So the flags behind `native` are read from the compiler. If they miss features of the CPU, the level of the x86-64

@@ -1,5 +1,5 @@
-"""Installed applications and tools, which are run but not built by seatrial, and Python interpreters with the libraries that
-they can import.
+"""Installed applications and tools, which are run but not built by seatrial, and Python interpreters with the libraries
+that they can import.
 """
 
 from __future__ import annotations

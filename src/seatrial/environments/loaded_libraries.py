@@ -23,7 +23,6 @@ from seatrial.environments.installed import NotInstalledError
 from seatrial.environments.loader import libraries_of, library_files
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
 from seatrial.model.benchmark.program import Hello
-from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
 
 AUTO, OWN, FFTW = "auto", "own", "fftw"
@@ -130,19 +129,9 @@ class Once(Generic[K, V]):
 _LARGEST_HASHED_B = 64 << 20
 
 
-class Commands:
-    """The programs on PATH that our programs start, each hashed once per environment."""
-
-    def __init__(self) -> None:
-        self._hashes: Once[tuple[str, EnvironmentChoice], Mapping[str, str]] = Once()
-
-    def of(self, name: str, choice: EnvironmentChoice, variables: Mapping[str, str]) -> Mapping[str, str]:
-        """Name -> hash, of a command's file (name "") and of each library that the loader finds for it: with another
-        library it is another experiment. Raises NotInstalledError if the command is not found."""
-        return self._hashes.get((name, choice), lambda: _hashes_of(name, variables))
-
-
-def _hashes_of(command: str, variables: Mapping[str, str]) -> Mapping[str, str]:
+def hashes_of(command: str, variables: Mapping[str, str]) -> Mapping[str, str]:
+    """Name -> hash, of the file of a command on PATH (name "") and of each library that the loader finds for it: with
+    another library it is another experiment. Raises NotInstalledError if the command is not found."""
     found = shutil.which(command, path=variables.get("PATH"))
     if found is None:
         raise NotInstalledError(f"{command}: command not found", "give its path, or put it on PATH")
@@ -193,19 +182,9 @@ class LoadedLibrary(Frozen):
     notes: Mapping[str, str] = {}
 
 
-class BlasLibraries:
-    """The libraries loaded so far: one test per program build, choice and environment."""
-
-    def __init__(self) -> None:
-        self._loaded: Once[tuple[str, EnvironmentChoice, str], LoadedLibrary] = Once()
-
-    def of(self, wanted: str, built: Built, choice: EnvironmentChoice, variables: Mapping[str, str]) -> LoadedLibrary:
-        """What the program will load for this choice. Another version, or another forced kernel, is another
-        experiment. Raises NoBlasError if none of the candidates can be loaded."""
-        return self._loaded.get((built.key, choice, wanted), lambda: _loaded_blas(wanted, built, variables))
-
-
-def _loaded_blas(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+def loaded_blas(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+    """What the program will load for this choice. Another version, or another forced kernel, is another experiment.
+    Raises NoBlasError if none of the candidates can be loaded."""
     refused: list[str] = []
     for blas in choose_blas(wanted):
         try:
@@ -228,22 +207,9 @@ def _notes(blas: Blas) -> Mapping[str, str]:
     return {name: text for name, text in notes.items() if text}
 
 
-class FftLibraries:
-    """The libraries loaded so far: one test per program build, choice, precision and environment."""
-
-    def __init__(self) -> None:
-        self._loaded: Once[tuple[str, EnvironmentChoice, str, str], LoadedLibrary] = Once()
-
-    def of(
-        self, wanted: str, precision: str, built: Built, choice: EnvironmentChoice, variables: Mapping[str, str]
-    ) -> LoadedLibrary:
-        """What the program will load for this choice; nothing for its own transform. Raises NoFftwError, and BuildError
-        for a library that cannot be loaded."""
-        key = (built.key, choice, wanted, precision)
-        return self._loaded.get(key, lambda: _loaded_fft(wanted, precision, built, variables))
-
-
-def _loaded_fft(wanted: str, precision: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+def loaded_fft(wanted: str, precision: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+    """The same for an FFT; nothing for the program's own transform. Raises NoFftwError, and BuildError for a library
+    that cannot be loaded."""
     chosen = choose_fft(wanted, precision, variables)
     if chosen is None:
         why = ("--fft-why", "no FFTW found") if wanted == AUTO else ()

@@ -1,5 +1,5 @@
-"""The interface of a kind of program: find what it needs on this machine, and identify its experiments. Benchmarks without
-a program have figures from the result files of other tools.
+"""The interface of a kind of program: find what it needs on this machine, and identify its experiments. Benchmarks
+without a program have figures from the result files of other tools.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """enroot, which starts squashfs files and unpacked images by name, and pyxis.
 
-pyxis is the plug-in of Slurm by which `srun --container-image` starts the tasks of a step in
-enroot's containers. Options and their meaning: NVIDIA/pyxis, args.c and its wiki, "Usage". The names of images stand for ones of a registry,
+pyxis is the plug-in of Slurm by which `srun --container-image` starts the tasks of a step in enroot's containers.
+Options and their meaning: NVIDIA/pyxis, args.c and its wiki, "Usage". The names of images stand for ones of a registry,
 from which pyxis would fetch them, so only files are started.
 """
 

@@ -1,5 +1,5 @@
-"""The folder of the one guest of a user, what is known of a running guest (a JSON file, written when it has come up), and
-how its processes are found.
+"""The folder of the one guest of a user, what is known of a running guest (a JSON file, written when it has come up),
+and how its processes are found.
 
 `up` makes the file `alive` and starts QEMU with a descriptor of it. Whatever has that file open belongs to the guest,
 from before QEMU's first instruction on, so nothing has to be recorded before a process is started, and process ids are

@@ -1,4 +1,4 @@
-"""Brings a guest up from its parts, takes it down, and says how it is now. Nothing is left of one that does not come up."""
+"""Brings a guest up from its parts, takes it down, and says how it is now. Nothing is left of one that fails."""
 
 from __future__ import annotations
 

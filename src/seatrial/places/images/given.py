@@ -1,5 +1,5 @@
-"""A base that is there, also an archive as a folder in the cache, which every runtime for folders starts: unpacked once,
-whole or not at all; and what comes into an image from outside: the `files` and `programs` of a definition.
+"""A base that is there, also an archive as a folder in the cache, which every runtime for folders starts: unpacked
+once, whole or not at all; and what comes into an image from outside: the `files` and `programs` of a definition.
 
 They are values of whoever wrote the definition, so nothing of them gives rights: setuid and setgid bits, devices, FIFOs
 and sockets are refused.

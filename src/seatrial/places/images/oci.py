@@ -1,5 +1,5 @@
-"""Archives of images: OCI, and those of `docker save` and `podman save`. Files are read where they are in the archive, a
-tar or a folder, never extracted.
+"""Archives of images: OCI, and those of `docker save` and `podman save`. Files are read where they are in the archive,
+a tar or a folder, never extracted.
 
 An OCI archive is a tar of `oci-layout`, `index.json` and `blobs/sha256/HEX`. Every digest is checked when one is read.
 Archives of `docker save` and `podman save` (Docker image specification 1.2) are a tar of `manifest.json`, a

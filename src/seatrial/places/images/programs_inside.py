@@ -1,5 +1,5 @@
-"""Applications of an image, found and asked for their version inside, by the container's PATH and loader; its BLAS and FFT
-libraries, found by its loader, under the names that programs ask for.
+"""Applications of an image, found and asked for their version inside, by the container's PATH and loader; its BLAS and
+FFT libraries, found by its loader, under the names that programs ask for.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Where an image is made, in private folders that become an image at once, or vanish; runs the tools that images are made
-with, and commands with a folder as their root.
+"""Where an image is made, in private folders that become an image at once, or vanish; runs the tools that images are
+made with, and commands with a folder as their root.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""An image as one tar stream in which the same files give the same bytes, with the digest of its content, as a folder, as
-squashfs and as SIF.
+"""An image as one tar stream in which the same files give the same bytes, with the digest of its content, as a folder,
+as squashfs and as SIF.
 
 Entries of the stream come in the order of their paths, hard links behind the file that they name, times as whole
 seconds, owners as numbers. The format is pax (POSIX.1-2001, "pax Interchange Format").
