@@ -11,7 +11,7 @@ from seatrial.cli.command import command
 from seatrial.cli.options import Output
 from seatrial.cli.output import message
 from seatrial.errors import UsageError
-from seatrial.places.cluster.home import already_there, home_path
+from seatrial.places.cluster.home import CLUSTER, home_path
 from seatrial.places.cluster.shape import shape_of
 from seatrial.places.cluster.status import read_status, run_on_node
 from seatrial.places.cluster.tools import find_tools, need_root
@@ -59,7 +59,7 @@ def _up(
     need_root("seatrial cluster up")
     tools, path = find_tools(), home_path(os.environ)
     if path.exists():  # said before anything is built; `bring_up` decides
-        raise already_there(path)
+        raise CLUSTER.already_there(path)
     from seatrial.places.rank_helpers import link_probe  # late: `exec` should start fast, and builds nothing
 
     memory_B = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

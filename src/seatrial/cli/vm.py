@@ -14,7 +14,7 @@ from seatrial.cli.options import Output
 from seatrial.cli.output import message
 from seatrial.errors import UsageError
 from seatrial.places.guest.channel import PORT, Channel
-from seatrial.places.guest.home import guest_already_there, guest_home_path
+from seatrial.places.guest.home import GUEST, guest_home_path
 from seatrial.places.guest.offered import copied_facts
 from seatrial.places.guest.run import WORK, Transfer, run_command, running_guest
 from seatrial.places.guest.up import bring_guest_up, read_guest_status, take_guest_down
@@ -44,7 +44,7 @@ def _up(
 
     wanted, path = topology_of(topology), guest_home_path(os.environ)
     if path.exists():  # said before anything is built; `bring_guest_up` decides
-        raise guest_already_there(path)
+        raise GUEST.already_there(path)
     bring_guest_up(path, wanted, guest_parts(wanted, kernel, emulated=emulated), message)
     _status(out)
     message("run in it: seatrial vm exec -- uname -a; end it: seatrial vm down")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.places.cluster.home import FOLDER, State, read_state
+from seatrial.places.cluster.home import FOLDER, Home, State
 from seatrial.places.cluster.namespaces import entering
 from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, PREFIX_BITS, Link, Shape
 from seatrial.places.cluster.tools import ClusterError, Tools, find_tools, need_root
@@ -149,7 +149,7 @@ def links_at(rate: str | None, variables: Mapping[str, str]) -> Iterator[None]:
     if rate is None and (mark is None or not mark.exists()):
         yield
         return
-    state = None if folder is None else read_state(Path(folder))
+    state = None if folder is None else Home(Path(folder)).read_state()
     if mark is None or state is None:
         todo = "run inside: seatrial cluster exec -- salloc -N 2 seatrial run ..."
         raise ClusterError("cluster.link is set, but this process is on no node of a cluster", todo)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from seatrial.errors import StoreError, UsageError
+from seatrial.errors import UsageError
 from seatrial.places.cluster.groups import (
     end_members,
     make_group,
@@ -24,6 +24,7 @@ from seatrial.places.cluster.network import make_network
 from seatrial.places.cluster.shape import HEAD, Shape
 from seatrial.places.cluster.slurm import start_slurm, wait_until_idle, write_configuration
 from seatrial.places.cluster.tools import ClusterError, Tools
+from seatrial.places.owned_folder import write_state
 from seatrial.processes.tree import is_alive
 
 _END_LIMIT_S = 20.0
@@ -78,7 +79,7 @@ def _made(home: Home, shape: Shape, tools: Tools, probe: Path, progress: Callabl
     wait_until_idle(tools, shape, home.path, processes, progress)
     progress("measuring the links")
     state = State(name, shape, processes, measure_links(tools, probe, shape, holders))
-    home.write_state(state)
+    write_state(home.path, state)
     return state
 
 
@@ -109,7 +110,4 @@ def _remove(home: Home) -> None:
         if left:
             raise ClusterError(f"processes {sorted(left)} of the cluster do not end", "try again")
         remove_groups(groups.tops, groups.enabled if groups.is_v2 else (), _END_LIMIT_S)
-    try:
-        home.remove()
-    except OSError as error:
-        raise StoreError(f"{home.path} cannot be removed: {error.strerror} ({error.filename})", "try again") from error
+    home.remove()

@@ -21,7 +21,7 @@ from seatrial.model.machine.guest import GuestTopology
 from seatrial.places.guest.channel import PORT, Channel
 from seatrial.places.guest.files import fetch as fetched
 from seatrial.places.guest.files import pack, unpack
-from seatrial.places.guest.home import GuestHome, GuestState, check_guest_home, guest_home_path, read_guest_state
+from seatrial.places.guest.home import GuestHome, GuestState, check_guest_home, guest_home_path
 from seatrial.places.guest.qemu import GuestError
 from seatrial.places.guest.session import Streams
 from seatrial.places.guest.up import Parts, bring_guest_up, take_guest_down
@@ -42,7 +42,7 @@ class Transfer(Frozen):
 def running_guest(path: Path) -> GuestState:
     """The state of the guest in the folder `path`. Raises UsageError if none is up, GuestError if it has ended."""
     home = check_guest_home(path)
-    state = None if home is None else read_guest_state(path)
+    state = None if home is None else home.read_state()
     if home is None or state is None:
         begun = ": starting it did not finish" if home is not None else ""
         todo = "seatrial vm down, then up" if home is not None else "seatrial vm up --topology FILE"

@@ -10,25 +10,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from seatrial.launch.owned_folder import write_synced
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import DeviceKind, GuestTopology
 from seatrial.places.guest.home import (
     ALIVE,
-    STATE,
     GuestHome,
     GuestState,
     check_guest_home,
     existing_guest_home,
     new_guest_home,
-    read_guest_state,
-    state_text,
 )
 from seatrial.places.guest.initramfs import BUSYBOX, find_busybox, initramfs
 from seatrial.places.guest.kernel import KERNEL, Kernel, find_kernel, needed_modules
 from seatrial.places.guest.qemu import Emulator, GuestError, find_emulator
 from seatrial.places.guest.session import PORTS, Streams, free_port, port_path, run_in_guest
 from seatrial.places.guest.words import CONSOLE, INITRAMFS, guest_words
+from seatrial.places.owned_folder import write_state
 from seatrial.places.rank_helpers import guest_agent
 from seatrial.processes.detached import start_detached
 from seatrial.processes.output import OutOfTimeError, output_of
@@ -170,7 +167,7 @@ def _started(
     state = GuestState(
         topology, pid, accelerator, why_emulated, parts.kernel.version, round(time.monotonic() - start, 2)
     )
-    write_synced(path / STATE, state_text(state))
+    write_state(path, state)
     return state
 
 
@@ -241,7 +238,7 @@ def read_guest_status(path: Path) -> GuestStatus:
     home = check_guest_home(path)
     if home is None:
         return GuestStatus(path, "down")
-    state = read_guest_state(path)
+    state = home.read_state()
     if state is not None and state.pid in home.members():
         return GuestStatus(path, "up", state)
     return GuestStatus(path, "incomplete", state, console_end(path))
