@@ -9,7 +9,7 @@ import pytest
 from seatrial.errors import ImageError
 from seatrial.model.environment.image import DebianBase
 from seatrial.places.images import debian
-from seatrial.places.images.apt_sources import AptSource, machine_sources, read_deb822, read_one_line, sources_of
+from seatrial.places.images.debian import AptSource, machine_sources, read_deb822, read_one_line, sources_of
 from seatrial.places.images.debian import debian_command
 
 ONE_LINE = """# the site's

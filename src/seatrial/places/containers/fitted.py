@@ -34,7 +34,7 @@ from seatrial.places.containers.faults import OF_LIBRARIES, not_started, ranks_f
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
 from seatrial.places.containers.runtime import Runtime, folder_of_all_nodes, shared_folder
 from seatrial.places.containers.runtimes import RUNTIMES, runtime_for
-from seatrial.places.images.facts import stated_by
+from seatrial.places.images.given import stated_by
 from seatrial.places.images.tools_inside import ImageTools
 from seatrial.places.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
 from seatrial.places.starting import started

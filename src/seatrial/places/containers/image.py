@@ -31,8 +31,6 @@ _SIF = b"SIF_MAGIC"
 _SIF_AT = 32  # after the launch script (sylabs/sif, pkg/sif: the global header)
 _SQUASHFS = b"hsqs"
 _TAR, _TAR_AT = b"ustar", 257
-_LAYOUT = ("oci-layout", "index.json")
-"""The files of an OCI image layout, which is an archive in a folder."""
 
 
 class ImageKind(StrEnum):
@@ -80,12 +78,11 @@ def _at(path: Path) -> Image:
     try:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
-            is_layout = all((path / name).is_file() for name in _LAYOUT)
-            kind = ImageKind.ARCHIVE if is_layout else ImageKind.FOLDER
+            kind = ImageKind.ARCHIVE if is_layout(path) else ImageKind.FOLDER
             return Image(str(path), kind, _digest_of_folder(path, _stamp(info)))
         with path.open("rb") as stream:
             start = stream.read(512)
-        found = _kind(start)
+        found = kind_of_file(start)
         if found is None:
             raise ContainerError(
                 f"{path} is not an image: neither squashfs nor SIF nor a tar",
@@ -98,7 +95,13 @@ def _at(path: Path) -> Image:
         ) from error
 
 
-def _kind(start: bytes) -> ImageKind | None:
+def is_layout(folder: Path) -> bool:
+    """Whether a folder is an image layout (OCI image format specification 1.0), which is an archive, not a root."""
+    return all((folder / name).is_file() for name in ("oci-layout", "index.json")) and (folder / "blobs").is_dir()
+
+
+def kind_of_file(start: bytes) -> ImageKind | None:
+    """What an image in a file is, by its first 512 bytes; None if it is none."""
     if start[_SIF_AT : _SIF_AT + len(_SIF)] == _SIF:
         return ImageKind.SIF
     if start.startswith(_SQUASHFS):

@@ -8,6 +8,10 @@ and sockets are refused.
 from __future__ import annotations
 
 import os
+import tarfile
+import tempfile
+from functools import cache
+from typing import Any, BinaryIO
 import shutil
 import stat
 from enum import Enum
@@ -16,19 +20,18 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.environments.cache import check_folder, make_folder, own_cache
-from seatrial.errors import SeatrialError, UsageError
-from seatrial.model.environment.image import AddedFile, ImageDefinition, StaticBase
-from seatrial.places.containers.image import ContainerError, Image, ImageKind
+from seatrial.errors import ImageError, SeatrialError, StoreError, UsageError
+from seatrial.model.environment.image import FACTS_FILE, FACTS_FOLDER, MOST_FACTS_B, AddedFile, ImageDefinition, ImageFacts, StaticBase, read_facts
+from seatrial.model.secrets import sounds_like_a_secret
+from seatrial.store.files import read_file
+from seatrial.places.containers.image import ContainerError, Image, ImageKind, is_layout, kind_of_file
 from seatrial.places.images.entries import LeftOut, add_base, add_folder, add_tar, entry_of
-from seatrial.places.images.oci import add_docker, add_oci, is_docker, is_oci
+from seatrial.places.images.oci import add_docker, add_oci, kind_of_layers
 from seatrial.places.images.tools import move_into_place, private_folder, run_tool, tool
 from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, require_static, text_file
 from seatrial.places.images.tree import folder as folder_entry
 from seatrial.places.images.write import write_folder
 
-_TAR_AT, _TAR_MAGIC = 257, b"ustar"
-_SQUASHFS_MAGIC = b"hsqs"
-_SIF_AT, _SIF_MAGIC = 32, b"SIF_MAGIC"
 _COMPRESSED = {b"\x1f\x8b": "gzip -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d"}
 
 
@@ -46,28 +49,24 @@ def kind_of(path: Path) -> Given:
     """What a base is. Raises UsageError for anything that is not supported, with the command that converts it."""
     try:
         if path.is_dir():
-            return Given.OCI if _is_layout(path) else Given.FOLDER
+            return Given.OCI if is_layout(path) else Given.FOLDER
         if not path.is_file():
             raise UsageError(f"the base {path} {'is a special file' if path.exists() else 'does not exist'}", _TODO)
         with path.open("rb") as stream:
             begin = stream.read(512)
     except OSError as error:
         raise UsageError(f"the base {path} cannot be read: {error.strerror}", _TODO) from error
-    if begin[_TAR_AT : _TAR_AT + len(_TAR_MAGIC)] == _TAR_MAGIC:
-        return Given.OCI if is_oci(path) else Given.DOCKER if is_docker(path) else Given.TAR
-    if begin.startswith(_SQUASHFS_MAGIC):
+    kind = kind_of_file(begin)
+    if kind is ImageKind.ARCHIVE:
+        return {"OCI": Given.OCI, "docker": Given.DOCKER}.get(kind_of_layers(path), Given.TAR)
+    if kind is ImageKind.SQUASHFS:
         return Given.SQUASHFS
-    if begin[_SIF_AT : _SIF_AT + len(_SIF_MAGIC)] == _SIF_MAGIC:
+    if kind is ImageKind.SIF:
         raise UsageError(f"the base {path} is a SIF image", f"unpack it: apptainer build --sandbox DIR {path.name}")
     for magic, command in _COMPRESSED.items():
         if begin.startswith(magic):
             raise UsageError(f"the base {path} is compressed", f"unpack it first: {command} {path.name}")
     raise UsageError(f"the base {path} is neither a folder, tar, OCI archive nor squashfs", _TODO)
-
-
-def _is_layout(folder: Path) -> bool:
-    """Whether a folder is an image layout (OCI image format specification 1.0), not a root."""
-    return all((folder / name).is_file() for name in ("oci-layout", "index.json")) and (folder / "blobs").is_dir()
 
 
 def add_given(tree: Tree, path: Path, work: Path, left_out: LeftOut) -> tuple[str, ...]:
@@ -222,3 +221,69 @@ def _unpack(archive: Path, folder: Path) -> None:
         write_folder(tree, work / "root", with_owners=os.geteuid() == 0)
         if not folder.exists():  # another process may have been first
             move_into_place(work / "root", folder, replace=False)
+
+
+_NAMES = frozenset({FACTS_FILE, f"./{FACTS_FILE}"})
+
+
+def facts_of_image(image: Path) -> ImageFacts | None:
+    """The facts of an image: a folder, tar, OCI archive or squashfs. None if seatrial did not make it, or it cannot be
+    read here. They are what the image says; what it holds may have been changed since, if it is a folder."""
+    try:
+        match kind_of(image):
+            case Given.FOLDER:
+                return read_facts(read_file(image, FACTS_FOLDER, Path(FACTS_FILE).name, most=MOST_FACTS_B))
+            case Given.TAR:
+                return _in_tar(image)
+            case Given.OCI:
+                return _in_oci(image)
+            case Given.DOCKER:
+                return None  # seatrial makes none
+            case Given.SQUASHFS:
+                return _in_squashfs(image)
+    except (ImageError, UsageError, StoreError, OSError):
+        return None
+
+
+def _in_tar(image: Path) -> ImageFacts | None:
+    try:
+        with tarfile.open(image, "r:") as stream:
+            for member in stream:
+                if member.name in _NAMES and member.isreg() and member.size <= MOST_FACTS_B:
+                    content: BinaryIO | None = stream.extractfile(member)  # type: ignore[assignment]
+                    return None if content is None else read_facts(content.read())
+    except (tarfile.TarError, EOFError, OverflowError):
+        return None
+    return None
+
+
+def _in_oci(image: Path) -> ImageFacts | None:
+    with tempfile.TemporaryDirectory(prefix="seatrial-facts-") as work:
+        tree = Tree(0)
+        add_oci(tree, image, Path(work), 0, LeftOut())
+        return read_facts(tree.read(FACTS_FILE, MOST_FACTS_B) or b"")
+
+
+def _in_squashfs(image: Path) -> ImageFacts | None:
+    with tempfile.NamedTemporaryFile(prefix="seatrial-facts-") as printed:
+        run_tool([tool("unsquashfs", "squashfs-tools"), "-cat", str(image), FACTS_FILE], output=Path(printed.name))
+        return read_facts(printed.read(MOST_FACTS_B + 1))
+
+
+@cache
+def stated_by(image: Image) -> dict[str, Any]:
+    """Its base, content, packages with their versions, and variables; empty if seatrial did not make it. Variables
+    whose names suggest secrets are left out: an image may come from someone else."""
+    facts = None if image.kind in (ImageKind.NAME, ImageKind.SIF) else facts_of_image(image.path)
+    if facts is None:
+        return {}
+    packages = None if facts.packages is None else [f"{one.name}={one.version}" for one in facts.packages]
+    return {
+        "made": {
+            "base": facts.base,
+            "content": facts.content,
+            "packages": packages,
+            "variables": {name: value for name, value in facts.variables if not sounds_like_a_secret(name)},
+            "programs": [one.path for one in facts.programs],
+        }
+    }

@@ -18,7 +18,8 @@ import shutil
 import stat
 import tarfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -49,40 +50,29 @@ class ArchiveParts:
 
     def small(self, path: str) -> bytes:
         """A file of at most 8 MiB."""
-        file, offset, size = self._place(path)
-        if size > _MOST_JSON_B:
+        with self._opened(path) as stream:
+            data = stream.read(_MOST_JSON_B + 1)
+        if len(data) > _MOST_JSON_B:
             raise self.damaged(f"{path} is larger than 8 MiB")
-        with _opened(file) as stream:
-            stream.seek(offset)
-            return stream.read(size)
+        return data
 
     def sha256(self, path: str) -> str:
         """The digest of a file, in hexadecimal digits."""
-        file, offset, left = self._place(path)
-        found = hashlib.sha256()
-        with _opened(file) as stream:
-            stream.seek(offset)
-            while left > 0 and (piece := stream.read(min(_PIECE_B, left))):
-                found.update(piece)
-                left -= len(piece)
-        return found.hexdigest()
+        with self._opened(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def layer(self, path: str, to: Path) -> None:
         """Write a layer as an uncompressed tar."""
-        file, offset, size = self._place(path)
-        with _opened(file) as stream, to.open("wb") as made:
-            stream.seek(offset)
-            is_gzip = stream.read(2) == b"\x1f\x8b"
-            stream.seek(offset)
-            if is_gzip:
-                self._unpack(stream, size, made, to.parent)
+        with self._opened(path) as stream, to.open("wb") as made:
+            if stream.peek(2)[:2] == b"\x1f\x8b":
+                self._unpack(stream, made, to.parent)
             else:
-                shutil.copyfileobj(io.BufferedReader(_Window(stream, size)), made, _PIECE_B)
+                shutil.copyfileobj(stream, made, _PIECE_B)
 
-    def _unpack(self, stream: BinaryIO, size: int, made: BinaryIO, folder: Path) -> None:
+    def _unpack(self, stream: BinaryIO, made: BinaryIO, folder: Path) -> None:
         written, free = 0, shutil.disk_usage(folder).free
         try:
-            with gzip.GzipFile(fileobj=io.BufferedReader(_Window(stream, size))) as unpacked:
+            with gzip.GzipFile(fileobj=stream) as unpacked:
                 while piece := unpacked.read(_PIECE_B):
                     written += len(piece)
                     if written > free:
@@ -91,19 +81,19 @@ class ArchiveParts:
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise self.damaged(f"a layer is damaged: {error}") from None
 
-    def _place(self, path: str) -> tuple[Path, int, int]:
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[io.BufferedReader]:
+        """The content of a file. Not through a link: that could lead out of a folder."""
         if path not in self._places:
             raise self.damaged(f"{path[:100]} is missing")
-        return self._places[path]
+        file, offset, size = self._places[path]
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as stream:
+            stream.seek(offset)
+            yield io.BufferedReader(_Window(stream, size))
 
     def damaged(self, why: str) -> UsageError:
         """The error for an archive that is not what it should be."""
         return UsageError(f"{self.archive} is not a valid {self._title}: {why}", "give another base")
-
-
-def _opened(file: Path) -> BinaryIO:
-    """Not through a link: that could lead out of a folder."""
-    return os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
 
 
 def _of_tar(archive: Path) -> dict[str, tuple[Path, int, int]]:
@@ -217,9 +207,11 @@ def write_oci(
     return _digest(manifest)
 
 
-def is_oci(archive: Path) -> bool:
-    """Whether a tar, or a folder, is an OCI image. Raises UsageError for a damaged one."""
-    return "oci-layout" in ArchiveParts(archive, "OCI archive")
+def kind_of_layers(archive: Path) -> str:
+    """The kind of image that a tar is: "OCI", "docker", or "" for the files of a root. Raises UsageError for a damaged
+    one."""
+    parts = ArchiveParts(archive, "OCI archive")
+    return "OCI" if "oci-layout" in parts else "docker" if _DOCKER_MANIFEST in parts else ""
 
 
 def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: LeftOut) -> tuple[str, ...]:
@@ -235,8 +227,7 @@ def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: Left
             layer = work / f"layer-{number}.tar"
             blobs.layer(described, layer)
             add_tar(tree, layer, latest_s, left_out, put_over)
-        variables = (config.get("config") or {}).get("Env") or []
-        return tuple(str(one) for one in variables)
+        return _variables(config)
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{archive} is not a valid OCI archive: {error}", "give another base") from error
 
@@ -331,19 +322,16 @@ def _sha256(path: Path) -> str:
 
 
 _DOCKER_MANIFEST = "manifest.json"
-_TITLE = "docker archive"
 
 
-def is_docker(archive: Path) -> bool:
-    """Whether a tar is such an archive. Raises UsageError for a damaged one."""
-    parts = ArchiveParts(archive, _TITLE)
-    return _DOCKER_MANIFEST in parts and "oci-layout" not in parts
+def _variables(config: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(one) for one in (config.get("config") or {}).get("Env") or [])
 
 
 def add_docker(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: LeftOut) -> tuple[str, ...]:
     """Add the files of the only image in an archive, layer upon layer; its variables, as NAME=VALUE. Raises UsageError
     for what is damaged, or has another digest than its configuration states."""
-    parts = ArchiveParts(archive, _TITLE)
+    parts = ArchiveParts(archive, "docker archive")
     try:
         images = json.loads(parts.small(_DOCKER_MANIFEST))
         if len(images) != 1:
@@ -355,10 +343,9 @@ def add_docker(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: L
         for number, (path, digest) in enumerate(zip(layers, digests, strict=True)):
             layer = work / f"layer-{number}.tar"
             parts.layer(str(path), layer)
-            with layer.open("rb") as stream:
-                if f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}" != digest:
-                    raise parts.damaged(f"the layer {str(path)[:80]} has another content than its digest says")
+            if f"sha256:{_sha256(layer)}" != digest:
+                raise parts.damaged(f"the layer {str(path)[:80]} has another content than its digest says")
             add_tar(tree, layer, latest_s, left_out, put_over)
-        return tuple(str(one) for one in (config.get("config") or {}).get("Env") or [])
+        return _variables(config)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise parts.damaged(f"its manifest or configuration is not valid ({type(error).__name__})") from error

@@ -178,18 +178,10 @@ def inside(root: Path) -> tuple[str, ...]:
     allows that."""
     unshare = tool("unshare", "util-linux")
     why = ""
-    for user in (_USER, ()):
+    for user in (_USER, ()) if os.geteuid() == 0 else (_USER,):
         words = (unshare, *user, *_NAMESPACES)
-        if not user and os.geteuid() != 0:
-            break
-        try:
-            answer = output_of([*words, "true"], tool_environment(), _LIMIT_S)
-        except (OSError, OutOfTimeError) as error:
-            why = str(error)
-            continue
-        if answer.returncode == 0:
+        if not (why := _why_not(words)):
             return (*words, f"--root={root}", "--wd=/", "--")
-        why = answer.stderr.decode("utf-8", "replace").strip()
     raise ImageError(
         f"programs cannot be compiled inside the image: {why[-300:]}",
         "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces), or run as root",
@@ -201,12 +193,17 @@ def as_root() -> tuple[str, ...]:
     namespaces."""
     if os.geteuid() == 0 or (unshare := shutil.which("unshare")) is None:
         return ()
-    words = (unshare, *_USER)
+    return () if _why_not((unshare, *_USER)) else (unshare, *_USER)
+
+
+def _why_not(words: Sequence[str]) -> str:
+    """Why these words cannot be before a command; "" if they can."""
     try:
         answer = output_of([*words, "true"], tool_environment(), _LIMIT_S)
-    except (OSError, OutOfTimeError):
-        return ()
-    return words if answer.returncode == 0 else ()
+    except (OSError, OutOfTimeError) as error:
+        return str(error) or f"{words[0]} does not end"
+    said = answer.stderr.decode("utf-8", "replace").strip()
+    return "" if answer.returncode == 0 else said or f"exit status {answer.returncode}"
 
 
 def inside_environment() -> dict[str, str]:

@@ -25,9 +25,6 @@ from seatrial.places.images.tree import Entry, Kind, Tree, folder
 
 _TYPES = {Kind.FOLDER: tarfile.DIRTYPE, Kind.FILE: tarfile.REGTYPE, Kind.LINK: tarfile.SYMTYPE}
 
-_PIECE_B = 1 << 20
-
-
 class Content(Frozen):
     """What a stream holds: the SHA-256 of every entry's path, kind, permissions, owner, time, target and bytes; the
     number of files; their bytes, of hard links once."""
@@ -88,15 +85,9 @@ def _write(to: BinaryIO, path: str, entry: Entry, first: str) -> str:
     if is_again or entry.kind is not Kind.FILE:
         return ""
     digest = hashlib.sha256()
-    left = entry.size
-    with entry.content.open() as content:
-        while left > 0:
-            piece = content.read(min(left, _PIECE_B))
-            if not piece:
-                raise ImageError(f"/{path} became shorter while it was read", "make the image again")
-            digest.update(piece)
-            to.write(piece)
-            left -= len(piece)
+    for piece in entry.pieces(path):
+        digest.update(piece)
+        to.write(piece)
     to.write(bytes(-entry.size % tarfile.BLOCKSIZE))
     return digest.hexdigest()
 
@@ -125,21 +116,11 @@ def write_folder(tree: Tree, folder: Path, *, with_owners: bool) -> None:
             place.symlink_to(entry.target)
             _finish(place, entry, with_owners=with_owners)
         else:
-            _write_file(place, entry)
+            with place.open("xb") as to:
+                to.writelines(entry.pieces(path))
             _finish(place, entry, with_owners=with_owners)
     for place, entry in reversed(folders):  # last: permissions may forbid writing, and writing changes times
         _finish(place, entry, with_owners=with_owners)
-
-
-def _write_file(place: Path, entry: Entry) -> None:
-    left = entry.size
-    with entry.content.open() as source, place.open("xb") as to:
-        while left > 0:
-            piece = source.read(min(left, 1 << 20))
-            if not piece:
-                raise ImageError(f"{place.name} became shorter while it was read", "make the image again")
-            to.write(piece)
-            left -= len(piece)
 
 
 def _finish(place: Path, entry: Entry, *, with_owners: bool) -> None:
@@ -197,25 +178,15 @@ def _set_root(image: Path, epoch_s: int) -> None:
         stream.write(struct.pack("<HHHI", 0o755, owner, owner, epoch_s))
 
 
-def sif_command() -> str | None:
-    """The path of apptainer or singularity; None without either."""
-    for name in ("apptainer", "singularity"):
-        try:
-            return tool(name, name)
-        except ImageError:
-            continue
-    return None
-
-
 def need_sif() -> str:
     """The path of apptainer or singularity. Raises ImageError without either."""
-    found = sif_command()
-    if found is None:
-        raise ImageError(
-            "SIF needs apptainer or singularity, and neither is here",
-            "write a squashfs (.sqfs), which apptainer runs as well, or use --also-as apptainer=FILE where it is",
-        )
-    return found
+    for name in ("apptainer", "singularity"):
+        with suppress(ImageError):
+            return tool(name, name)
+    raise ImageError(
+        "SIF needs apptainer or singularity, and neither is here",
+        "write a squashfs (.sqfs), which apptainer runs as well, or use --also-as apptainer=FILE where it is",
+    )
 
 
 def write_sif(command: str, folder: Path, image: Path, epoch_s: int) -> None:
