@@ -16,12 +16,13 @@ from seatrial.environments.cached_files import Start, as_it_is, private_top
 from seatrial.environments.chosen import Environments
 from seatrial.environments.compiler import variables_with
 from seatrial.environments.loaded_libraries import Once
+from seatrial.environments.modules import Changes
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import Program, run_together
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.launch.place import GRACE_S
 from seatrial.launch.ranks import rank_layout
-from seatrial.model.benchmark.program import Layout, ProgramRecord, parse_record
+from seatrial.model.benchmark.program import Hello, Layout, ProgramRecord, parse_record
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
 from seatrial.model.environment.mpi import Mpi, MpiFamily
@@ -52,12 +53,8 @@ _LAUNCHERS = {
 _WORDS = {MpiFamily.OPENMPI: ("Open MPI", "OpenRTE", "PRRTE")}
 _OF_HYDRA = ("HYDRA", "Intel(R) MPI")
 
-_Variables = tuple[tuple[str, str | None], ...]
-
-
 Builder = Callable[[Environment, Start], Built]
 """Builds a program in an environment, with a way to start the compiler."""
-_HERE: Start = as_it_is
 
 
 class Fitted(Frozen):
@@ -141,7 +138,7 @@ class Containers:
         """A program that was built there and describes itself in the container, and how its compiler is started."""
         chosen, has_ranks = container_choice(point.environment), point.benchmark.ranks == "mpi"
         choice = replace(point.environment, container_mpi=chosen.mpi)
-        container, start = replace(self.alone(point), build=where), _HERE
+        container, start = replace(self.alone(point), build=where), as_it_is
         if where == INSIDE:
             tools = ImageTools(container)
             environment, start = tools.environment(choice, isa, outside, with_mpi=has_ranks), tools.start
@@ -261,16 +258,14 @@ def _version(runtime: Runtime) -> str:
     return lines[0].strip()[:100] if lines else "unknown"
 
 
-def run_inside(
-    container: Contained, words: Sequence[str], variables: _Variables = (), *, of_image: bool = False
-) -> str:
+def run_inside(container: Contained, words: Sequence[str], variables: Changes = (), *, of_image: bool = False) -> str:
     """The output of a program in a container; a program of the host by its path, unless it is `of_image`. Raises
     ContainerError."""
     return answer_inside(container, words, variables, of_image=of_image or not words[0].startswith("/")).stdout
 
 
 def answer_inside(
-    container: Contained, words: Sequence[str], variables: _Variables = (), *, of_image: bool = True
+    container: Contained, words: Sequence[str], variables: Changes = (), *, of_image: bool = True
 ) -> Answer:
     """What a program of the image, or one of the host, prints in a container. Raises ContainerError."""
     folders = [] if of_image else [private_top(Path(words[0]))]
@@ -289,7 +284,7 @@ def _facts(container: Contained, name: str = "") -> dict[str, Any]:
     except ProtocolError as error:
         raise ContainerError(f"a program in {container.image.given} printed something else: {error}") from error
     there = record.notes.get("namespaces", {})
-    own = {name: link for name, link in there.items() if link != _namespace(name)}
+    own = {name: link for name, link in there.items() if link != _link(Path(f"/proc/self/ns/{name}"))}
     return {
         **container.document(),
         **({"name": name} if name else {}),
@@ -300,9 +295,9 @@ def _facts(container: Contained, name: str = "") -> dict[str, Any]:
     }
 
 
-def _namespace(name: str) -> str:
+def _link(path: Path) -> str:
     try:
-        return str(Path(f"/proc/self/ns/{name}").readlink())
+        return str(path.readlink())
     except OSError:
         return ""
 
@@ -334,15 +329,24 @@ def _fnv1a(data: bytes) -> str:
     return f"{value:016x}"
 
 
-def _described(fitted: Fitted, variables: _Variables) -> Fitted:
+def hello_inside(container: Contained, program: Path, variables: Changes, library: str = "") -> Hello:
+    """A program's description of itself in a container; with a library that it loads, with the dependencies of that.
+    Raises ContainerError."""
+    words = [str(program), "--describe", *([library] if library else [])]
+    where = f"{program.name} in {container.image.given}"
+    try:
+        hello = parse_record(run_inside(container, words, variables).encode()).hello
+    except ProtocolError as error:
+        raise ContainerError(f"{where} printed something else: {error}", output=str(error)) from error
+    if hello is None:
+        raise ContainerError(f"{where} does not describe itself", output="no description")
+    return hello
+
+
+def _described(fitted: Fitted, variables: Changes) -> Fitted:
     """With a program's description of itself in a container, with the libraries that it loads there."""
     container, built = fitted.container, fitted.built
-    try:
-        hello = parse_record(run_inside(container, [str(built.path), "--describe"], variables).encode()).hello
-    except ProtocolError as error:
-        raise ContainerError(f"{built.path.name} in {container.image.given} printed something else: {error}") from error
-    if hello is None:
-        raise ContainerError(f"{built.path.name} in {container.image.given} does not describe itself")
+    hello = hello_inside(container, built.path, variables)
     facts = container.facts
     if container.brought is not None:
         inside = container.inside([], {}).mapped(str(container.brought.folder))
@@ -358,7 +362,7 @@ def _placed(
     environment: Environment,
     mpi: Mpi,
     layout: Layout,
-    variables: _Variables,
+    variables: Changes,
     wanted: str | None,
     start: Start = as_it_is,
 ) -> Contained:
@@ -398,7 +402,7 @@ def tried_ranks(
     environment: Environment,
     mpi: Mpi,
     layout: Layout,
-    variables: _Variables,
+    variables: Changes,
     start: Start = as_it_is,
 ) -> Contained:
     """Ranks that exchange a message in a container, before anything is measured. Raises ContainerError."""
@@ -456,7 +460,7 @@ def _facts_of_ranks(records: Sequence[ProgramRecord]) -> dict[str, Any]:
     }
 
 
-def _launcher_inside(container: Contained, mpi: Mpi, variables: _Variables) -> Path:
+def _launcher_inside(container: Contained, mpi: Mpi, variables: Changes) -> Path:
     """The image's launcher of the same kind of library. Raises ContainerError."""
     known = _WORDS.get(mpi.family, _OF_HYDRA)
     bare = container.bare

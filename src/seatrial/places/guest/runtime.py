@@ -17,14 +17,15 @@ from msgspec.structs import replace
 from seatrial.environments.build import Built, Environment
 from seatrial.environments.loaded_libraries import Once
 from seatrial.environments.loader import interpreter
-from seatrial.errors import BuildError, ParseError, ProtocolError
+from seatrial.environments.modules import Changes
+from seatrial.errors import BuildError, ParseError
 from seatrial.launch.ranks import rank_layout
-from seatrial.model.benchmark.program import Hello, parse_record
+from seatrial.model.benchmark.program import Hello
 from seatrial.model.environment.container import INSIDE
 from seatrial.model.machine.guest import VM, Guest
 from seatrial.places.contained import Contained
 from seatrial.places.containers.faults import last_words
-from seatrial.places.containers.fitted import run_inside, tried_ranks
+from seatrial.places.containers.fitted import hello_inside, tried_ranks
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 from seatrial.places.guest.channel import Channel
@@ -112,9 +113,6 @@ def guest_environment(document: Mapping[str, Any], guest: Contained) -> Mapping[
     return {**document, "name": f"{document.get('name', '')} {guest.title}".strip(), VM: guest.document()}
 
 
-_Variables = tuple[tuple[str, str | None], ...]
-
-
 class GuestUnusableError(ContainerError):
     """A program cannot be measured in a guest."""
 
@@ -151,12 +149,12 @@ class Guests:
         return ranks, hello
 
 
-def _described(guest: Guest, built: Built, variables: _Variables, has_ranks: bool) -> tuple[InGuest, Hello]:
+def _described(guest: Guest, built: Built, variables: Changes, has_ranks: bool) -> tuple[InGuest, Hello]:
     """With the libraries of the guest; if it does not start with these, with those of this machine. Ranks need the MPI
     library of the guest, which its launcher belongs to."""
     own, libraries = guest_container(guest), _libraries(built)
     try:
-        return own, _hello(own, built, variables)
+        return own, hello_inside(own, built.path, variables)
     except ContainerError as error:
         what = f"{built.path.name} does not start in the guest {guest.name}"
         if has_ranks:
@@ -166,21 +164,10 @@ def _described(guest: Guest, built: Built, variables: _Variables, has_ranks: boo
             raise _unusable(f"{what}: {last_words(error.output)}", "use a guest for this processor", error) from error
     brought = guest_container(guest, libraries)
     try:
-        return brought, _hello(brought, built, variables)
+        return brought, hello_inside(brought, built.path, variables)
     except ContainerError as error:
         why = f"{what}, neither with its libraries nor with those of this machine: {last_words(error.output)}"
         raise _unusable(why, "use a guest for this processor", error) from error
-
-
-def _hello(guest: InGuest, built: Built, variables: _Variables) -> Hello:
-    """A program's description of itself in a guest. Raises ContainerError."""
-    try:
-        hello = parse_record(run_inside(guest, [str(built.path), "--describe"], variables).encode()).hello
-    except ProtocolError as error:
-        raise ContainerError(f"{built.path.name} printed something else: {error}", output=str(error)) from error
-    if hello is None:
-        raise ContainerError(f"{built.path.name} does not describe itself", output="no description")
-    return hello
 
 
 def _libraries(built: Built) -> tuple[Path, ...]:

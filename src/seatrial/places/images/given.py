@@ -8,22 +8,30 @@ and sockets are refused.
 from __future__ import annotations
 
 import os
-import tarfile
-import tempfile
-from functools import cache
-from typing import Any, BinaryIO
 import shutil
 import stat
+import tarfile
+import tempfile
 from enum import Enum
+from functools import cache
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
 from seatrial.environments.cache import check_folder, make_folder, own_cache
 from seatrial.errors import ImageError, SeatrialError, StoreError, UsageError
-from seatrial.model.environment.image import FACTS_FILE, FACTS_FOLDER, MOST_FACTS_B, AddedFile, ImageDefinition, ImageFacts, StaticBase, read_facts
+from seatrial.model.environment.image import (
+    FACTS_FILE,
+    FACTS_FOLDER,
+    MOST_FACTS_B,
+    AddedFile,
+    ImageDefinition,
+    ImageFacts,
+    StaticBase,
+    read_facts,
+)
 from seatrial.model.secrets import sounds_like_a_secret
-from seatrial.store.files import read_file
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, is_layout, kind_of_file
 from seatrial.places.images.entries import LeftOut, add_base, add_folder, add_tar, entry_of
 from seatrial.places.images.oci import add_docker, add_oci, kind_of_layers
@@ -31,6 +39,7 @@ from seatrial.places.images.tools import move_into_place, private_folder, run_to
 from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, require_static, text_file
 from seatrial.places.images.tree import folder as folder_entry
 from seatrial.places.images.write import write_folder
+from seatrial.store.files import read_file
 
 _COMPRESSED = {b"\x1f\x8b": "gzip -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d"}
 

@@ -30,11 +30,11 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.places.images.debian import forget_host, installed_packages, make_debian
 from seatrial.places.images.entries import LeftOut, add_tar
-from seatrial.places.images.given import facts_of_image, add_files, add_given, add_programs, check_outside, kind_of
+from seatrial.places.images.given import add_files, add_given, add_programs, check_outside, facts_of_image, kind_of
 from seatrial.places.images.oci import ARCHITECTURES, write_oci
 from seatrial.places.images.programs import Wanted, add_built
 from seatrial.places.images.tools import move_into_place, private_folder, refuse_existing, tool
-from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, add_static_root, folder, text_file
+from seatrial.places.images.tree import Entry, Tree, add_mount_points, add_static_root, folder, text_file
 from seatrial.places.images.write import Content, need_sif, write_folder, write_sif, write_squashfs, write_tar
 from seatrial.version import __version__
 

@@ -17,6 +17,7 @@ from seatrial.environments.build import Built
 from seatrial.environments.installed import Installed, version_in
 from seatrial.environments.loaded_libraries import FFTW, OWN, LoadedLibrary, NoFftwError, Once
 from seatrial.environments.loader import listed_libraries
+from seatrial.environments.modules import Changes
 from seatrial.environments.mpi_identity import of_text
 from seatrial.environments.mpi_library import is_mpi_library
 from seatrial.errors import ProtocolError, UnknownNameError
@@ -26,11 +27,9 @@ from seatrial.model.environment.container import OUTSIDE
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.frozen import Frozen
 from seatrial.places.contained import Contained
-from seatrial.places.containers.fitted import answer_inside, run_inside
+from seatrial.places.containers.fitted import answer_inside, hello_inside, run_inside
 from seatrial.places.containers.image import ContainerError
 from seatrial.places.rank_helpers import inside_probe
-
-_Variables = tuple[tuple[str, str | None], ...]
 
 
 class ImageProgram(Frozen):
@@ -64,7 +63,7 @@ class NotInImageError(ContainerError):
     need = "program"
 
 
-def find_in_image(container: Contained, program: External, variables: _Variables) -> ImageProgram:
+def find_in_image(container: Contained, program: External, variables: Changes) -> ImageProgram:
     """The first program of a declaration and its alternatives that the image has. Raises NotInImageError if it has
     none, ContainerError if it does not start."""
     declared = (program, *program.alternatives)
@@ -79,7 +78,7 @@ def find_in_image(container: Contained, program: External, variables: _Variables
     )
 
 
-def _found(container: Contained, names: Sequence[str], variables: _Variables) -> Mapping[str, Mapping[str, str]]:
+def _found(container: Contained, names: Sequence[str], variables: Changes) -> Mapping[str, Mapping[str, str]]:
     try:
         output = run_inside(container.bare, [str(inside_probe()), "--find", *names], variables)
         found: Any = parse_record(output.encode()).notes.get("found", {})
@@ -89,7 +88,7 @@ def _found(container: Contained, names: Sequence[str], variables: _Variables) ->
 
 
 def _described(
-    container: Contained, program: External, found: Mapping[str, Mapping[str, str]], variables: _Variables
+    container: Contained, program: External, found: Mapping[str, Mapping[str, str]], variables: Changes
 ) -> ImageProgram:
     companions: dict[str, Path] = {}
     for name in program.companions:
@@ -153,9 +152,9 @@ class ImageLibraries:
     """The libraries loaded so far: one trial for each build, image and name."""
 
     def __init__(self) -> None:
-        self._hellos: Once[tuple[str, str, str, _Variables, str], Hello] = Once()
+        self._hellos: Once[tuple[str, str, str, Changes, str], Hello] = Once()
 
-    def blas(self, wanted: str, built: Built, container: Contained, variables: _Variables) -> LoadedLibrary:
+    def blas(self, wanted: str, built: Built, container: Contained, variables: Changes) -> LoadedLibrary:
         """The BLAS of the image for this choice; for `auto`, the first that is more than the reference BLAS. Raises
         NoBlasError, UnknownNameError."""
         if "/" not in wanted and wanted not in (AUTO, *FAMILIES):
@@ -177,9 +176,7 @@ class ImageLibraries:
             "install one in the image (Debian: libopenblas0)",
         )
 
-    def fft(
-        self, wanted: str, precision: str, built: Built, container: Contained, variables: _Variables
-    ) -> LoadedLibrary:
+    def fft(self, wanted: str, precision: str, built: Built, container: Contained, variables: Changes) -> LoadedLibrary:
         """The FFTW of the image for this choice, or our own transform. Raises NoFftwError, UnknownNameError."""
         if "/" not in wanted and wanted not in (AUTO, FFTW, OWN):
             raise UnknownNameError("FFT library", wanted, (AUTO, FFTW, OWN))
@@ -198,28 +195,17 @@ class ImageLibraries:
         )
 
     def _loaded(
-        self, names: Sequence[str], built: Built, container: Contained, variables: _Variables
+        self, names: Sequence[str], built: Built, container: Contained, variables: Changes
     ) -> Iterable[tuple[str, Hello]]:
         """(name, description of the program with it) of those libraries that the loader inside finds."""
         for name in names:
             image = f"{container.image.digest} {container.image.given}"
             key = (built.key, image, container.runtime.name, variables, name)
             try:
-                hello = self._hellos.get(key, partial(_with, name, built, container, variables))
+                hello = self._hellos.get(key, partial(hello_inside, container, built.path, variables, name))
             except ContainerError:
                 continue
             yield name, hello
-
-
-def _with(name: str, built: Built, container: Contained, variables: _Variables) -> Hello:
-    """How a program describes itself with a library. Raises ContainerError."""
-    try:
-        hello = parse_record(run_inside(container, [str(built.path), "--describe", name], variables).encode()).hello
-    except ProtocolError as error:
-        raise ContainerError(f"{built.path.name} does not describe itself with {name}: {error}") from error
-    if hello is None:
-        raise ContainerError(f"{built.path.name} does not describe itself with {name}")
-    return hello
 
 
 def _blas_family(name: str, hello: Hello, before: Hello) -> str:

@@ -25,6 +25,7 @@ from seatrial.places.images.tree import Entry, Kind, Tree, folder
 
 _TYPES = {Kind.FOLDER: tarfile.DIRTYPE, Kind.FILE: tarfile.REGTYPE, Kind.LINK: tarfile.SYMTYPE}
 
+
 class Content(Frozen):
     """What a stream holds: the SHA-256 of every entry's path, kind, permissions, owner, time, target and bytes; the
     number of files; their bytes, of hard links once."""
