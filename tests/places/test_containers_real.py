@@ -29,12 +29,11 @@ from seatrial.environments.mpi import find_mpis
 from seatrial.model.benchmark.program import Layout
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import INSIDE, JOINED, OUTSIDE
-from seatrial.model.environment.site import Site
+from seatrial.model.environment.site import Site, SiteContainer
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import State
 from seatrial.places.contained import Contained
 from seatrial.places.containers import fitted as containers
-from seatrial.places.containers.choice import ContainerChoice
 from seatrial.places.containers.image import ContainerError
 from seatrial.places.containers.runtime import SHARED
 from seatrial.places.containers.runtimes import RUNTIMES
@@ -78,7 +77,7 @@ def try_ranks(
     environment = chosen_environment(EnvironmentChoice(mpi=mpi), machine, with_mpi=True)
     starter = chosen_environment(EnvironmentChoice(mpi=launcher_of or mpi), machine, with_mpi=True).mpi
     assert starter is not None
-    found = containers._found(ContainerChoice("", str(image), runtime, None))
+    found = containers._found(SiteContainer("", str(image), runtime, None))
     return containers._placed(found, environment, starter, Layout(2), (), wanted)
 
 

@@ -43,19 +43,9 @@ _WHY_SLOW = {"atlas": "ATLAS: tuned for the CPU that built it", "reference": "th
 _SLOW = frozenset(_WHY_SLOW)
 
 _FILES = (
-    "libblas.so.3",
-    "libflexiblas.so.3",
-    "libmkl_rt.so*",
-    "libopenblas*.so.0",
-    "libopenblas.so",
-    "libblis*.so.[0-9]",
-    "libblis-mt.so*",
-    "libarmpl_mp.so*",
-    "libarmpl_lp64_mp.so*",
-    "libnvpl_blas_lp64_gomp.so*",
-    "libblas64.so.3",
-    "libtatlas.so.3",
-    "libsatlas.so.3",
+    *("libblas.so.3", "libflexiblas.so.3", "libmkl_rt.so*", "libopenblas*.so.0", "libopenblas.so"),
+    *("libblis*.so.[0-9]", "libblis-mt.so*", "libarmpl_mp.so*", "libarmpl_lp64_mp.so*", "libnvpl_blas_lp64_gomp.so*"),
+    *("libblas64.so.3", "libtatlas.so.3", "libsatlas.so.3"),
 )
 """File names, in order of preference within one folder."""
 
@@ -74,7 +64,7 @@ _MARKS = (
 )
 """Family -> a prefix of symbols that only its libraries have."""
 
-_BEHIND = re.compile(r"lib(openblas|blis|mkl|flexiblas|armpl|nvpl|atlas)")
+BEHIND = re.compile(r"lib(openblas|blis|mkl|flexiblas|armpl|nvpl|atlas)")
 """A needed library that does the work: Debian's libblas.so.3 of OpenBLAS forwards to libopenblas.so.0."""
 
 _THREADS = ("pthread_create", "GOMP_parallel", "__kmpc_fork_call")
@@ -272,7 +262,7 @@ def _recognise(path: Path, library: SharedObject) -> Blas | None:
     if spelling is None or not library.runs_on(platform.machine()):
         return None
     prefix, suffix = spelling
-    behind = [match[1] for needed in library.needed if (match := _BEHIND.match(needed))]
+    behind = [match[1] for needed in library.needed if (match := BEHIND.match(needed))]
     family = behind[0] if behind else _family(library, prefix)
     serial = family in ("openblas", "blis") and not behind and library.used.isdisjoint(_THREADS)
     return Blas(family, family, path, prefix, suffix, serial or family in _SLOW)

@@ -241,41 +241,30 @@ def make_file(
     """Build in a private folder and rename it into place. Waits if another process of this user makes the same build.
     `environment` is the document that is stored beside it; `inputs` are the files of the cache among the words of the
     command, `start` is how it is started. Raises BuildError."""
-    home = place.parent
     try:
-        with building_folder(home) as private:
-            if kept_file(place) is None:
-                _make_in(private, command, place, environment, started, inputs, start)
+        with building_folder(place.parent) as private:
+            if kept_file(place) is not None:
+                return
+            made = private / place.name
+            began_s = time.perf_counter()
+            copies = {str(item.path): private_copy(item.data, item.path) for item in inputs}
+            folders = dict.fromkeys([private, *map(private_top, copies.values())])
+            # GCC adds the ending to what is included.
+            given = (str(copies.get(word, word)).removesuffix(".gch") for word in command)
+            words, variables = start([*given, "-o", str(made)], list(folders))
+            answer = ask(words, variables, _COMPILE_LIMIT_S, started)
+            kept = {
+                "environment": environment,
+                "command": list(command),
+                "warnings": answer.stderr,
+                "seconds": time.perf_counter() - began_s,
+                "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
+            }
+            (private / BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
+            keep_others_from_writing(private)
+            _put_in_place(private, place.parent, place.name)
     finally:
-        shutil.rmtree(home / "damaged", ignore_errors=True)
-
-
-def _make_in(
-    private: Path,
-    command: Sequence[str],
-    place: Path,
-    environment: Mapping[str, Any],
-    started: Started,
-    inputs: Sequence[KeptFile],
-    start: Start,
-) -> None:
-    made = private / place.name
-    began_s = time.perf_counter()
-    copies = {str(item.path): private_copy(item.data, item.path) for item in inputs}
-    folders = dict.fromkeys([private, *map(private_top, copies.values())])
-    given = (str(copies.get(word, word)).removesuffix(".gch") for word in command)  # GCC adds it to what is included
-    words, variables = start([*given, "-o", str(made)], list(folders))
-    answer = ask(words, variables, _COMPILE_LIMIT_S, started)
-    kept = {
-        "environment": environment,
-        "command": list(command),
-        "warnings": answer.stderr,
-        "seconds": time.perf_counter() - began_s,
-        "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
-    }
-    (private / BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
-    keep_others_from_writing(private)
-    _put_in_place(private, place.parent, place.name)
+        shutil.rmtree(place.parent / "damaged", ignore_errors=True)
 
 
 @contextmanager

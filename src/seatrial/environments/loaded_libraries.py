@@ -26,7 +26,7 @@ from seatrial.model.benchmark.program import Hello
 from seatrial.model.frozen import Frozen
 
 AUTO, OWN, FFTW = "auto", "own", "fftw"
-_FILES = {"fp64": "libfftw3.so.3", "fp32": "libfftw3f.so.3"}
+FFTW_FILES = {"fp64": "libfftw3.so.3", "fp32": "libfftw3f.so.3"}
 _PREFIX = {"fp64": "fftw_", "fp32": "fftwf_"}
 _NEEDED = ("plan_many_dft", "execute_dft", "destroy_plan")
 _ROOTS = ("FFTW_ROOT", "FFTW_HOME", "FFTW_DIR", "EBROOTFFTW", "CONDA_PREFIX")
@@ -66,12 +66,12 @@ def choose_fft(choice: str, precision: str, variables: Mapping[str, str] | None 
     if "/" in choice:
         return _at(Path(choice), precision, found)
     if found is None and choice == FFTW:
-        raise NoFftwError(f"no FFTW for {precision} ({_FILES[precision]}) found on this machine", HOW_TO_GET_FFTW)
+        raise NoFftwError(f"no FFTW for {precision} ({FFTW_FILES[precision]}) found on this machine", HOW_TO_GET_FFTW)
     return found
 
 
 def _found(precision: str, variables: Mapping[str, str]) -> FftLibrary | None:
-    for path, where in library_files((_FILES[precision],), _ROOTS, variables):
+    for path, where in library_files((FFTW_FILES[precision],), _ROOTS, variables):
         try:
             if _fits(read_shared_object(path), precision):
                 return FftLibrary(FFTW, path, f"found in {where}")

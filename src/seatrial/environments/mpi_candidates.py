@@ -31,15 +31,8 @@ from seatrial.model.frozen import Frozen
 _TREE = Path("opt/spack/.spack-db/index.json")
 _LARGEST_DATABASE_B = 128 << 20
 _PACKAGES = (
-    "openmpi",
-    "hpcx-mpi",
-    "mpich",
-    "cray-mpich",
-    "intel-oneapi-mpi",
-    "intel-mpi",
-    "mvapich-plus",
-    "mvapich",
-    "mvapich2",
+    *("openmpi", "hpcx-mpi", "mpich", "cray-mpich", "intel-oneapi-mpi", "intel-mpi"),
+    *("mvapich-plus", "mvapich", "mvapich2"),
 )
 
 
@@ -85,30 +78,11 @@ def _at(content: Any, key: str) -> Any:
 
 
 ROOTS = (
-    "MPI_HOME",
-    "MPI_ROOT",
-    "MPI_DIR",
-    "OMPI_HOME",
-    "OMPI_DIR",
-    "OPENMPI_HOME",
-    "OPENMPI_DIR",
-    "OPENMPI_ROOT",
-    "HPCX_MPI_DIR",
-    "I_MPI_ROOT",
-    "CRAY_MPICH_DIR",
-    "CRAY_MPICH_PREFIX",
-    "MPICH_HOME",
-    "MPICH_DIR",
-    "MPICH_ROOT",
-    "MVAPICH2_HOME",
-    "MVAPICH_HOME",
-    "MV2_HOME",
-    "EBROOTOPENMPI",
-    "EBROOTMPICH",
-    "EBROOTIMPI",
-    "EBROOTMVAPICH2",
-    "EBROOTMVAPICH",
-    "EBROOTPSMPI",
+    *("MPI_HOME", "MPI_ROOT", "MPI_DIR"),
+    *("OMPI_HOME", "OMPI_DIR", "OPENMPI_HOME", "OPENMPI_DIR", "OPENMPI_ROOT", "HPCX_MPI_DIR"),
+    *("I_MPI_ROOT", "CRAY_MPICH_DIR", "CRAY_MPICH_PREFIX", "MPICH_HOME", "MPICH_DIR", "MPICH_ROOT"),
+    *("MVAPICH2_HOME", "MVAPICH_HOME", "MV2_HOME"),
+    *("EBROOTOPENMPI", "EBROOTMPICH", "EBROOTIMPI", "EBROOTMVAPICH2", "EBROOTMVAPICH", "EBROOTPSMPI"),
 )
 """Variables that hold the prefix of a loaded module."""
 

@@ -5,36 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from seatrial.environments.asking import ask
 from seatrial.errors import BuildError, ProtocolError, UsageError
 from seatrial.model.benchmark.program import parse_record
 from seatrial.model.environment.choice import EnvironmentChoice
-from seatrial.model.environment.container import NVIDIA, ROCM, SEPARATOR, ContainerMount, Device, devices_of, mounts_of
+from seatrial.model.environment.container import NVIDIA, ROCM, SEPARATOR, ContainerMount, devices_of, mounts_of
 from seatrial.model.environment.site import SiteContainer
-from seatrial.model.frozen import Frozen
 from seatrial.places.contained import Contained
 from seatrial.places.containers.image import ContainerError
 from seatrial.places.rank_helpers import inside_probe
 from seatrial.plan.site_in_force import site_in_force
 
 
-class ContainerChoice(Frozen):
-    """An image by its path or name, how it is started, and what it gets besides. `name` is that of a container of the
-    site file; "" for an image alone."""
-
-    name: str
-    image: str
-    runtime: str | None
-    mpi: str | None
-    mounts: tuple[ContainerMount, ...] = ()
-    devices: tuple[Device, ...] = ()
-    variables: tuple[tuple[str, str], ...] = ()
-
-
-def container_choice(choice: EnvironmentChoice) -> ContainerChoice:
-    """The container of an environment. What the study states takes precedence over the site file: of two mounts at the
-    same path its own is kept, a variable that it sets or unsets is not set by the site file, and its devices replace
-    those of the site file. Raises ContainerError for a mount whose source does not exist."""
+def container_choice(choice: EnvironmentChoice) -> SiteContainer:
+    """The container of an environment; its name is "" for an image alone. What the study states takes precedence over
+    the site file: of two mounts at the same path its own is kept, a variable that it sets or unsets is not set by the
+    site file, and its devices replace those of the site file. Raises ContainerError for a mount whose source does not
+    exist."""
     text = str(choice.container)
     site = site_in_force().container(text) or SiteContainer("", text)
     own = _parts(choice.container_mounts)
@@ -50,14 +39,13 @@ def container_choice(choice: EnvironmentChoice) -> ContainerChoice:
                 "create it, or correct the mounts of the container",
             )
     chosen = {name for name, _ in choice.variables}
-    return ContainerChoice(
-        site.name,
-        site.image,
-        choice.container_runtime or site.runtime,
-        choice.container_mpi or site.mpi,
-        mounts,
-        devices,
-        tuple((name, value) for name, value in site.variables if name not in chosen),
+    return replace(
+        site,
+        runtime=choice.container_runtime or site.runtime,
+        mpi=choice.container_mpi or site.mpi,
+        mounts=mounts,
+        devices=devices,
+        variables=tuple((name, value) for name, value in site.variables if name not in chosen),
     )
 
 

@@ -26,11 +26,12 @@ from seatrial.model.benchmark.program import Hello, Layout, ProgramRecord, parse
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
 from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.environment.site import SiteContainer
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
 from seatrial.places.brought import Brought, bring_all, bring_mpi
 from seatrial.places.contained import Contained
-from seatrial.places.containers.choice import ContainerChoice, check_drivers, container_choice
+from seatrial.places.containers.choice import check_drivers, container_choice
 from seatrial.places.containers.faults import OF_LIBRARIES, not_started, ranks_fault
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
 from seatrial.places.containers.runtime import Runtime, folder_of_all_nodes, shared_folder
@@ -69,7 +70,7 @@ class Containers:
     """Each image is tried once with each runtime and placement of ranks, each program described once in each."""
 
     def __init__(self) -> None:
-        self._images: Once[ContainerChoice, Contained] = Once()
+        self._images: Once[SiteContainer, Contained] = Once()
         self._ranks: Once[Any, Contained] = Once()
         self._fitted: Once[Any, Fitted] = Once()
         self._brought: Once[Any, Brought] = Once()
@@ -219,7 +220,7 @@ def contained_environment(document: Mapping[str, Any], container: Contained) -> 
     return content_key(contained), contained
 
 
-def _found(choice: ContainerChoice) -> Contained:
+def _found(choice: SiteContainer) -> Contained:
     """An image with its runtime, and what a process sees in it."""
     image = _startable(image_of(choice.image), choice.runtime)
     runtime = runtime_for(image, choice.runtime)

@@ -65,22 +65,6 @@ def free_port(folder: Path) -> Iterator[Path]:
     raise BusyError(f"{PORTS} commands run in the guest, and it takes no more", "wait until one of them has ended")
 
 
-def run_in_guest(
-    port: Path,
-    words: Sequence[str],
-    streams: Streams,
-    *,
-    answer_within_s: float,
-    is_alive: Callable[[], bool] = lambda: True,
-) -> int:
-    """Run a command; its exit status as in a shell (128 + number for a signal, 127 and 126 if it cannot be started).
-
-    Raises GuestError if the guest does not answer within `answer_within_s` seconds, ends, or sends what it should not.
-    """
-    with connected(port) as connection:
-        return talk(connection, words, streams, {}, "/root", answer_within_s=answer_within_s, is_alive=is_alive)
-
-
 @contextmanager
 def connected(port: Path) -> Iterator[socket.socket]:
     """A connection to a port. Raises GuestError."""
@@ -102,7 +86,11 @@ def talk(
     answer_within_s: float,
     is_alive: Callable[[], bool] = lambda: True,
 ) -> int:
-    """The same over a stream to the guest's agent, which may be used for further commands afterwards."""
+    """Run a command over a stream to the guest's agent, which may be used for further commands afterwards; its exit
+    status as in a shell (128 + number for a signal, 127 and 126 if it cannot be started).
+
+    Raises GuestError if the guest does not answer within `answer_within_s` seconds, ends, or sends what it should not.
+    """
     connection.setblocking(False)
     session = secrets.token_bytes(16)
     one = _Talk(connection, streams, frames.FrameReader(session))

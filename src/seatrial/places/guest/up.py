@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,7 @@ from seatrial.places.guest.home import (
 from seatrial.places.guest.initramfs import BUSYBOX, find_busybox, initramfs
 from seatrial.places.guest.kernel import KERNEL, Kernel, find_kernel, needed_modules
 from seatrial.places.guest.qemu import Emulator, GuestError, find_emulator
-from seatrial.places.guest.session import PORTS, Streams, free_port, port_path, run_in_guest
+from seatrial.places.guest.session import PORTS, Streams, connected, free_port, port_path, talk
 from seatrial.places.guest.words import CONSOLE, INITRAMFS, guest_words
 from seatrial.places.owned_folder import write_state
 from seatrial.places.rank_helpers import guest_agent
@@ -180,13 +181,9 @@ def _wait_for_agent(path: Path, pid: int, limit_s: float) -> None:
         if not is_alive(pid):
             raise GuestError("QEMU ended")
         with free_port(path) as port:
-            run_in_guest(
-                port,
-                [f"/{BUSYBOX}", "true"],
-                Streams(None, nowhere, nowhere),
-                answer_within_s=limit_s,
-                is_alive=lambda: is_alive(pid),
-            )
+            streams, alive = Streams(None, nowhere, nowhere), partial(is_alive, pid)
+            with connected(port) as stream:
+                talk(stream, [f"/{BUSYBOX}", "true"], streams, {}, "/root", answer_within_s=limit_s, is_alive=alive)
     except GuestError as error:
         raise _not_up(path, error.message) from error
     finally:

@@ -4,7 +4,6 @@ FFT libraries, found by its loader, under the names that programs ask for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.environments.blas import AUTO, FAMILIES, NoBlasError
+from seatrial.environments.blas import AUTO, BEHIND, FAMILIES, NoBlasError
 from seatrial.environments.build import Built
 from seatrial.environments.installed import Installed, version_in
-from seatrial.environments.loaded_libraries import FFTW, OWN, LoadedLibrary, NoFftwError, Once
+from seatrial.environments.loaded_libraries import FFTW, FFTW_FILES, OWN, LoadedLibrary, NoFftwError, Once
 from seatrial.environments.loader import listed_libraries
 from seatrial.environments.modules import Changes
 from seatrial.environments.mpi_identity import of_text
@@ -130,21 +129,10 @@ def for_program(container: Contained) -> Contained:
 
 
 _BLAS = (
-    "libblas.so.3",
-    "libflexiblas.so.3",
-    "libmkl_rt.so.2",
-    "libmkl_rt.so.1",
-    "libopenblas.so.0",
-    "libopenblasp.so.0",
-    "libblis.so.4",
-    "libblis-mt.so.4",
-    "libblis.so.3",
-    "libarmpl_lp64_mp.so",
-    "libnvpl_blas_lp64_gomp.so.0",
+    *("libblas.so.3", "libflexiblas.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1", "libopenblas.so.0", "libopenblasp.so.0"),
+    *("libblis.so.4", "libblis-mt.so.4", "libblis.so.3", "libarmpl_lp64_mp.so", "libnvpl_blas_lp64_gomp.so.0"),
 )
 """The first is the choice of who made the image."""
-_FFTW = {"fp64": "libfftw3.so.3", "fp32": "libfftw3f.so.3"}
-_BEHIND = re.compile(r"lib(openblas|blis|mkl|flexiblas|armpl|nvpl|atlas)")
 _REFERENCE = "reference"
 
 
@@ -182,7 +170,7 @@ class ImageLibraries:
             raise UnknownNameError("FFT library", wanted, (AUTO, FFTW, OWN))
         if wanted == OWN:
             return LoadedLibrary(OWN, (), built.hello, {})
-        name = wanted if "/" in wanted else _FFTW[precision]
+        name = wanted if "/" in wanted else FFTW_FILES[precision]
         for found, hello in self._loaded((name,), built, container, variables):
             why = f"found by the loader of {container.image.given}" if "/" not in wanted else "given by its path"
             title = wanted if "/" in wanted else FFTW
@@ -211,7 +199,7 @@ class ImageLibraries:
 def _blas_family(name: str, hello: Hello, before: Hello) -> str:
     """Of a library: by what it loads, since libblas.so.3 stands for any."""
     for loaded in (name.rpartition("/")[2], *(set(hello.libs) - set(before.libs))):
-        if behind := _BEHIND.match(loaded):
+        if behind := BEHIND.match(loaded):
             return behind[1]
     return _REFERENCE if name == _BLAS[0] else "other"
 
