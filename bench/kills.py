@@ -45,7 +45,7 @@ from seatrial.places.cluster.namespaces import entering
 from seatrial.places.cluster.network import INTERFACE
 from seatrial.places.cluster.shape import HEAD
 from seatrial.places.cluster.tools import Tools, find_tools, plain_environment
-from seatrial.processes.detached import start_detached
+from seatrial.processes.start import start_detached
 from seatrial.store.folder import ResultsFolder
 
 HOME = Path(os.environ.get(FOLDER, "/run/seatrial-kills"))

@@ -15,7 +15,7 @@ from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.chosen import Environments
 from seatrial.environments.installed import Installed
 from seatrial.errors import NoCompilerError
-from seatrial.launch.place import Helpers
+from seatrial.launch.mpi import Helpers
 from seatrial.model.benchmark.benchmark import External
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.results.outcome import State

@@ -13,8 +13,15 @@ from environments.made_up_elf import AARCH64, X86_64, shared_object
 
 from seatrial.environments import blas as finder
 from seatrial.environments import loader
-from seatrial.environments.blas import NoBlasError, choose_blas, find_blas, why_chosen
-from seatrial.environments.blas_kernels import Kernels, kernels_of, vectors_of_kernels
+from seatrial.environments.blas import (
+    Kernels,
+    NoBlasError,
+    choose_blas,
+    find_blas,
+    kernels_of,
+    vectors_of_kernels,
+    why_chosen,
+)
 from seatrial.environments.compiler import first_compiler
 from seatrial.errors import UnknownNameError, UsageError
 

@@ -16,7 +16,7 @@ from seatrial.places.cluster.shape import shape_of
 from seatrial.places.cluster.status import read_status, run_on_node
 from seatrial.places.cluster.tools import find_tools, need_root
 from seatrial.places.cluster.up import bring_up, take_down
-from seatrial.places.cluster.wanted import read_wanted
+from seatrial.places.cluster.shape import read_wanted
 
 
 @command("cluster up")

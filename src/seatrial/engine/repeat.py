@@ -12,16 +12,25 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.engine.compiled_programs import with_compilation
-from seatrial.engine.copies import Job, completed_together, jobs_of, outcome_together, overlap, record_together
 from seatrial.engine.judge import impossible_figure, judge, setting_not_in_force
 from seatrial.engine.ready import NotPreparedError, Ready
-from seatrial.engine.starting import link_of, probe_reports, probed, start_of
+from seatrial.engine.starting import (
+    Job,
+    completed_together,
+    jobs_of,
+    link_of,
+    outcome_together,
+    overlap,
+    probe_reports,
+    probed,
+    record_together,
+    start_of,
+)
 from seatrial.environments.cached_files import origins
+from seatrial.environments.compiled import with_compilation
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
-from seatrial.launch.mpi import NoLauncherError
-from seatrial.launch.place import GRACE_S
+from seatrial.launch.mpi import GRACE_S, NoLauncherError
 from seatrial.launch.ranks import ending_of_ranks, rank_layout
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
@@ -31,7 +40,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.secrets import secrets_in, without_secrets
-from seatrial.places.guest.counters import guest_counters
+from seatrial.places.guest.inside import guest_counters
 from seatrial.plan.site_in_force import place_in_force
 from seatrial.probes.around import Around, look_around, seen_around
 from seatrial.probes.file_systems import file_system_of

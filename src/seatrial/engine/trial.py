@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from seatrial.engine.budgeted import Budget, without_time
 from seatrial.engine.durations import Costs, learn
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.events import Listener
@@ -21,7 +20,15 @@ from seatrial.engine.policy import Alone, Policy, Shared
 from seatrial.engine.pool import Clock, Pool
 from seatrial.engine.prepare import Preparation, prepared_points, refuse_secret_differences
 from seatrial.engine.ready import Ready, Refused
-from seatrial.engine.study_work import Wanted, study_work, wanted_of_study, wanted_of_targets, wanted_of_trial
+from seatrial.engine.study_work import (
+    Budget,
+    Wanted,
+    study_work,
+    wanted_of_study,
+    wanted_of_targets,
+    wanted_of_trial,
+    without_time,
+)
 from seatrial.environments.chosen import Environments
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen

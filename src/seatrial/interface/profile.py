@@ -14,7 +14,7 @@ from seatrial.analysis.profile_folder import profiles_of_tables
 from seatrial.analysis.profile_reference import judged_profiles, node_limits
 from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
-from seatrial.launch.attached import Ended
+from seatrial.launch.local import Ended
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import filled
 from seatrial.model.secrets import masked_words

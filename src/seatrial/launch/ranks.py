@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import Exit, ProtocolError
 from seatrial.launch.local import Completed
-from seatrial.launch.place import rank_records, runs_of
+from seatrial.launch.mpi import rank_records, runs_of
 from seatrial.model.benchmark.copies import copies_of, part_of
 from seatrial.model.benchmark.program import BINDING, Hello, Layout, ProgramRecord, layout_of
 from seatrial.model.frozen import Frozen

@@ -20,7 +20,7 @@ from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import Start, as_it_is, private_copy
 from seatrial.environments.compiler import Target, first_compiler
 from seatrial.errors import BuildError, NoCompilerError
-from seatrial.launch.place import Helpers
+from seatrial.launch.mpi import Helpers
 from seatrial.places.containers.tiny_root import holding_program
 
 RANKS_PROBE = NATIVE_HEADERS / "launch" / "ranks_inside.cpp"

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.environments.cached_files import private_top
 from seatrial.environments.compiler import variables_with
-from seatrial.launch.mpi import rank_command, rank_variables
-from seatrial.launch.place import kept, placed, shared
+from seatrial.launch.mpi import kept, placed, rank_command, rank_variables, shared
 from seatrial.model.benchmark.program import Layout
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.frozen import Frozen

@@ -1,4 +1,6 @@
-"""Starts programs through the guard of this process, waits for them and ends them."""
+"""Starts programs through the guard of this process, waits for them and ends them; and processes that outlive this one,
+for which whoever starts one records how it is ended.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from seatrial.model.frozen import Frozen
@@ -241,3 +243,42 @@ def _folder(runs_in: Path | None) -> bytes | None:
         return bytes(Path.cwd() / (runs_in or ""))
     except FileNotFoundError:
         return None if runs_in is None else os.fsencode(runs_in)
+
+
+def start_detached(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    before: Callable[[], None] = lambda: None,
+    keep: Sequence[int] = (),
+) -> int:
+    """Start a process in a session of its own, in the root folder, without standard input; what it prints is appended
+    to `log`. `before` runs in it first, in a copy of this process. It also gets the descriptors `keep`. Returns its id.
+
+    Not through the guard, which would end it with this process. Raises OSError, and subprocess.SubprocessError if
+    `before` raises.
+    """
+    # Python ignores what a signal handler raises while it forks, so a signal would be lost.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+    def first() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        before()
+
+    try:
+        with log.open("ab") as printed:
+            process = subprocess.Popen(
+                list(words),
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                cwd="/",
+                start_new_session=True,
+                preexec_fn=first,
+                pass_fds=keep,
+            )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    process.returncode = 0  # nobody waits for it
+    return process.pid

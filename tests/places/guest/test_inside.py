@@ -13,8 +13,7 @@ from seatrial.model.results.outcome import State
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import Inside
 from seatrial.places.guest.channel import PORT, Channel
-from seatrial.places.guest.counters import guest_counters, write_counters
-from seatrial.places.guest.inside import Request
+from seatrial.places.guest.inside import Request, guest_counters, write_counters
 from seatrial.places.guest.of_run import guest_names, with_guests
 from seatrial.places.guest.runtime import GuestRuntime
 from seatrial.plan.points import plan_points

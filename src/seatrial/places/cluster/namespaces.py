@@ -14,7 +14,7 @@ from pathlib import Path
 from seatrial.places.cluster.groups import join
 from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Shape
 from seatrial.places.cluster.tools import Tools, plain_environment
-from seatrial.processes.detached import start_detached
+from seatrial.processes.start import start_detached
 
 TMP = "tmp"
 """In the cluster's folder: each node has its own memory there, for sockets and the like."""

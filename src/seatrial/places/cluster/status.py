@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.launch.attached import run_attached
+from seatrial.launch.local import run_attached
 from seatrial.model.frozen import Frozen
 from seatrial.places.cluster.groups import join, members
 from seatrial.places.cluster.home import FOLDER, Home, State, existing_home

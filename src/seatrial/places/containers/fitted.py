@@ -19,8 +19,7 @@ from seatrial.environments.loaded_libraries import Once
 from seatrial.environments.modules import Changes
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import Program, run_together
-from seatrial.launch.mpi import NoLauncherError
-from seatrial.launch.place import GRACE_S
+from seatrial.launch.mpi import GRACE_S, NoLauncherError
 from seatrial.launch.ranks import rank_layout
 from seatrial.model.benchmark.program import Hello, Layout, ProgramRecord, parse_record
 from seatrial.model.environment.choice import EnvironmentChoice
@@ -30,8 +29,7 @@ from seatrial.model.environment.site import SiteContainer
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
 from seatrial.places.brought import Brought, bring_all, bring_mpi
-from seatrial.places.contained import Contained
-from seatrial.places.containers.choice import check_drivers, container_choice
+from seatrial.places.contained import Contained, check_drivers, container_choice
 from seatrial.places.containers.faults import OF_LIBRARIES, not_started, ranks_fault
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
 from seatrial.places.containers.runtime import Runtime, folder_of_all_nodes, shared_folder

@@ -15,8 +15,7 @@ from seatrial.model.json_shape import OrNull, Text, published
 from seatrial.model.machine.guest import RUNNING
 from seatrial.places.guest.channel import Channel
 from seatrial.places.guest.files import pack, unpack
-from seatrial.places.guest.initramfs import find_busybox
-from seatrial.places.guest.kernel import KERNEL, find_kernel
+from seatrial.places.guest.kernel import KERNEL, find_busybox, find_kernel
 from seatrial.places.guest.qemu import GuestError, find_emulator
 from seatrial.places.guest.session import Streams
 

@@ -21,15 +21,14 @@ from seatrial.places.guest.home import (
     existing_guest_home,
     new_guest_home,
 )
-from seatrial.places.guest.initramfs import BUSYBOX, find_busybox, initramfs
-from seatrial.places.guest.kernel import KERNEL, Kernel, find_kernel, needed_modules
+from seatrial.places.guest.kernel import BUSYBOX, KERNEL, Kernel, find_busybox, find_kernel, initramfs, needed_modules
 from seatrial.places.guest.qemu import Emulator, GuestError, find_emulator
 from seatrial.places.guest.session import PORTS, Streams, connected, free_port, port_path, talk
 from seatrial.places.guest.words import CONSOLE, INITRAMFS, guest_words
 from seatrial.places.owned_folder import write_state
 from seatrial.places.rank_helpers import guest_agent
-from seatrial.processes.detached import start_detached
 from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import start_detached
 from seatrial.processes.tree import is_alive
 
 LOG = "qemu.printed"

@@ -13,7 +13,7 @@ from seatrial.environments.asking import ask
 from seatrial.environments.compiler import Compiler, first_compiler
 from seatrial.environments.loader import programs_among, why_not_preloaded
 from seatrial.errors import BuildError, NoCompilerError, UsageError
-from seatrial.launch.attached import Ended, run_attached
+from seatrial.launch.local import Ended, run_attached
 from seatrial.launch.mpi import forwarded, is_launcher
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.capture.library import build_collector, build_profiler, profiler_variables
