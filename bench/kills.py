@@ -41,7 +41,7 @@ from seatrial.engine.lock_file import HOST
 from seatrial.jobs.folder import JobFolder
 from seatrial.places.cluster.groups import Groups, join
 from seatrial.places.cluster.home import FOLDER, Home, State
-from seatrial.places.cluster.namespaces import entering
+from seatrial.places.cluster.tools import entering
 from seatrial.places.cluster.network import INTERFACE
 from seatrial.places.cluster.shape import HEAD
 from seatrial.places.cluster.tools import Tools, find_tools, plain_environment

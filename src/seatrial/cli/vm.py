@@ -13,7 +13,7 @@ from seatrial.cli.command import command
 from seatrial.cli.options import Output
 from seatrial.cli.output import message
 from seatrial.errors import UsageError
-from seatrial.places.guest.channel import PORT, Channel
+from seatrial.places.guest.session import PORT, Channel
 from seatrial.places.guest.home import GUEST, guest_home_path
 from seatrial.places.guest.offered import copied_facts
 from seatrial.places.guest.run import WORK, Transfer, run_command, running_guest

@@ -88,18 +88,14 @@ class _Tools:
         with self._lock:
             self._running.append(process)
             if self._is_over:
-                self._end(process)
+                process.kill()
 
     def end(self) -> None:
         """Kill all tools, and any that starts later."""
         with self._lock:
             self._is_over = True
             for process in self._running:
-                self._end(process)
-
-    @staticmethod
-    def _end(process: Running) -> None:
-        process.kill()
+                process.kill()
 
 
 def side_by_side(jobs: Iterable[Callable[[Started], object]]) -> None:
@@ -150,7 +146,8 @@ def remembered(
 ) -> Any:
     """`make()`, a JSON value, or the one that an earlier command made, if `what` and the `files` are the same and it is
     `still_true`. Raises what `make` raises."""
-    key = hashlib.sha256(json.dumps([*what, *map(state_of, files), *_surroundings()]).encode()).hexdigest()
+    surroundings = (__version__, os.geteuid(), _cpu(), state_of(_LOADER_CACHE))
+    key = hashlib.sha256(json.dumps([*what, *map(state_of, files), *surroundings]).encode()).hexdigest()
     name = f"{key}.json"
     with suppress(SeatrialError, OSError, ValueError, TypeError, LookupError):  # damaged, or of another shape
         if (known := own_cache().read(_FOLDER, name)) is not None:
@@ -221,7 +218,3 @@ def _cpu() -> str:
     except OSError:
         return ""
     return "\n".join(_CPU.findall(_VARYING.sub("", text.partition("\n\n")[0])))
-
-
-def _surroundings() -> list[Any]:
-    return [__version__, os.geteuid(), _cpu(), state_of(_LOADER_CACHE)]

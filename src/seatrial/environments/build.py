@@ -189,7 +189,8 @@ def build(
         headers = _headers(environment, objects) if start is as_it_is else None
         side_by_side(partial(item.make, headers, start) for item in objects)
         inputs = [needed_file(item.path) for item in objects]
-        made = _linking(environment, inputs)
+        libraries = () if environment.mpi is None else environment.mpi.link_flags
+        made = (*_compiler_words(environment), *(str(item.path) for item in inputs), *libraries)
         make_file(made, program, _document_of_build(environment), inputs=inputs, start=start)
         kept, seconds = needed_file(program), time.perf_counter() - began_s
     path = private_copy(kept.data, kept.path)
@@ -262,11 +263,6 @@ def _compiler_words(environment: Environment, unit: Unit | None = None) -> tuple
         *environment.target.flags,
         *environment.added_flags,
     )
-
-
-def _linking(environment: Environment, objects: Sequence[KeptFile]) -> tuple[str, ...]:
-    libraries = () if environment.mpi is None else environment.mpi.link_flags
-    return (*_compiler_words(environment), *(str(item.path) for item in objects), *libraries)
 
 
 def embedding(unit: Unit) -> tuple[str, ...]:

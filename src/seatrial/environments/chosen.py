@@ -158,7 +158,8 @@ def _kept(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> 
     for environment in kept_environments():
         if environment.target.isa != isa & DECISIVE_FEATURES or environment.libc != libc_version():
             continue
-        if choice.compiler is not None and not _is_called(environment, choice.compiler):
+        command = environment.compiler.command[-1]
+        if choice.compiler not in (None, command, Path(command).name):
             continue
         if not with_mpi and environment.mpi is None:
             yield environment
@@ -166,11 +167,6 @@ def _kept(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> 
             found = library_for(environment.mpi)
             if found is not None and choice.mpi in (None, found.name, *found.aliases):
                 yield replace(environment, mpi=found)
-
-
-def _is_called(environment: Environment, compiler: str) -> bool:
-    command = environment.compiler.command[-1]
-    return compiler in (command, Path(command).name)
 
 
 _COMPILERS = ("g++", "clang++", "icpx", "icpc", "nvc++", "amdclang++", "armclang++", "FCC", "CC", "c++", "crayCC")

@@ -98,7 +98,7 @@ def openmpi_command(launcher: Path, layout: Layout, exported: Sequence[str]) -> 
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if layout.shares_cpus:
         argv.append("--oversubscribe")
-        variables["OMPI_MCA_mpi_yield_when_idle"] = "1"
+        variables |= _yield_while_waiting(MpiFamily.OPENMPI)
     return RankCommand(argv, ("OMPI_COMM_WORLD_RANK", "PMIX_RANK"), binds=False, variables=variables)
 
 
@@ -123,7 +123,7 @@ def hydra_command(launcher: Path, layout: Layout, family: MpiFamily) -> RankComm
         # Otherwise the library binds the ranks again (MVAPICH2 user guide, "Efficient Process Mapping").
         variables |= {"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"}
     if layout.shares_cpus:
-        variables["MPIR_CVAR_POLLS_BEFORE_YIELD"] = "1"
+        variables |= _yield_while_waiting(family)
     return RankCommand(argv, _RANK_FROM, binds=bool(on_host), variables=variables)
 
 
@@ -150,7 +150,7 @@ def intel_command(launcher: Path, layout: Layout) -> RankCommand:
     elif on_host:
         variables["I_MPI_PIN_DOMAIN"] = "[" + ",".join(mask_of(rank) for rank in on_host) + "]"
     if layout.shares_cpus:
-        variables["I_MPI_WAIT_MODE"] = "1"
+        variables |= _yield_while_waiting(MpiFamily.INTEL)
     return RankCommand(argv, _RANK_FROM, binds=bool(on_host), variables=variables)
 
 
@@ -205,7 +205,7 @@ def pals_command(launcher: Path, layout: Layout) -> RankCommand:
     on_host = layout.cpus_of_a_host
     argv.append("--cpu-bind")
     argv.append("list:" + ":".join(",".join(map(str, rank)) for rank in on_host) if on_host else "none")
-    variables = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"} if layout.shares_cpus else {}
+    variables = _yield_while_waiting(MpiFamily.CRAY) if layout.shares_cpus else {}
     return RankCommand(argv, ("PALS_RANKID", "PMI_RANK"), binds=bool(on_host), variables=variables)
 
 

@@ -170,11 +170,6 @@ class Running:
             ours.close()
             sender.close()
 
-    @property
-    def is_running(self) -> bool:
-        """Whether its ending has not been received yet."""
-        return self._ending is None
-
     def wait(self, timeout_s: float | None = None) -> Ending | None:
         """Its ending, after which nothing that it started is left; None if that takes longer than `timeout_s`."""
         if self._ending is not None:

@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from seatrial.places.cluster.groups import Groups, join
-from seatrial.places.cluster.namespaces import TMP, entering
 from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Shape
-from seatrial.places.cluster.tools import ClusterError, Tools, plain_environment
+from seatrial.places.cluster.tools import TMP, ClusterError, Tools, entering, plain_environment
 from seatrial.processes.start import start_detached
 from seatrial.processes.tree import is_alive
 

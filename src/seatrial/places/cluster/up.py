@@ -18,11 +18,10 @@ from seatrial.places.cluster.groups import (
     remove_groups,
 )
 from seatrial.places.cluster.home import Home, State, existing_home, new_home
-from seatrial.places.cluster.namespaces import furnish, is_holding, start_holder, write_shared_files
 from seatrial.places.cluster.network import make_network, measure_links
 from seatrial.places.cluster.shape import HEAD, Shape
 from seatrial.places.cluster.slurm import start_slurm, wait_until_idle, write_configuration
-from seatrial.places.cluster.tools import ClusterError, Tools
+from seatrial.places.cluster.tools import ClusterError, Tools, furnish, is_holding, start_holder, write_shared_files
 from seatrial.places.owned_folder import write_state
 from seatrial.processes.tree import is_alive
 

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seatrial.places.guest.channel import AGENT, SSH, Channel, ssh_words
 from seatrial.places.guest.qemu import GuestError
-from seatrial.places.guest.session import Streams, talk
+from seatrial.places.guest.session import AGENT, SSH, Channel, Streams, ssh_words, talk
 from seatrial.processes.start import Running
 
 _BLOCK_B = 1 << 16

@@ -14,7 +14,7 @@ from seatrial.places.guest.qemu import GuestError
 from seatrial.places.guest.session import Streams
 
 if TYPE_CHECKING:
-    from seatrial.places.guest.channel import Connection
+    from seatrial.places.guest.session import Connection
 
 _MOST_OUT_B = 1 << 33
 

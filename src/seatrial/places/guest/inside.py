@@ -23,10 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from seatrial.errors import Exit, SeatrialError
-from seatrial.places.guest.channel import Channel, Connection
 from seatrial.places.guest.files import fetch, pack, unpack
 from seatrial.places.guest.qemu import GuestError
-from seatrial.places.guest.session import Streams
+from seatrial.places.guest.session import Channel, Connection, Streams
 
 SEEN = "guest.json"
 """The file in the folder of a repeat."""

@@ -13,17 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import IO
 
 from seatrial.errors import StoreError, UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import GuestTopology
-from seatrial.places.guest.channel import PORT, Channel
 from seatrial.places.guest.files import fetch as fetched
 from seatrial.places.guest.files import pack, unpack
-from seatrial.places.guest.home import GuestHome, GuestState, check_guest_home, guest_home_path
+from seatrial.places.guest.home import GuestState, check_guest_home, guest_home_path
 from seatrial.places.guest.qemu import GuestError
-from seatrial.places.guest.session import Streams
+from seatrial.places.guest.session import PORT, Channel, Streams
 from seatrial.places.guest.up import Parts, bring_guest_up, take_guest_down
 from seatrial.processes.start import Running
 
@@ -47,7 +45,7 @@ def running_guest(path: Path) -> GuestState:
         begun = ": starting it did not finish" if home is not None else ""
         todo = "seatrial vm down, then up" if home is not None else "seatrial vm up --topology FILE"
         raise UsageError(f"no guest is up{begun}", todo)
-    if not _is_alive(home, state):
+    if state.pid not in home.members():
         raise GuestError("the guest has ended", "seatrial vm down, then up")
     return state
 
@@ -64,7 +62,7 @@ def run_command(
     copied here afterwards, whatever the exit status. Raises UsageError for a file that is not there, GuestError.
     """
     running_guest(path)
-    packed = [_packed(one) for one in bring]
+    packed = [pack(Path(one.source), one.target.lstrip("/")) for one in bring]
     with Channel(PORT, str(path), WORK).opened() as guest:
         for archive in packed:
             with archive:
@@ -74,14 +72,6 @@ def run_command(
         for one in fetch:
             fetched(guest, one.source if one.source.startswith("/") else f"{WORK}/{one.source}", Path(one.target))
     return status
-
-
-def _packed(one: Transfer) -> IO[bytes]:
-    return pack(Path(one.source), one.target.lstrip("/"))
-
-
-def _is_alive(home: GuestHome, state: GuestState) -> bool:
-    return state.pid in home.members()
 
 
 @contextmanager

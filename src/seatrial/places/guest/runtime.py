@@ -28,7 +28,7 @@ from seatrial.places.containers.faults import last_words
 from seatrial.places.containers.fitted import hello_inside, tried_ranks
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
-from seatrial.places.guest.channel import Channel
+from seatrial.places.guest.session import Channel
 from seatrial.plan.points import Point
 
 _MAIN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from seatrial.places.guest.inside import main; main()"

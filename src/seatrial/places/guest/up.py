@@ -184,14 +184,10 @@ def _wait_for_agent(path: Path, pid: int, limit_s: float) -> None:
             with connected(port) as stream:
                 talk(stream, [f"/{BUSYBOX}", "true"], streams, {}, "/root", answer_within_s=limit_s, is_alive=alive)
     except GuestError as error:
-        raise _not_up(path, error.message) from error
+        said = console_end(path)
+        raise GuestError(f"the guest did not start: {error.message}{':' if said else ''}", said) from error
     finally:
         os.close(nowhere)
-
-
-def _not_up(path: Path, why: str) -> GuestError:
-    said = console_end(path)
-    return GuestError(f"the guest did not start: {why}{':' if said else ''}", said)
 
 
 def guest_parts(wanted: GuestTopology, kernel: Path | None = None, *, emulated: bool = False) -> Parts:
