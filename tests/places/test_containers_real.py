@@ -24,6 +24,7 @@ from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine.point import prepare_point
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
+from seatrial.environments.cached_files import as_it_is
 from seatrial.environments.chosen import chosen_environment
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.benchmark.program import Layout
@@ -78,7 +79,7 @@ def try_ranks(
     starter = chosen_environment(EnvironmentChoice(mpi=launcher_of or mpi), machine, with_mpi=True).mpi
     assert starter is not None
     found = containers._found(SiteContainer("", str(image), runtime, None))
-    return containers._placed(found, environment, starter, Layout(2), (), wanted)
+    return containers._placed(found, replace(environment, mpi=starter), Layout(2), wanted, as_it_is)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+from seatrial.environments.cached_files import as_it_is
 from seatrial.environments.chosen import chosen_environment
 from seatrial.launch.allocation import machine_here
 from seatrial.model.benchmark.program import Layout
@@ -30,7 +31,7 @@ def tried(image: str, runtime: str, library: str, placement: str, machine: Machi
     assert environment.mpi is not None
     try:
         found = containers._found(SiteContainer("", image, runtime, None))
-        return dict(containers._placed(found, environment, environment.mpi, Layout(2), (), placement).facts)
+        return dict(containers._placed(found, environment, Layout(2), placement, as_it_is).facts)
     except ContainerError as error:
         return {"error": str(error), "output": error.output}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from seatrial.engine.lock_file import Holder
 from seatrial.engine.ready import Ready, Refused
@@ -47,7 +46,7 @@ class Progress(Frozen):
     remaining_s: float
 
 
-class Listener(Protocol):
+class Listener:
     """Watches a run: the engine calls these methods between repeats, never while a program runs. A subclass overrides
     those that it needs."""
 

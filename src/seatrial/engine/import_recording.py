@@ -49,13 +49,8 @@ def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRu
         tuple({repeat.experiment.id: repeat.experiment for repeat in repeats}.values()),
         {repeat.experiment.environment: repeat.environment for repeat in repeats},
         frozenset(repeats[order].experiment.id for order in claims),
-        _files([repeat for order, repeat in enumerate(repeats) if order not in claims]),
+        tuple({_source_key(one.seen): one.file for k, one in enumerate(repeats) if k not in claims}.values()),
     )
-
-
-def _files(repeats: Sequence[Repeat]) -> tuple[str, ...]:
-    """The names of their files, each once."""
-    return tuple({_source_key(repeat.seen): repeat.file for repeat in repeats}.values())
 
 
 def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, claims: dict[int, Claim]) -> None:

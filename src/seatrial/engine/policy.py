@@ -44,6 +44,7 @@ class Policy(Protocol):
 
     def begins(self, group: Group) -> None:
         """A group takes part, with what is recorded of it; groups come in the order of importance."""
+        return None
 
     def affords(self, group: Group) -> bool:
         """Whether there is time for another block."""
@@ -51,12 +52,15 @@ class Policy(Protocol):
 
     def made(self, member: Member, wall_s: float) -> None:
         """A repeat was made, and took `wall_s` seconds."""
+        return None
 
     def made_before(self, record: Recorded) -> None:
         """Another process made a repeat of the same study, or an earlier run."""
+        return None
 
     def changed(self, group: Group) -> None:
         """A group has more repeats, or is finished."""
+        return None
 
     def remaining_s(self, groups: list[Group]) -> float:
         """An upper bound of the time that these groups still take, in seconds."""

@@ -252,7 +252,7 @@ def better_than(blas: Blas, variables: Mapping[str, str] | None = None) -> Blas 
 def _searched(variables: Mapping[str, str]) -> tuple[Blas, ...]:
     """The libraries in the order of the search."""
     found: dict[Path, Blas] = {}
-    for path, where in _candidates(variables):
+    for path, where in library_files(_FILES, _ROOTS, variables, _ALTERNATIVES):
         blas = _examine(path)
         if blas is not None:
             found.setdefault(path.resolve(), replace(blas, found=where))
@@ -324,10 +324,6 @@ def _named(ordered: Iterable[Blas]) -> tuple[Blas, ...]:
         taken.add(name)
         named.append(replace(blas, name=name))
     return tuple(named)
-
-
-def _candidates(variables: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    return library_files(_FILES, _ROOTS, variables, _ALTERNATIVES)
 
 
 def _wheels() -> Iterator[Blas]:

@@ -118,6 +118,11 @@ class Environment(Frozen):
         )
 
     @property
+    def of_all(self) -> tuple[tuple[str, str | None], ...]:
+        """The variables of its MPI library, then its own, which override them."""
+        return (*(self.mpi.variables if self.mpi is not None else ()), *self.variables)
+
+    @property
     def key(self) -> str:
         """The content key."""
         return content_key(self.document())

@@ -140,9 +140,11 @@ def candidates(
         value = variables.get(name, "")
         if value.startswith("/"):
             yield from (Candidate(path, name) for path in within(Path(value)))
+    on_path = _folders(variables.get("PATH", ""))
     if any(map(variables.get, _CRAY)):
-        yield from (Candidate(path, "PATH") for path in _on_path(variables, ("cc", "CC")))
-    for folder in _folders(variables.get("PATH", "")):
+        programs = [folder / name for name in ("cc", "CC") for folder in on_path]
+        yield from (Candidate(path, "PATH") for path in filter(_is_program, programs))
+    for folder in on_path:
         yield from (Candidate(path, "PATH") for path in _wrappers(folder))
     for folder in _usual_folders():
         yield from (Candidate(path, str(folder)) for path in _wrappers(folder))
@@ -189,12 +191,6 @@ def _wrappers(folder: Path) -> Iterator[Path]:
     except OSError:
         return
     yield from (folder / name for name in names if _SUFFIXED.fullmatch(name) and _is_program(folder / name))
-
-
-def _on_path(variables: Mapping[str, str], names: Iterable[str]) -> Iterator[Path]:
-    folders = _folders(variables.get("PATH", ""))
-    for name in names:
-        yield from (path for folder in folders if _is_program(path := folder / name))
 
 
 def _folders(search: str) -> list[Path]:

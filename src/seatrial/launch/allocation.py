@@ -26,7 +26,7 @@ from seatrial.model.machine.host_list import expand_hosts, fold_hosts
 from seatrial.model.machine.identity import unlike
 from seatrial.model.machine.machine import Allocation, LeftOut, Machine, Node
 from seatrial.plan.site_in_force import place_in_force
-from seatrial.processes.output import OutOfTimeError, Output, output_of
+from seatrial.processes.output import OutOfTimeError, output_of
 
 _TOPOLOGY_LIMIT_S = 10.0
 _MOST_B = 16 << 20
@@ -215,13 +215,8 @@ def _run(words: Sequence[str], variables: Mapping[str, str]) -> tuple[str, str]:
         return "", f"{words[0]} did not end within {_LIMIT_S:g} s"
     except OSError as error:
         return "", f"{words[0]} cannot be started: {os.strerror(error.errno) if error.errno else error}"
-    text = done.stdout.decode("utf-8", "replace")
-    return text, "" if done.returncode == 0 else _failure(words[0], done)
-
-
-def _failure(name: str, done: Output) -> str:
-    said = " ".join(done.stderr.decode("utf-8", "replace").split())[-_LONGEST_SAID:]
-    return f"{name}: {said or f'exit status {done.returncode}'}"
+    said = " ".join(done.stderr.decode("utf-8", "replace").split())[-_LONGEST_SAID:] or f"exit status {done.returncode}"
+    return done.stdout.decode("utf-8", "replace"), "" if done.returncode == 0 else f"{words[0]}: {said}"
 
 
 _log = logging.getLogger(__name__)

@@ -112,7 +112,8 @@ def hydra_command(launcher: Path, layout: Layout, family: MpiFamily) -> RankComm
     another. The CPU list is by local rank, so it only works if all nodes are alike. Exit codes are printed because
     hydra would otherwise not name a rank that exits silently.
     """
-    argv = [str(launcher), "-np", str(layout.ranks), "-print-all-exitcodes", *_nodes(layout)]
+    argv = [str(launcher), "-np", str(layout.ranks), "-print-all-exitcodes"]
+    argv += _nodes(layout, ["-rmk", "user", "-launcher", "fork"])
     on_host = layout.cpus_of_a_host
     if on_host:
         argv += ["-bind-to", "user:" + ",".join("+".join(map(str, rank)) for rank in on_host)]
@@ -127,20 +128,15 @@ def hydra_command(launcher: Path, layout: Layout, family: MpiFamily) -> RankComm
     return RankCommand(argv, _RANK_FROM, binds=bool(on_host), variables=variables)
 
 
-def _nodes(layout: Layout) -> list[str]:
-    if not layout.hosts:
-        return ["-rmk", "user", "-launcher", "fork"]
-    return ["-hosts", ",".join(layout.hosts), "-ppn", str(layout.ranks_per_host)]
+def _nodes(layout: Layout, on_this: list[str]) -> list[str]:
+    return on_this if not layout.hosts else ["-hosts", ",".join(layout.hosts), "-ppn", str(layout.ranks_per_host)]
 
 
 def intel_command(launcher: Path, layout: Layout) -> RankCommand:
     """The mpiexec command of Intel MPI, whose library binds the ranks as set by variables (Intel MPI Library Developer
     Reference, "Process Pinning"): a CPU list if each rank has one CPU, masks if it has several."""
     argv = [str(launcher), "-np", str(layout.ranks)]
-    if layout.hosts:
-        argv += ["-hosts", ",".join(layout.hosts), "-ppn", str(layout.ranks_per_host)]
-    else:
-        argv += ["-bootstrap", "fork", "-hosts", "localhost"]
+    argv += _nodes(layout, ["-bootstrap", "fork", "-hosts", "localhost"])
     on_host = layout.cpus_of_a_host
     variables: dict[str, str | None] = {"I_MPI_PIN": "1" if on_host else "0"}
     if layout.hosts:

@@ -220,16 +220,12 @@ class Running:
         deadline = time.monotonic() + 1.0
         while tree.is_alive(self.pid) and time.monotonic() < deadline:
             time.sleep(0.01)
-        while orphans := {pid for pid in tree.children(os.getpid()) - self._children_before if _is_orphan(pid)}:
+        ours = self._children_before | ({_guard.pid} if _guard is not None else set())
+        while orphans := tree.children(os.getpid()) - ours:
             tree.kill([member for orphan in orphans for member in (orphan, *tree.descendants(orphan))])
             for orphan in orphans:
                 tree.reap(orphan)
         return Ending(-signal.SIGKILL, self._began, time.perf_counter(), lost_guard=True)
-
-
-def _is_orphan(pid: int) -> bool:
-    """Whether a child of ours is no guard of ours."""
-    return _guard is None or pid != _guard.pid
 
 
 def _folder(runs_in: Path | None) -> bytes | None:

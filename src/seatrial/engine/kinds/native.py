@@ -211,12 +211,11 @@ class NativeKind(Kind[Native]):
             if point.environment.container is not None or point.environment.vm is not None:
                 described = absent_environment(point.environment)
             return self.refused(point, problem, described, key)
-        # A study's own variables come last and override the others.
-        changes = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
         experiment = self.experiment(point, described[0], key)
         here = self.environments.machine
         there = None if (machine := here.at(point.environment.vm)) is here else machine
-        return Ready(point, experiment, runnable, described[1] or {}, environment.mpi, changes, container, there)
+        mpi, document = environment.mpi, described[1] or {}
+        return Ready(point, experiment, runnable, document, mpi, environment.of_all, container, there)
 
     def _in_guest(
         self, point: Point, environment: Environment, built: Built
@@ -291,8 +290,8 @@ class NativeKind(Kind[Native]):
         precision = str(point.parameters["precision"])
         if container is not None:
             return self._of_images.fft(wanted, precision, built, container, choice.variables)
-        key = (built.key, choice, wanted, precision)
-        return self._libraries.get(key, partial(loaded_fft, wanted, precision, built, variables))
+        of_fft = (built.key, choice, wanted, precision)
+        return self._libraries.get(of_fft, partial(loaded_fft, wanted, precision, built, variables))
 
     def _started(self, point: Point, program: Native, variables: Mapping[str, str]) -> dict[str, Any]:
         """The identity of the programs that it starts and of the files that these read; {} if there are none."""

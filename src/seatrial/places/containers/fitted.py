@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,7 @@ _OF_HYDRA = ("HYDRA", "Intel(R) MPI")
 
 Builder = Callable[[Environment, Start], Built]
 """Builds a program in an environment, with a way to start the compiler."""
+_HERE: Start = as_it_is
 
 
 class Fitted(Frozen):
@@ -62,6 +62,15 @@ class Fitted(Frozen):
     container: Contained
     environment: Environment
     built: Built
+
+
+class _Asked(Frozen):
+    """A point whose program is wanted in its container; see `Containers.of`."""
+
+    point: Point
+    outside: Environment | BuildError
+    isa: Iterable[str]
+    build_with: Builder
 
 
 class Containers:
@@ -77,35 +86,20 @@ class Containers:
         """A program in the container of a point: built on the host, or in the image if the point chooses that, or if
         the image's libraries are too old for the host's programs. `outside` is the environment of the host, `isa` the
         features of the CPU. Raises BuildError, ContainerError if it does not work there."""
-        return self._first(point, partial(self._in, point, outside, isa, build_with))
+        return _first(_Asked(point, outside, isa, build_with), self._in)
 
     def without_ranks(
         self, point: Point, outside: Environment | BuildError, isa: Iterable[str], build_with: Builder
     ) -> Fitted:
         """The same, before ranks are tried: with what tries them built."""
 
-        def fitted(where: str) -> Fitted:
-            alone, start = self._alone(point, outside, isa, build_with, where)
+        def fitted(asked: _Asked, where: str) -> Fitted:
+            alone, start = self._alone(asked, where)
             if alone.environment.mpi is not None:
                 ranks_probe(alone.environment, start)
             return alone
 
-        return self._first(point, fitted)
-
-    @staticmethod
-    def _first(point: Point, fitted: Callable[[str], Fitted]) -> Fitted:
-        """A program built where the point wants it, else in the first place from which it works."""
-        wanted = point.environment.container_build
-        first: ContainerError | None = None
-        for where in (OUTSIDE, INSIDE) if wanted is None else (wanted,):
-            try:
-                return fitted(where)
-            except ContainerError as error:
-                if wanted is not None or (first is None and error.fault not in OF_LIBRARIES):
-                    raise
-                first = first or error
-        assert first is not None  # noqa: S101  the loop ran at least once
-        raise first
+        return _first(_Asked(point, outside, isa, build_with), fitted)
 
     def of_ranks(self, point: Point, environments: Environments, family: MpiFamily) -> Fitted:
         """How ranks of an application of the image work together: tried with a program of ours that loads the image's
@@ -119,60 +113,35 @@ class Containers:
             )
         builds = INSIDE if isinstance(outside, BuildError) else point.environment.container_build
         point = replace(point, environment=replace(choice, container_build=builds))
-        return self.of(
-            point,
-            outside,
-            environments.isa,
-            lambda environment, start: build(environment, RANKS_PROBE, start=start),
-        )
+        return self.of(point, outside, environments.isa, lambda own, start: build(own, RANKS_PROBE, start=start))
 
-    def _alone(
-        self,
-        point: Point,
-        outside: Environment | BuildError,
-        isa: Iterable[str],
-        build_with: Builder,
-        where: str,
-    ) -> tuple[Fitted, Start]:
+    def _alone(self, asked: _Asked, where: str) -> tuple[Fitted, Start]:
         """A program that was built there and describes itself in the container, and how its compiler is started."""
+        point, outside = asked.point, asked.outside
         chosen, has_ranks = container_choice(point.environment), point.benchmark.ranks == "mpi"
         choice = replace(point.environment, container_mpi=chosen.mpi)
-        container, start = replace(self.alone(point), build=where), as_it_is
+        container, start = replace(self.alone(point), build=where), _HERE
         if where == INSIDE:
             tools = ImageTools(container)
-            environment, start = tools.environment(choice, isa, outside, with_mpi=has_ranks), tools.start
+            environment, start = tools.environment(choice, asked.isa, outside, with_mpi=has_ranks), tools.start
         elif isinstance(outside, BuildError):
             raise outside
         else:
             environment = outside
-        mpi = environment.mpi
-        variables = (*(mpi.variables if mpi is not None else ()), *environment.variables)
-        image = (chosen, where)
-        built = build_with(environment, start)
+        built = asked.build_with(environment, start)
         container = replace(container, brought=self._bring(container, choice, outside, built, has_ranks=has_ranks))
-        key = (*image, built.key, variables)
-        return self._fitted.get(key, lambda: _described(Fitted(container, environment, built), variables)), start
+        key = (chosen, where, built.key, environment.of_all)
+        return self._fitted.get(key, lambda: _described(Fitted(container, environment, built))), start
 
-    def _in(
-        self,
-        point: Point,
-        outside: Environment | BuildError,
-        isa: Iterable[str],
-        build_with: Builder,
-        where: str,
-    ) -> Fitted:
+    def _in(self, asked: _Asked, where: str) -> Fitted:
         """The same, with its ranks placed."""
-        fitted, start = self._alone(point, outside, isa, build_with, where)
-        environment, mpi = fitted.environment, fitted.environment.mpi
-        if mpi is None:
+        fitted, start = self._alone(asked, where)
+        environment = fitted.environment
+        if environment.mpi is None:
             return fitted
-        variables, layout = (*mpi.variables, *environment.variables), rank_layout(point)
-        chosen = container_choice(point.environment)
-        way = (chosen, where, environment.key, variables, layout.ranks, layout.hosts)
-        wanted = chosen.mpi
-        placed = self._ranks.get(
-            way, lambda: _placed(fitted.container, environment, mpi, layout, variables, wanted, start)
-        )
+        layout, chosen = rank_layout(asked.point), container_choice(asked.point.environment)
+        way = (chosen, where, environment.key, environment.of_all, layout.ranks, layout.hosts)
+        placed = self._ranks.get(way, lambda: _placed(fitted.container, environment, layout, chosen.mpi, start))
         own = replace(placed, brought=fitted.container.brought)  # of this program, not of the first one in this way
         facts = {**placed.facts, **fitted.container.facts, **own.document()}
         return replace(fitted, container=replace(own, facts=facts))
@@ -206,6 +175,21 @@ class Containers:
         """The container of a point, for a program outside that starts it. Raises ContainerError."""
         choice = replace(container_choice(point.environment), mpi=None)
         return self._images.get(choice, lambda: _found(choice))
+
+
+def _first(asked: _Asked, fitted: Callable[[_Asked, str], Fitted]) -> Fitted:
+    """A program built where the point wants it, else in the first place from which it works."""
+    wanted = asked.point.environment.container_build
+    first: ContainerError | None = None
+    for where in (OUTSIDE, INSIDE) if wanted is None else (wanted,):
+        try:
+            return fitted(asked, where)
+        except ContainerError as error:
+            if wanted is not None or (first is None and error.fault not in OF_LIBRARIES):
+                raise
+            first = first or error
+    assert first is not None  # noqa: S101  the loop ran at least once
+    raise first
 
 
 def contained_environment(document: Mapping[str, Any], container: Contained) -> tuple[str, Mapping[str, Any]]:
@@ -342,10 +326,10 @@ def hello_inside(container: Contained, program: Path, variables: Changes, librar
     return hello
 
 
-def _described(fitted: Fitted, variables: Changes) -> Fitted:
+def _described(fitted: Fitted) -> Fitted:
     """With a program's description of itself in a container, with the libraries that it loads there."""
     container, built = fitted.container, fitted.built
-    hello = hello_inside(container, built.path, variables)
+    hello = hello_inside(container, built.path, fitted.environment.of_all)
     facts = container.facts
     if container.brought is not None:
         inside = container.inside([], {}).mapped(str(container.brought.folder))
@@ -357,13 +341,7 @@ def _described(fitted: Fitted, variables: Changes) -> Fitted:
 
 
 def _placed(
-    container: Contained,
-    environment: Environment,
-    mpi: Mpi,
-    layout: Layout,
-    variables: Changes,
-    wanted: str | None,
-    start: Start = as_it_is,
+    container: Contained, environment: Environment, layout: Layout, wanted: str | None, start: Start
 ) -> Contained:
     """The container with its ranks placed as wanted, or in the first way in which they work together. `start` is how
     the programs of the environment are built."""
@@ -389,22 +367,18 @@ def _placed(
             continue
         try:
             placed = replace(container, placement=placement, is_joined=is_joined)
-            return tried_ranks(placed, environment, mpi, layout, variables, start)
+            return tried_ranks(placed, environment, layout, start)
         except ContainerError as error:
             first = first or error
     assert first is not None  # noqa: S101  `able` is never empty here: checked above for `wanted`, else INSIDE or OUTSIDE
     raise first
 
 
-def tried_ranks(
-    container: Contained,
-    environment: Environment,
-    mpi: Mpi,
-    layout: Layout,
-    variables: Changes,
-    start: Start = as_it_is,
-) -> Contained:
+def tried_ranks(container: Contained, environment: Environment, layout: Layout, start: Start = as_it_is) -> Contained:
     """Ranks that exchange a message in a container, before anything is measured. Raises ContainerError."""
+    mpi, variables = environment.mpi, environment.of_all
+    if mpi is None:
+        return container
     if container.is_launcher_inside:
         container = replace(container, launcher=_launcher_inside(container, mpi, variables))
     probe = ranks_probe(environment, start)

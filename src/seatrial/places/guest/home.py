@@ -53,7 +53,8 @@ class GuestHome(Frozen):
         except FileNotFoundError:
             return set()
         wanted = (mark.st_dev, mark.st_ino)
-        return {pid for pid in _processes() if pid != os.getpid() and _has_open(pid, wanted)}
+        numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - thousands of them
+        return {pid for pid in numbers if pid != os.getpid() and _has_open(pid, wanted)}
 
     def end_members(self) -> None:
         """Kill the processes of the guest. Raises GuestError if one does not end."""
@@ -119,10 +120,6 @@ def existing_guest_home(path: Path) -> Iterator[GuestHome | None]:
 def check_guest_home(path: Path) -> GuestHome | None:
     """The folder, without its lock; None if there is none. Raises UsageError if others could have written there."""
     return GuestHome(path) if GUEST.is_there(path) else None
-
-
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - thousands of them
 
 
 def _has_open(pid: int, wanted: tuple[int, int]) -> bool:

@@ -132,7 +132,7 @@ class Guests:
         if guest.machine is None:
             raise GuestUnusableError(guest.problem, guest.todo)
         mpi = environment.mpi
-        variables = (*(mpi.variables if mpi is not None else ()), *environment.variables)
+        variables = environment.of_all
         key = (guest.name, built.key, variables)
         found, hello = self._described.get(key, lambda: _described(guest, built, variables, mpi is not None))
         if mpi is None:
@@ -141,7 +141,7 @@ class Guests:
         try:
             ranks = self._ranks.get(
                 (guest.name, mpi.library, variables, layout.ranks),
-                lambda: tried_ranks(replace(found, placement=INSIDE), environment, mpi, layout, variables),
+                lambda: tried_ranks(replace(found, placement=INSIDE), environment, layout),
             )
         except ContainerError as error:
             why = f"ranks of {mpi.title} do not work in the guest {guest.name}: {error.message}"

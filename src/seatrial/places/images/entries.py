@@ -52,9 +52,13 @@ def entry_of(path: Path, mtime_s: int) -> Entry:
 
 def add_folder(tree: Tree, root: Path, at: str, mtime_s: int, put: Callable[[str, Path, Entry], Entry | None]) -> None:
     """Add what is in `root` below `at` of the tree. `put` decides on each entry: itself, another, or None to leave it
-    out. What other file systems are mounted on is left empty. Raises UsageError."""
+    out. Special files are not added, and what other file systems are mounted on is left empty. Raises UsageError."""
     linked: dict[tuple[int, int], Entry] = {}
-    for path, inside, identity in _walk(root):
+    for path, inside, found in _all(root):
+        if stat.S_IFMT(found.st_mode) in _KINDS:
+            continue
+        several = stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+        identity = (found.st_dev, found.st_ino) if several else None  # of a file with several names
         place = f"{at}/{inside}" if at else inside
         if identity is not None and identity in linked:
             tree.add(place, linked[identity])
@@ -76,9 +80,10 @@ def add_base(tree: Tree, root: Path, mtime_s: int, left_out: LeftOut) -> None:
             left_out.setuid.append(place)
         return entry.without_setuid()
 
-    for path, inside, kind in _special(root):
-        refuse_device(inside, kind in _DEVICES, str(path))
-        left_out.special.append(inside)
+    for path, inside, found in _all(root):
+        if (kind := stat.S_IFMT(found.st_mode)) in _KINDS:
+            refuse_device(inside, kind in _DEVICES, str(path))
+            left_out.special.append(inside)
     add_folder(tree, root, "", mtime_s, put)
 
 
@@ -86,20 +91,6 @@ def refuse_device(inside: str, is_device: bool, shown: str) -> None:
     """Raises UsageError for a device that is not below /dev of the image: runtimes make those of /dev themselves."""
     if is_device and not inside.startswith("dev/"):
         raise UsageError(f"{shown} is a device outside /dev", "remove it from the base: no image needs one")
-
-
-def _walk(root: Path) -> Iterator[tuple[Path, str, tuple[int, int] | None]]:
-    """Path, path inside, and what identifies a file with several names. Special files are not walked."""
-    for path, inside, found in _all(root):
-        if stat.S_IFMT(found.st_mode) not in _KINDS:
-            several = stat.S_ISREG(found.st_mode) and found.st_nlink > 1
-            yield path, inside, (found.st_dev, found.st_ino) if several else None
-
-
-def _special(root: Path) -> Iterator[tuple[Path, str, int]]:
-    for path, inside, found in _all(root):
-        if (kind := stat.S_IFMT(found.st_mode)) in _KINDS:
-            yield path, inside, kind
 
 
 def _all(root: Path) -> Iterator[tuple[Path, str, os.stat_result]]:

@@ -153,15 +153,10 @@ def _add_source(tree: Tree, at: str, source: Path, mode: int | None) -> None:
             return None  # the base's own folder keeps its permissions
         return _of_root(_refuse_setuid(inner, path), inner.mode)
 
-    _refuse_special(source)
-    add_folder(tree, source.resolve(), at, tree.mtime_s, put)
-
-
-def _refuse_special(source: Path) -> None:
-    """Raises UsageError for a special file in a folder."""
     for path in sorted(source.resolve().rglob("*")):
-        if not (stat.S_ISREG(mode := path.lstat().st_mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+        if not (stat.S_ISREG(special := path.lstat().st_mode) or stat.S_ISDIR(special) or stat.S_ISLNK(special)):
             entry_of(path, 0)  # says what it is
+    add_folder(tree, source.resolve(), at, tree.mtime_s, put)
 
 
 def _followed(path: Path, mtime_s: int = 0) -> Entry:

@@ -98,17 +98,14 @@ def _described(
     version = ""
     if program.version:
         version = version_in(answer_inside(container.bare, [path, *program.version], variables))
-    known = ImageProgram(program, Installed(Path(path), version or program.name, "", companions, _id(container)))
+    image = container.image.digest or container.image.given
+    known = ImageProgram(program, Installed(Path(path), version or program.name, "", companions, image))
     if loader:
         listed = listed_libraries(run_inside(container.bare, [loader, "--list", path], variables, of_image=True))
         for name, where in listed.items():
             if is_mpi_library(name):
                 return replace(known, family=_family(name, where), library=name, library_path=where)
     return known
-
-
-def _id(container: Contained) -> str:
-    return container.image.digest or container.image.given
 
 
 def _family(name: str, path: str) -> MpiFamily:
