@@ -11,11 +11,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from engine.as_user import give_away, user_command
 from engine.harness import make_ready, run_one
+from msgspec.structs import replace
 from places.host_root import make_host_root
 
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
@@ -39,6 +42,7 @@ from seatrial.places.containers.image import ContainerError
 from seatrial.places.containers.runtime import SHARED
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import write_root
+from seatrial.places.rank_helpers import ranks_probe
 from seatrial.plan.site_file import read_site
 from seatrial.plan.site_in_force import use_site_within
 from seatrial.store.folder import ResultsFolder
@@ -79,7 +83,9 @@ def try_ranks(
     starter = chosen_environment(EnvironmentChoice(mpi=launcher_of or mpi), machine, with_mpi=True).mpi
     assert starter is not None
     found = containers._found(SiteContainer("", str(image), runtime, None))
-    return containers._placed(found, replace(environment, mpi=starter), Layout(2), wanted, as_it_is)
+    probe = partial(ranks_probe, environment)
+    with mock.patch.object(containers, "ranks_probe", lambda _, start: probe(start)):
+        return containers._placed(found, replace(environment, mpi=starter), Layout(2), wanted, as_it_is)
 
 
 @pytest.mark.parametrize(
