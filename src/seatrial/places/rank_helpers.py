@@ -9,13 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.environments.build import (
-    NATIVE_HEADERS,
-    Environment,
-    build,
-    kept_environments,
-    libc_version,
-)
+from seatrial.environments.build import NATIVE_HEADERS, Environment, build, kept_environments, libc_version
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import Start, as_it_is, private_copy
 from seatrial.environments.compiler import Target, first_compiler

@@ -27,11 +27,7 @@ _LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 _SESSIONS = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 """Where Open MPI's launcher and ranks meet, if a site or user has chosen that; it is seldom a folder of the image."""
 
-_LAUNCHER_INSIDE = {
-    "OMPI_MCA_plm": "isolated",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-}
+_LAUNCHER_INSIDE = {"OMPI_MCA_plm": "isolated", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 """Open MPI's launcher wants an ssh even if all ranks are on its own node, and small images have none; this way of
 launching needs none. It refuses to work for root, and a user may be root inside. Other libraries ignore the variables,
 Open MPI 5 the first one."""

@@ -24,14 +24,7 @@ from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.chosen import absent_environment, isa_of
 from seatrial.environments.compiler import DECISIVE_FEATURES, variables_with
 from seatrial.environments.gpu import AUTO, Gpu, Gpus, NoGpuError, find_gpus, lacking_gpu
-from seatrial.environments.loaded_libraries import (
-    LoadedLibrary,
-    Once,
-    files_among,
-    hashes_of,
-    loaded_blas,
-    loaded_fft,
-)
+from seatrial.environments.loaded_libraries import LoadedLibrary, Once, files_among, hashes_of, loaded_blas, loaded_fft
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import Native

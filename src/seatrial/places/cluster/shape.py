@@ -148,10 +148,7 @@ def _switches(wanted: Wanted, leaves: Sequence[str]) -> tuple[Switch, ...]:
     if tree is None:
         return (Switch(SWITCH),)
     usual = Link(wanted.link.rate_Bps * tree.nodes_per_leaf / tree.ratio)
-    return (
-        Switch(SPINE),
-        *(Switch(name, SPINE, wanted.uplinks.get(k + 1, usual)) for k, name in enumerate(leaves)),
-    )
+    return (Switch(SPINE), *(Switch(name, SPINE, wanted.uplinks.get(k + 1, usual)) for k, name in enumerate(leaves)))
 
 
 def _check_numbers(option: str, what: str, given: Mapping[int, object], count: int) -> None:

@@ -9,14 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from seatrial.errors import UsageError
-from seatrial.places.cluster.groups import (
-    end_members,
-    make_group,
-    make_groups,
-    members,
-    plan_groups,
-    remove_groups,
-)
+from seatrial.places.cluster.groups import end_members, make_group, make_groups, members, plan_groups, remove_groups
 from seatrial.places.cluster.home import Home, State, existing_home, new_home
 from seatrial.places.cluster.network import make_network, measure_links
 from seatrial.places.cluster.shape import HEAD, Shape

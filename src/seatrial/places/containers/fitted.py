@@ -213,12 +213,7 @@ def _found(choice: SiteContainer) -> Contained:
                 "leave out `:ro`, or choose another environment.container_runtime",
             )
     container = Contained(
-        image,
-        runtime,
-        _version(runtime),
-        mounts=choice.mounts,
-        devices=choice.devices,
-        variables=choice.variables,
+        image, runtime, _version(runtime), mounts=choice.mounts, devices=choice.devices, variables=choice.variables
     )
     container = replace(container, facts=_facts(container, choice.name))
     check_drivers(container, run_inside)

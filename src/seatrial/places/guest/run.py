@@ -51,10 +51,7 @@ def running_guest(path: Path) -> GuestState:
 
 
 def run_command(
-    path: Path,
-    command: Sequence[str],
-    bring: Sequence[Transfer] = (),
-    fetch: Sequence[Transfer] = (),
+    path: Path, command: Sequence[str], bring: Sequence[Transfer] = (), fetch: Sequence[Transfer] = ()
 ) -> int:
     """Run a command in the guest, and return its exit status as in a shell.
 

@@ -14,12 +14,7 @@ from seatrial.errors import UsageError
 from seatrial.places.images.tree import Entry, Kind, Part, Tree
 
 _DEVICES = (stat.S_IFCHR, stat.S_IFBLK)
-_KINDS = {
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-}
+_KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
 class LeftOut(Struct):

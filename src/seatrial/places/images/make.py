@@ -80,10 +80,7 @@ def make_image(
         kind_of(definition.base.path)
     _check_tools(definition, kind)
     try:
-        with (
-            private_folder(Path(tempfile.gettempdir()), 0o711) as work,
-            private_folder(image.parent) as beside,
-        ):
+        with private_folder(Path(tempfile.gettempdir()), 0o711) as work, private_folder(image.parent) as beside:
             tree, base, left_out, variables = _based(definition, work, epoch_s, announce)
             add_programs(tree, definition.programs)
             add_files(tree, definition.files)
