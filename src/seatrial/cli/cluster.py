@@ -60,10 +60,10 @@ def _up(
     tools, path = find_tools(), home_path(os.environ)
     if path.exists():  # said before anything is built; `bring_up` decides
         raise CLUSTER.already_there(path)
-    from seatrial.places.rank_helpers import link_probe  # late: `exec` should start fast, and builds nothing
+    from seatrial.places.rank_helpers import helper  # late: `exec` should start fast, and builds nothing
 
     memory_B = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    bring_up(path, shape, tools, link_probe(), message, memory_B)
+    bring_up(path, shape, tools, helper("link_probe"), message, memory_B)
     _status(out)
     message("run on it: seatrial cluster exec -- srun -N 2 hostname; end it: seatrial cluster down")
 

@@ -78,12 +78,12 @@ def _discover(out: Output) -> None:
     """Describe the guest as discover describes a machine."""
     from seatrial.machine.copied import PATTERNS, discover_copied
     from seatrial.model.machine.document import machine_document
-    from seatrial.places.rank_helpers import static_copy_facts
+    from seatrial.places.rank_helpers import helper
     from seatrial.report.text.machine import machine_text
 
     path = guest_home_path(os.environ)
     running_guest(path)
-    machine = discover_copied(copied_facts(Channel(PORT, str(path), WORK), static_copy_facts(), PATTERNS))
+    machine = discover_copied(copied_facts(Channel(PORT, str(path), WORK), helper("copy_facts", is_static=True), PATTERNS))
     out.show(lambda: machine_document(machine), lambda style: machine_text(machine, (), style))
 
 

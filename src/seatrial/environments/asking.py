@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from seatrial.environments.cache import make_folder, own_cache
 from seatrial.errors import BuildError, SeatrialError
@@ -29,6 +29,7 @@ from seatrial.processes.output import OutOfTimeError, output_of
 from seatrial.processes.start import Running
 from seatrial.version import __version__
 
+T = TypeVar("T")
 _ASK_LIMIT_S = 120.0
 _LOOK_AGAIN_S = 0.1
 
@@ -188,6 +189,21 @@ def ask_once(
 
 def _is_answer(value: Any) -> bool:
     return isinstance(value, list) and [type(text) for text in value] == [str, str]
+
+
+def once_for_each_file(read: Callable[[Path], T]) -> Callable[[Path], T]:
+    """What is read of a file, cached in this process until its size or modification time changes. Raises OSError, and
+    what `read` raises."""
+
+    @cache
+    def known(path: Path, size: int, mtime_ns: int) -> T:
+        return read(path)
+
+    def of(path: Path) -> T:
+        found = path.stat()
+        return known(path, found.st_size, found.st_mtime_ns)
+
+    return of
 
 
 def related(variables: Mapping[str, str]) -> list[str]:

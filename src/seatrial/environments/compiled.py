@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from seatrial.environments.asking import once_for_each_file
 from seatrial.environments.elf import read_sections
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
@@ -245,13 +245,9 @@ def with_compilation(notes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _stated(path: str) -> Compilation:
     try:
-        stat = Path(path).stat()
+        return _read(Path(path))
     except (OSError, ValueError):
         return Compilation()
-    return _read(path, stat.st_size, stat.st_mtime_ns)
 
 
-@cache
-def _read(path: str, size: int, mtime_ns: int) -> Compilation:
-    """Read again only if size or modification time change."""
-    return compilation_of(Path(path))
+_read = once_for_each_file(compilation_of)

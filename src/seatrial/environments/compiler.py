@@ -128,6 +128,11 @@ def _examine(command: tuple[str, ...]) -> Compiler | BuildError:
     return examined(command, lambda words: ask_once(words, files=programs).stdout)
 
 
+def macros_in(printed: str) -> dict[str, str]:
+    """Name -> value of the macros that a preprocessor prints (-dM)."""
+    return dict(re.findall(r"^#define (\w+) (.*)$", printed, re.MULTILINE))
+
+
 def examined(command: tuple[str, ...], answer: Callable[[Sequence[str]], str]) -> Compiler | BuildError:
     """A compiler by its predefined macros (one short call) and version; an error if it cannot be used. `answer` is what
     a command prints, where the compiler is."""
@@ -138,7 +143,7 @@ def examined(command: tuple[str, ...], answer: Callable[[Sequence[str]], str]) -
         return error
     except IndexError:
         return BuildError("it does not report its version")
-    macros = dict(re.findall(r"^#define (\w+) (.*)$", printed, re.MULTILINE))
+    macros = macros_in(printed)
     if "__cpp_lib_atomic_wait" not in macros:  # in GCC's library since 11, like everything else that we use
         return BuildError(f"{version}: its standard library is older than C++20 (GCC 11 or later has it)")
     return Compiler(command, "clang" if "__clang__" in macros else "gcc", version)

@@ -11,11 +11,11 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from stat import S_ISREG
 from typing import Generic, TypeVar
 
+from seatrial.environments.asking import once_for_each_file
 from seatrial.environments.blas import HOW_TO_GET_ONE, Blas, NoBlasError, better_than, choose_blas, why_chosen
 from seatrial.environments.build import Built, describe_with
 from seatrial.environments.elf import SharedObject, read_shared_object
@@ -157,16 +157,14 @@ def files_among(words: Sequence[str]) -> dict[str, str]:
 def digest(path: str) -> str:
     """The hash of a file, for libraries without a build id; "" if it cannot be read."""
     try:
-        stat = Path(path).stat()
-        return _hashed(path, stat.st_size, stat.st_mtime_ns)
+        return _hashed(Path(path))
     except OSError:
         return ""
 
 
-@cache
-def _hashed(path: str, size: int, mtime_ns: int) -> str:
-    """Cached until size or modification time change."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+@once_for_each_file
+def _hashed(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class LoadedLibrary(Frozen):

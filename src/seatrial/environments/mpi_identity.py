@@ -11,10 +11,9 @@ import re
 import struct
 import sys
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 
-from seatrial.environments.asking import ask_once
+from seatrial.environments.asking import ask_once, once_for_each_file
 from seatrial.environments.loader import elf_head
 from seatrial.errors import BuildError
 from seatrial.model.environment.mpi import MpiFamily
@@ -144,15 +143,13 @@ def build_id_of(library: Path) -> str:
     Raises BuildError if the file cannot be read.
     """
     try:
-        stat = library.stat()
-        return _build_id(library, stat.st_size, stat.st_mtime_ns)
+        return _build_id(library)
     except OSError as error:
         raise BuildError(f"{library} cannot be read: {error.strerror or error}") from error
 
 
-@cache
-def _build_id(library: Path, size: int, mtime_ns: int) -> str:
-    """Cached until size or modification time change."""
+@once_for_each_file
+def _build_id(library: Path) -> str:
     try:
         found = _noted(library)
     except (struct.error, ValueError):

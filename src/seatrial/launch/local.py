@@ -178,7 +178,7 @@ def evidence_in(directory: Path) -> str:
 
 _SIGNALLED = 128
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
-_FORWARDED = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+FORWARDED = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that batch systems and users send to the command."""
 _SI_KERNEL = 0x80
 """`si_code` of a signal that the terminal sent to its whole foreground group, the command included (sigaction(2))."""
@@ -201,7 +201,7 @@ def run_attached(command: Sequence[str], environment: Mapping[str, str], stdout:
     from the terminal. Raises OSError if it cannot be started.
     """
     with ExitStack() as ours, _signals_taken() as forward_to:
-        streams = [_stream(ours, number) for number in (0, 1 if stdout is None else stdout, 2)]
+        streams = [standard_stream(ours, number) for number in (0, 1 if stdout is None else stdout, 2)]
         started_s = time.time()
         program = Running(command, environment, streams, in_our_group=True)
         try:
@@ -215,7 +215,7 @@ def run_attached(command: Sequence[str], environment: Mapping[str, str], stdout:
     return Ended(status if status >= 0 else _SIGNALLED - status, started_s, wall_s)
 
 
-def _stream(ours: ExitStack, number: int) -> int:
+def standard_stream(ours: ExitStack, number: int) -> int:
     """A standard stream of ours; /dev/null if it is closed."""
     try:
         os.fstat(number)
@@ -228,7 +228,7 @@ def _stream(ours: ExitStack, number: int) -> int:
 @contextmanager
 def _signals_taken() -> Iterator[Callable[[Running], _Forwarding]]:
     """Context in which signals are kept for `_Forwarding`; what this process ignores stays ignored."""
-    taken = {number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN}
+    taken = {number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*taken, _OVER})
     try:
         yield lambda program: _Forwarding(program, taken)

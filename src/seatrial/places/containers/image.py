@@ -7,9 +7,9 @@ import os
 import re
 import stat
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 
+from seatrial.environments.asking import once_for_each_file
 from seatrial.errors import BuildError
 from seatrial.model.frozen import Frozen
 
@@ -25,7 +25,6 @@ class ContainerError(BuildError):
         self.fault = fault
 
 
-_BLOCK_B = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,254}")
 _SIF = b"SIF_MAGIC"
 _SIF_AT = 32  # after the launch script (sylabs/sif, pkg/sif: the global header)
@@ -79,7 +78,7 @@ def _at(path: Path) -> Image:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
             kind = ImageKind.ARCHIVE if is_layout(path) else ImageKind.FOLDER
-            return Image(str(path), kind, _digest_of_folder(path, _stamp(info)))
+            return Image(str(path), kind, _digest_of_folder(path))
         with path.open("rb") as stream:
             start = stream.read(512)
         found = kind_of_file(start)
@@ -88,7 +87,7 @@ def _at(path: Path) -> Image:
                 f"{path} is not an image: neither squashfs nor SIF nor a tar",
                 "unpack it into a folder, or convert it with mksquashfs, apptainer build or ch-convert",
             )
-        return Image(str(path), found, _digest_of_file(path, _stamp(info)))
+        return Image(str(path), found, _digest_of_file(path))
     except OSError as error:
         raise ContainerError(
             f"the image {path} cannot be read: {error.strerror or error}", "give the path of an image"
@@ -109,22 +108,14 @@ def kind_of_file(start: bytes) -> ImageKind | None:
     return ImageKind.ARCHIVE if start[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR else None
 
 
-def _stamp(info: os.stat_result) -> tuple[int, int, int]:
-    return info.st_ino, info.st_size, info.st_mtime_ns
-
-
-@cache
-def _digest_of_file(path: Path, stamp: tuple[int, int, int]) -> str:
-    """SHA-256 of the content; a file that did not change is read once."""
-    digest = hashlib.sha256()
+@once_for_each_file
+def _digest_of_file(path: Path) -> str:
     with path.open("rb") as stream:
-        while block := stream.read(_BLOCK_B):
-            digest.update(block)
-    return f"sha256:{digest.hexdigest()}"
+        return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
 
 
-@cache
-def _digest_of_folder(top: Path, stamp: tuple[int, int, int]) -> str:
+@once_for_each_file
+def _digest_of_folder(top: Path) -> str:
     """SHA-256 over all names, modes, link targets and contents, in the order of the names.
 
     Times and owners do not count: a copy is the same image. Device files count by their name, files that this user may

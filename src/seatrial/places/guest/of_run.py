@@ -87,11 +87,11 @@ def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
     from seatrial.places.guest.home import guest_home_path
     from seatrial.places.guest.offered import copied_facts
     from seatrial.places.guest.run import running_guest
-    from seatrial.places.rank_helpers import guest_agent, static_copy_facts
+    from seatrial.places.rank_helpers import helper
 
     state: GuestState | None = None
     if wanted.ssh is not None:
-        channel = held.enter_context(reached_by_ssh(wanted.ssh, guest_agent().read_bytes()))
+        channel = held.enter_context(reached_by_ssh(wanted.ssh, helper("guest_agent", is_static=True).read_bytes()))
         reached: dict[str, Any] = {"reached": f"ssh {wanted.ssh}"}
     else:
         if wanted.topology is None:
@@ -103,7 +103,7 @@ def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
         reached = {"reached": "started here", "accelerator": state.accelerator, "kernel": state.kernel}
         if state.why_emulated:
             reached["why_emulated"] = state.why_emulated
-    machine = discover_copied(copied_facts(channel, static_copy_facts(), PATTERNS))
+    machine = discover_copied(copied_facts(channel, helper("copy_facts", is_static=True), PATTERNS))
     if state is not None and state.accelerator == "tcg" and not is_emulated(machine):
         known = Fact(QEMU_TCG, "seatrial, which started it")
         machine = replace(machine, facts=Facts({**machine.facts, "hypervisor": (known,)}))

@@ -10,11 +10,12 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
 from seatrial.errors import StoreError, UsageError
+from seatrial.launch.local import FORWARDED, standard_stream
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import GuestTopology
 from seatrial.places.guest.files import fetch as fetched
@@ -27,7 +28,6 @@ from seatrial.processes.start import Running
 
 WORK = "/root"
 """The working folder of commands, and that of files without a place."""
-_FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Transfer(Frozen):
@@ -74,32 +74,24 @@ def run_command(
 @contextmanager
 def _streams() -> Iterator[Streams]:
     """Our standard streams; signals go to the command while this lasts, except those that this process ignores."""
-    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    taken = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+    taken = [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, _passed_on) for number in taken}
     wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
-        own = [number if _is_open(number) else nowhere for number in (0, 1, 2)]
-        yield Streams(own[0], own[1], own[2], reading)
+        with ExitStack() as ours:
+            given, printed, errors = (standard_stream(ours, number) for number in (0, 1, 2))
+            yield Streams(given, printed, errors, reading)
     finally:
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
             signal.signal(number, handler)
-        for descriptor in (nowhere, reading, writing):
+        for descriptor in (reading, writing):
             os.close(descriptor)
 
 
 def _passed_on(number: int, frame: FrameType | None) -> None:
     """The number of the signal is written to the pipe (signal.set_wakeup_fd), which is all."""
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
 
 
 _SUFFIX = "-run-"

@@ -26,7 +26,7 @@ from seatrial.places.guest.qemu import Emulator, GuestError, find_emulator
 from seatrial.places.guest.session import PORTS, Streams, connected, free_port, port_path, talk
 from seatrial.places.guest.words import CONSOLE, INITRAMFS, guest_words
 from seatrial.places.owned_folder import write_state
-from seatrial.places.rank_helpers import guest_agent
+from seatrial.places.rank_helpers import helper
 from seatrial.processes.output import OutOfTimeError, output_of
 from seatrial.processes.start import start_detached
 from seatrial.processes.tree import is_alive
@@ -199,7 +199,7 @@ def guest_parts(wanted: GuestTopology, kernel: Path | None = None, *, emulated: 
     if emulated:
         emulator = Emulator(emulator.path, "as asked")
     named = kernel or (Path(os.environ[KERNEL]) if os.environ.get(KERNEL) else None)
-    return Parts(emulator, find_kernel(named), guest_agent())
+    return Parts(emulator, find_kernel(named), helper("guest_agent", is_static=True))
 
 
 def _need_memory(wanted_B: int) -> None:

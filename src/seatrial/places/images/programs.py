@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.environments.asking import ask
+from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.build import BASE_FLAGS, NATIVE_HEADERS
 from seatrial.environments.compiler import Compiler, resolve_target
 from seatrial.environments.native_sources import Unit, units_of
@@ -142,6 +143,16 @@ class _Builder(Struct):
             *("-c", source, "-o", f"/{_WORK}/{name}"),
         )
         return f"/{_WORK}/{name}", command
+
+    def _run(self, what: str, commands: Iterable[Sequence[str]]) -> None:
+        def job(command: Sequence[str], started: Started) -> None:
+            ask([*self.before, *command], inside_environment(), _LIMIT_S, started)
+
+        try:
+            side_by_side(partial(job, command) for command in commands)
+        except BuildError as error:
+            lines = "".join(f"\n    {line[:400]}" for line in error.output.splitlines()[-_MOST_LINES:])
+            raise ImageError(f"the program of {what} does not compile inside the image:{lines}", error.todo) from error
 
 
 def _found(tree: Tree, names: Sequence[str]) -> str | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from seatrial.environments.asking import Answer, ask
 from seatrial.environments.build import NATIVE_HEADERS, Environment
-from seatrial.environments.compiler import Compiler, examined, resolve_target
+from seatrial.environments.compiler import Compiler, examined, macros_in, resolve_target
 from seatrial.environments.mpi_identity import of_macros
 from seatrial.environments.mpi_library import WrapperWords, parse_answer
 from seatrial.errors import BuildError
@@ -101,10 +101,13 @@ class ImageTools:
     def _libc(self, compiler: Compiler) -> str:
         """The C library of the image, such as "glibc 2.31"."""
         words = [*compiler.command, "-include", "features.h", "-dM", "-E", "-x", "c++", "-"]
-        macros = dict(_macros(self._answer, words))
-        if "__GLIBC__" in macros:
-            return f"glibc {macros['__GLIBC__']}.{macros.get('__GLIBC_MINOR__', '')}"
-        return "unknown"
+        try:
+            macros = macros_in(self._answer(words))
+        except BuildError:
+            return "unknown"
+        return (
+            f"glibc {macros['__GLIBC__']}.{macros.get('__GLIBC_MINOR__', '')}" if "__GLIBC__" in macros else "unknown"
+        )
 
     def _mpi(self, name: str | None, compiler: Compiler, of_host: Mpi | None) -> Mpi:
         """The library of a family in the image, or the first one, with the launcher of the host if it belongs to the
@@ -156,15 +159,3 @@ def _described(
     return Mpi(
         family.value, family, version, library, "", includes, (*flags, *words.libraries), launcher, found="the image"
     )
-
-
-def _macros(answer: Callable[[Sequence[str]], str], words: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """(name, value) of the macros that a preprocessor prints; none if it fails."""
-    try:
-        lines = answer(words).splitlines()
-    except BuildError:
-        return
-    for line in lines:
-        _, _, rest = line.partition("#define ")
-        name, _, value = rest.partition(" ")
-        yield name, value
