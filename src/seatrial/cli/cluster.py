@@ -12,11 +12,10 @@ from seatrial.cli.options import Output
 from seatrial.cli.output import message
 from seatrial.errors import UsageError
 from seatrial.places.cluster.home import CLUSTER, home_path
-from seatrial.places.cluster.shape import shape_of
+from seatrial.places.cluster.shape import read_wanted, shape_of
 from seatrial.places.cluster.status import read_status, run_on_node
 from seatrial.places.cluster.tools import find_tools, need_root
 from seatrial.places.cluster.up import bring_up, take_down
-from seatrial.places.cluster.shape import read_wanted
 
 
 @command("cluster up")

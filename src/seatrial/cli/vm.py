@@ -13,10 +13,10 @@ from seatrial.cli.command import command
 from seatrial.cli.options import Output
 from seatrial.cli.output import message
 from seatrial.errors import UsageError
-from seatrial.places.guest.session import PORT, Channel
 from seatrial.places.guest.home import GUEST, guest_home_path
 from seatrial.places.guest.offered import copied_facts
 from seatrial.places.guest.run import WORK, Transfer, run_command, running_guest
+from seatrial.places.guest.session import PORT, Channel
 from seatrial.places.guest.up import bring_guest_up, read_guest_status, take_guest_down
 
 
@@ -83,7 +83,8 @@ def _discover(out: Output) -> None:
 
     path = guest_home_path(os.environ)
     running_guest(path)
-    machine = discover_copied(copied_facts(Channel(PORT, str(path), WORK), helper("copy_facts", is_static=True), PATTERNS))
+    program = helper("copy_facts", is_static=True)
+    machine = discover_copied(copied_facts(Channel(PORT, str(path), WORK), program, PATTERNS))
     out.show(lambda: machine_document(machine), lambda style: machine_text(machine, (), style))
 
 

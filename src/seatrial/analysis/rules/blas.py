@@ -9,8 +9,7 @@ from seatrial.analysis.roles import Source, figures_with
 from seatrial.analysis.rules.case import Case
 from seatrial.analysis.rules.finding import Subject, rule, warning
 from seatrial.analysis.rules.words import Names, again
-from seatrial.environments.blas import HOW_TO_GET_ONE
-from seatrial.environments.blas import Vectors, vectors_of_cpu, vectors_of_kernels
+from seatrial.environments.blas import HOW_TO_GET_ONE, Vectors, vectors_of_cpu, vectors_of_kernels
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.finding import Finding
 from seatrial.model.machine.machine import DeviceKind, Machine
