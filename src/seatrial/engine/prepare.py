@@ -191,16 +191,7 @@ def _choice(point: Point) -> EnvironmentChoice:
         choice = replace(choice, mpi=None, container_mpi=None)
     if _is_in_a_container(point):
         return choice
-    return replace(
-        choice,
-        variables=(),
-        container=None,
-        container_runtime=None,
-        container_mpi=None,
-        container_mounts=None,
-        container_devices=None,
-        container_build=None,
-    )
+    return EnvironmentChoice(compiler=choice.compiler, flags=choice.flags, mpi=choice.mpi)
 
 
 def _is_in_a_container(point: Point) -> bool:

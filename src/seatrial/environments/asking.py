@@ -76,6 +76,11 @@ def ask(
     return Answer(stdout, stderr)
 
 
+def last_object(text: str) -> Any:
+    """The JSON value that a tool printed, behind the lines that a library printed before it. Raises ValueError."""
+    return json.loads(text[text.rfind("\n{") + 1 :])
+
+
 class _Tools:
     """The tools that parallel jobs run, so that all can be killed together."""
 

@@ -18,7 +18,6 @@ config_registry and frame/base/bli_arch.c; MKL names the instruction set itself.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import platform
 import re
@@ -31,7 +30,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
-from seatrial.environments.asking import ask_once, remembered
+from seatrial.environments.asking import ask_once, last_object, remembered
 from seatrial.environments.elf import SharedObject, read_shared_object
 from seatrial.environments.loader import library_files
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
@@ -96,7 +95,7 @@ def _kernels_asked(path: Path, prefix: str, suffix: str, changed: int, loader: t
     words = [sys.executable, "-I", str(_SCRIPT), str(path), prefix, suffix]
     try:
         answer = ask_once(words, variables, _ASK_LIMIT_S, (_SCRIPT, path))
-        document = json.loads(answer.stdout.rpartition("\n{")[2] if "\n{" in answer.stdout else answer.stdout)
+        document = last_object(answer.stdout)
         return Kernels(_printable(document["version"]), _printable(document["core"]))
     except (BuildError, ValueError, KeyError, TypeError):
         return NO_KERNELS

@@ -25,6 +25,7 @@ from seatrial.errors import BuildError, NoCompilerError, UnknownNameError, Usage
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.environment.site import SiteEnvironment
+from seatrial.model.json_object import plain
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.record import content_key
 from seatrial.plan.site_in_force import first_site_environment, site_environment, site_in_force
@@ -106,21 +107,8 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
     can be measured. ("", None) if nothing was chosen."""
     if choice == AS_IT_IS:
         return "", None
-    chosen = {
-        "mpi": choice.mpi,
-        "compiler": choice.compiler,
-        "flags": list(choice.flags),
-        "settings": dict(choice.mpi_settings),
-        "variables": dict(choice.variables),
-        "container": choice.container,
-        "container_runtime": choice.container_runtime,
-        "container_mpi": choice.container_mpi,
-        "container_mounts": choice.container_mounts,
-        "container_devices": choice.container_devices,
-        "container_build": choice.container_build,
-        "vm": choice.vm,
-    }
-    document = {"name": "not available here", "chosen": {name: value for name, value in chosen.items() if value}}
+    chosen = {name: value for name, value in plain(choice).items() if value}
+    document = {"name": "not available here", "chosen": chosen}
     return content_key(document), document
 
 

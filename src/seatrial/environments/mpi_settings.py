@@ -7,7 +7,6 @@ that it does not have is an error that lists the available ones: nothing is set 
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 import sys
@@ -15,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from seatrial.environments.asking import ask_once
+from seatrial.environments.asking import ask_once, last_object
 from seatrial.errors import BuildError
 from seatrial.model.environment.mpi import (
     BINDING,
@@ -64,7 +63,7 @@ def _read(library: Path, variables: tuple[tuple[str, str], ...]) -> ControlVaria
     words = [sys.executable, "-I", str(_SCRIPT), str(library)]
     answer = ask_once(words, {**clean, **dict(variables)}, files=(_SCRIPT, library))
     try:
-        document = json.loads(answer.stdout.rpartition("\n{")[2] if "\n{" in answer.stdout else answer.stdout)
+        document = last_object(answer.stdout)
         return ControlVariables(
             str(document["version"]),
             {

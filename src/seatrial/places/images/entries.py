@@ -6,6 +6,7 @@ import os
 import stat
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -134,22 +135,29 @@ def add_tar(
     Special files are left out, devices only below /dev. Raises UsageError for paths with .., names that are not UTF-8,
     what is below a link, damaged archives.
     """
+    with opened_tar(archive) as stream:
+        for member in _members(stream, archive):
+            path = _path(member.name, archive)
+            if path == "":
+                continue
+            entry = _entry(tree, member, path, archive, latest_s, trusted=left_out is None)
+            if entry is None:
+                refuse_device(path, member.ischr() or member.isblk(), f"{archive}: {path}")
+                if left_out is not None:
+                    left_out.special.append(path)
+                continue
+            if left_out is not None and entry.is_setuid:
+                left_out.setuid.append(path)
+                entry = entry.without_setuid()
+            put(tree, path, entry)
+
+
+@contextmanager
+def opened_tar(archive: Path) -> Iterator[tarfile.TarFile]:
+    """An uncompressed archive. Raises UsageError for what is none, or cannot be read, also within the block."""
     try:
         with tarfile.open(archive, "r:") as stream:
-            for member in _members(stream, archive):
-                path = _path(member.name, archive)
-                if path == "":
-                    continue
-                entry = _entry(tree, member, path, archive, latest_s, trusted=left_out is None)
-                if entry is None:
-                    refuse_device(path, member.ischr() or member.isblk(), f"{archive}: {path}")
-                    if left_out is not None:
-                        left_out.special.append(path)
-                    continue
-                if left_out is not None and entry.is_setuid:
-                    left_out.setuid.append(path)
-                    entry = entry.without_setuid()
-                put(tree, path, entry)
+            yield stream
     except (tarfile.TarError, EOFError, OverflowError) as error:
         raise UsageError(f"{archive} is not a valid tar archive: {error}", "give another base") from error
     except OSError as error:

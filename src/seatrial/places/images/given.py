@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tarfile
 import tempfile
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -33,7 +32,7 @@ from seatrial.model.environment.image import (
 )
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, is_layout, kind_of_file
-from seatrial.places.images.entries import LeftOut, add_base, add_folder, add_tar, entry_of
+from seatrial.places.images.entries import LeftOut, add_base, add_folder, add_tar, entry_of, opened_tar
 from seatrial.places.images.oci import add_docker, add_oci, kind_of_layers
 from seatrial.places.images.tools import move_into_place, private_folder, run_tool, tool
 from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, require_static, text_file
@@ -250,14 +249,11 @@ def facts_of_image(image: Path) -> ImageFacts | None:
 
 
 def _in_tar(image: Path) -> ImageFacts | None:
-    try:
-        with tarfile.open(image, "r:") as stream:
-            for member in stream:
-                if member.name in _NAMES and member.isreg() and member.size <= MOST_FACTS_B:
-                    content: BinaryIO | None = stream.extractfile(member)  # type: ignore[assignment]
-                    return None if content is None else read_facts(content.read())
-    except (tarfile.TarError, EOFError, OverflowError):
-        return None
+    with opened_tar(image) as stream:
+        for member in stream:
+            if member.name in _NAMES and member.isreg() and member.size <= MOST_FACTS_B:
+                content = stream.extractfile(member)
+                return None if content is None else read_facts(content.read())
     return None
 
 

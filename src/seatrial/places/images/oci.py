@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from seatrial.errors import UsageError
-from seatrial.places.images.entries import LeftOut, add_tar
+from seatrial.places.images.entries import LeftOut, add_tar, opened_tar
 from seatrial.places.images.tree import Entry, Kind, Tree
 
 _MOST_JSON_B = 8 << 20
@@ -98,20 +98,15 @@ class ArchiveParts:
 
 def _of_tar(archive: Path) -> dict[str, tuple[Path, int, int]]:
     """Path -> (archive, offset, bytes) of the regular files in a tar."""
-    try:
-        with tarfile.open(archive, "r:") as stream:
-            found: dict[str, tuple[Path, int, int]] = {}
-            for member in stream:
-                if member.isreg() and not member.issparse():
-                    found[member.name.removeprefix("./")] = (archive, member.offset_data, member.size)
-                    is_known = any(mark in found for mark in _MARKS)
-                    if len(found) > _MOST_FILES or (not is_known and len(found) > _MOST_OTHERS):
-                        break  # no archive of layers has so many
-            return found
-    except (tarfile.TarError, EOFError, OverflowError) as error:
-        raise UsageError(f"{archive} is not a valid tar archive: {error}", "give another base") from error
-    except OSError as error:
-        raise UsageError(f"{archive} cannot be read: {error.strerror or error}", "give another base") from error
+    found: dict[str, tuple[Path, int, int]] = {}
+    with opened_tar(archive) as stream:
+        for member in stream:
+            if member.isreg() and not member.issparse():
+                found[member.name.removeprefix("./")] = (archive, member.offset_data, member.size)
+                is_known = any(mark in found for mark in _MARKS)
+                if len(found) > _MOST_FILES or (not is_known and len(found) > _MOST_OTHERS):
+                    break  # no archive of layers has so many
+    return found
 
 
 def _of_folder(folder: Path) -> dict[str, tuple[Path, int, int]]:
