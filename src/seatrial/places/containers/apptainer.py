@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from seatrial.model.environment.container import NVIDIA, Device
 from seatrial.places.containers.image import ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Runtime, is_root
 
@@ -17,6 +16,7 @@ class Apptainer(Runtime):
     is_verified = False
     package = "Apptainer from apptainer.org"
     folder_words = ("--pwd", "{folder}")
+    of_nvidia, of_rocm = ("--nv",), ("--rocm",)  # the vendor's devices, with the libraries that its list names
 
     def prefix(self, inside: Inside) -> list[str]:
         """The command: apptainer exec; root without CAP_SYS_RESOURCE needs a user namespace."""
@@ -26,12 +26,6 @@ class Apptainer(Runtime):
         if inside.is_shared:
             words.append("--sharens")
         return [*words, *self.options(inside), inside.image.given]
-
-    def device_words(self, device: Device) -> list[str] | None:
-        """The vendor's devices, with the libraries that its list names."""
-        if device.is_cdi:
-            return None
-        return ["--nv"] if device.name == NVIDIA else ["--rocm"]
 
 
 class Singularity(Apptainer):

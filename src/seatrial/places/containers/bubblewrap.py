@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from seatrial.model.environment.container import Device
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 
@@ -23,6 +22,7 @@ class Bubblewrap(Runtime):
     mount_words = ("--bind", "{mount.host}", "{mount.inside}")
     read_only_words = ("--ro-bind", "{mount.host}", "{mount.inside}")
     variable_words = ("--setenv", "{name}", "{value}")
+    of_nvidia = of_rocm = ()  # all devices of the host are there; the driver's libraries are the image's, or mounted
     folder_words = ("--chdir", "{folder}")
 
     def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
@@ -39,11 +39,6 @@ class Bubblewrap(Runtime):
         words += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--ro-bind", "/sys", "/sys"]
         words += ["--bind", str(SHARED), str(SHARED), "--tmpfs", "/run"]
         return [*words, *self.options(inside), "--"]
-
-    def device_words(self, device: Device) -> list[str] | None:
-        """None are needed: all devices of the host are there. The driver's libraries are those of the image, or
-        mounted."""
-        return None if device.is_cdi else []
 
 
 def _is_free(top: Path, folder: Path) -> bool:

@@ -6,7 +6,6 @@ import getpass
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seatrial.model.environment.container import Device
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 from seatrial.places.containers.tiny_root import holding_program
@@ -30,6 +29,9 @@ class Charliecloud(Runtime):
     package = "the package charliecloud"
     mount_words = ("--bind={mount.host}:{mount.inside}",)
     variable_words = ("--set-env={name}={value}",)
+    of_nvidia = (
+        of_rocm
+    ) = ()  # all devices of the host are there; the drivers are in the image (ch-fromhost), or mounted
     folder_words = ("--cd={folder}",)
 
     def variables(self) -> Mapping[str, str]:
@@ -52,11 +54,6 @@ class Charliecloud(Runtime):
         """ch-run with its options."""
         literally = ["--env-no-expand"] if inside.variables else []
         return [self.command, *self.options(inside), *literally, inside.image.given, "--"]
-
-    def device_words(self, device: Device) -> list[str] | None:
-        """None are needed: all devices of the host are there. The driver's libraries are those of the image
-        (`ch-fromhost` puts them there), or mounted."""
-        return None if device.is_cdi else []
 
 
 def _overlaps(inside: Path, point: str) -> bool:

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Sequence
 from functools import cache
 
-from seatrial.model.environment.container import NVIDIA, Device
+from seatrial.model.environment.container import NVIDIA
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 from seatrial.processes.output import OutOfTimeError, output_of
@@ -29,6 +29,7 @@ class Enroot(Runtime):
     name = title = command = package = "enroot"
     kinds = frozenset({ImageKind.SQUASHFS, ImageKind.NAME})
     is_verified = False
+    of_nvidia = ("--env", "NVIDIA_VISIBLE_DEVICES=all")  # by its hook (98-nvidia.sh), which this variable asks for
 
     def prefix(self, inside: Inside) -> list[str]:
         """The command: enroot start; mounts are lines of fstab(5)."""
@@ -44,10 +45,6 @@ class Enroot(Runtime):
         text = f"{mount.host}:{mount.inside}".replace(" ", r"\040")
         return ["--mount", f"{text}:none:x-create=auto,bind,ro" if mount.is_read_only else text]
 
-    def device_words(self, device: Device) -> list[str] | None:
-        """NVIDIA's by its hook (98-nvidia.sh), which this variable asks for."""
-        return ["--env", "NVIDIA_VISIBLE_DEVICES=all"] if device.name == NVIDIA else None
-
     def version_words(self) -> list[str]:
         """A subcommand."""
         return ["version"]
@@ -61,6 +58,7 @@ class Pyxis(Runtime):
     kinds = frozenset({ImageKind.SQUASHFS})
     is_verified = False
     package = "pyxis (the site's administrators do)"
+    of_nvidia = ()  # by enroot's hook, which a variable asks for, to the step that has the job's GPUs
 
     def prefix(self, inside: Inside) -> list[str]:
         """One task on this node, with all CPUs of the job there; the program binds itself."""
@@ -86,10 +84,6 @@ class Pyxis(Runtime):
         if exported := [f"{name}={value}" for name, value in inside.variables.items() if "," not in value]:
             words.append(f"--export=ALL,{','.join(exported)}")
         return [*words, *([f"--container-env={','.join(names)}"] if names else [])]
-
-    def device_words(self, device: Device) -> list[str] | None:
-        """None: NVIDIA's come by enroot's hook, which a variable asks for, to the step that has the job's GPUs."""
-        return [] if device.name in _VARIABLES else None
 
     def path(self) -> str | None:
         """srun, if it has the plug-in."""

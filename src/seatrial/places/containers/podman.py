@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import ClassVar
 
-from seatrial.model.environment.container import NVIDIA, Device
 from seatrial.places.containers.image import ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Runtime, is_root
 
@@ -28,7 +26,9 @@ class Podman(Runtime):
     package = "the packages podman, runc, uidmap, slirp4netns and fuse-overlayfs"
     mount_words = ("-v", "{mount.option}")
     variable_words = ("-e", "{name}={value}")
-    of_nvidia: ClassVar[tuple[str, ...]] = ("--device", "nvidia.com/gpu=all")
+    of_nvidia = ("--device", "nvidia.com/gpu=all")
+    of_rocm = ("--device", "/dev/kfd", "--device", "/dev/dri")  # its images have the libraries
+    of_cdi = ("--device", "{device.name}")
 
     def prefix(self, inside: Inside) -> list[str]:
         """The command: crun, its default, does not start on hosts with cgroups v1 or hybrid, runc does. Limits that
@@ -44,12 +44,6 @@ class Podman(Runtime):
         words += ["-v", f"{SHARED}:{SHARED}", *self.options(inside)]
         image = inside.image
         return [*words, *(["--rootfs", f"{image.given}:O"] if image.kind is ImageKind.FOLDER else [image.given])]
-
-    def device_words(self, device: Device) -> list[str] | None:
-        """CDI names as they are; NVIDIA's by theirs; for ROCm the device files, as its images have the libraries."""
-        if device.is_cdi:
-            return ["--device", device.name]
-        return list(self.of_nvidia) if device.name == NVIDIA else ["--device", "/dev/kfd", "--device", "/dev/dri"]
 
 
 def _shared_memory() -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from seatrial.environments.cached_files import fresh_folder, own_folder
-from seatrial.model.environment.container import Device, is_unmistakable
+from seatrial.model.environment.container import NVIDIA, Device, is_unmistakable
 from seatrial.model.frozen import Frozen
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 
@@ -94,6 +94,11 @@ class Runtime(ABC):
     variable_words: ClassVar[tuple[str, ...]] = ("--env", "{name}={value}")
     folder_words: ClassVar[tuple[str, ...]] = ("--workdir", "{folder}")
     """The option for the current folder."""
+    of_nvidia: ClassVar[tuple[str, ...] | None] = None
+    """The options that give a container NVIDIA's devices with their driver; None: there are none."""
+    of_rocm: ClassVar[tuple[str, ...] | None] = None
+    of_cdi: ClassVar[tuple[str, ...] | None] = None
+    """Those for a device by its CDI name."""
 
     @abstractmethod
     def prefix(self, inside: Inside) -> list[str]:
@@ -136,21 +141,17 @@ class Runtime(ABC):
                     )
         return tuple(Mount(folder, folder) for folder in folders)
 
-    def device_words(self, device: Device) -> list[str] | None:
-        """The options that give a container a device; None: there are none."""
-        return None
-
     def devices(self, inside: Inside) -> list[str]:
         """The options for all devices. Raises ContainerError."""
         words: list[str] = []
         for device in inside.devices:
-            added = self.device_words(device)
+            added = self.of_cdi if device.is_cdi else self.of_nvidia if device.name == NVIDIA else self.of_rocm
             if added is None:
                 raise ContainerError(
                     f"{self.title} cannot give a container the device {device.name}",
                     "choose another environment.container_runtime, or another name of the device",
                 )
-            words += added
+            words += [word.format(device=device) for word in added]
         return words
 
     def path(self) -> str | None:

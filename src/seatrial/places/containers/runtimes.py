@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 
-from seatrial.model.environment.container import NVIDIA, Device
 from seatrial.places.containers.apptainer import Apptainer, Singularity
 from seatrial.places.containers.bubblewrap import Bubblewrap
 from seatrial.places.containers.charliecloud import Charliecloud
@@ -45,6 +44,7 @@ class Sarus(Runtime):
     kinds = frozenset({ImageKind.NAME})
     is_verified = False
     package = "Sarus (the site's administrators do)"
+    of_nvidia = of_rocm = ()  # the site's hooks add what the job got of the batch system
     mount_words = ("--mount=type=bind,source={mount.host},destination={mount.inside}",)
     read_only_words = ("--mount=type=bind,source={mount.host},destination={mount.inside},readonly",)
     variable_words = ("--env={name}={value}",)
@@ -60,10 +60,6 @@ class Sarus(Runtime):
             inside.image.given,
         ]
 
-    def device_words(self, device: Device) -> list[str] | None:
-        """None are needed: the site's hooks add what the job got of the batch system."""
-        return None if device.is_cdi else []
-
 
 class Shifter(Runtime):
     """Shifter, which starts images that its gateway has prepared."""
@@ -73,6 +69,7 @@ class Shifter(Runtime):
     kinds = frozenset({ImageKind.NAME})
     is_verified = False
     package = "Shifter (the site's administrators do)"
+    of_nvidia = ("--module=gpu",)
     mount_words = ("--volume={mount.option}",)
     variable_words = ("--env={name}={value}",)
     folder_words = ("--workdir={folder}",)
@@ -81,10 +78,6 @@ class Shifter(Runtime):
         """The command: shifter."""
         shared = f"--volume={SHARED}:{SHARED}"
         return [self.command, f"--image={inside.image.given}", shared, *self.options(inside), "--"]
-
-    def device_words(self, device: Device) -> list[str] | None:
-        """NVIDIA's by the module of that name."""
-        return ["--module=gpu"] if device.name == NVIDIA else None
 
 
 _ALL = (Charliecloud, Apptainer, Singularity, Bubblewrap, Podman, Nspawn, Docker, Enroot, Sarus, Shifter, Pyxis)

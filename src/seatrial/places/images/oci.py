@@ -214,29 +214,26 @@ def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: Left
 
     Raises UsageError for what is damaged, has another digest than it says, or is compressed by other than gzip.
     """
-    blobs = _Blobs(archive)
+    blobs = _Blobs(archive, "OCI archive")
     manifest = blobs.manifest()
     try:
         config = blobs.document(manifest["config"])
         for number, described in enumerate(manifest["layers"]):
             layer = work / f"layer-{number}.tar"
-            blobs.layer(described, layer)
+            blobs.described_layer(described, layer)
             add_tar(tree, layer, latest_s, left_out, put_over)
         return _variables(config)
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{archive} is not a valid OCI archive: {error}", "give another base") from error
 
 
-class _Blobs:
+class _Blobs(ArchiveParts):
     """The parts of an archive by digest."""
-
-    def __init__(self, archive: Path) -> None:
-        self._parts = ArchiveParts(archive, "OCI archive")
 
     def manifest(self) -> Mapping[str, Any]:
         """The manifest for this machine's architecture, or the only one."""
         try:
-            found = json.loads(self._parts.small("index.json"))
+            found = json.loads(self.small("index.json"))
             for _ in range(4):  # an index may contain an index
                 if "layers" in found:
                     return dict(found)
@@ -245,40 +242,38 @@ class _Blobs:
                 fitting = [one for one in manifests if (one.get("platform") or {}).get("architecture") == ours]
                 found = self.document((fitting or manifests)[0])
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            raise self._parts.damaged(f"its index is not valid ({type(error).__name__})") from error
-        raise self._parts.damaged("its index has no manifest")
+            raise self.damaged(f"its index is not valid ({type(error).__name__})") from error
+        raise self.damaged("its index has no manifest")
 
     def document(self, described: Mapping[str, Any]) -> dict[str, Any]:
         """A JSON blob."""
         digest = str(described["digest"])
-        data = self._parts.small(self._path(digest))
+        data = self.small(self._path(digest))
         if _digest(data) != digest:
             raise self._other_content(digest)
         found = json.loads(data)
         if not isinstance(found, dict):
-            raise self._parts.damaged(f"{digest[:30]} is not a JSON object")
+            raise self.damaged(f"{digest[:30]} is not a JSON object")
         return found
 
-    def layer(self, described: Mapping[str, Any], to: Path) -> None:
+    def described_layer(self, described: Mapping[str, Any], to: Path) -> None:
         """Write a layer as an uncompressed tar."""
         digest, kind = str(described["digest"]), str(described["mediaType"])
         path = self._path(digest)
-        if self._parts.sha256(path) != digest.removeprefix("sha256:"):
+        if self.sha256(path) != digest.removeprefix("sha256:"):
             raise self._other_content(digest)
         if kind.endswith("+zstd"):
-            raise self._parts.damaged(
-                "its layers are compressed by zstd: save the image with gzip or without compression"
-            )
-        self._parts.layer(path, to)
+            raise self.damaged("its layers are compressed by zstd: save the image with gzip or without compression")
+        self.layer(path, to)
 
     def _path(self, digest: str) -> str:
         algorithm, _, number = digest.partition(":")
         if algorithm != "sha256" or len(number) != 64 or not all(c in "0123456789abcdef" for c in number):
-            raise self._parts.damaged(f"{digest[:80]!r} is not a SHA-256 digest")
+            raise self.damaged(f"{digest[:80]!r} is not a SHA-256 digest")
         return f"blobs/sha256/{number}"
 
     def _other_content(self, digest: str) -> UsageError:
-        return self._parts.damaged(f"{digest[:30]} has another content than its digest says")
+        return self.damaged(f"{digest[:30]} has another content than its digest says")
 
 
 def put_over(tree: Tree, path: str, entry: Entry) -> None:
