@@ -16,8 +16,8 @@ from statistics import median
 from common import live_machine, provenance, ready, write
 
 from seatrial.engine.engine import run_experiments
-from seatrial.engine.events import Silent
-from seatrial.engine.point import keep_point
+from seatrial.engine.ready import Silent
+from seatrial.engine.trial import keep_point
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

@@ -24,7 +24,7 @@ from typing import Any
 
 from common import live_machine, provenance, ready, write
 
-from seatrial.engine.point import measure_point
+from seatrial.engine.trial import measure_point
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, variables_of
 from seatrial.interface.results import results

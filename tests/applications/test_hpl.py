@@ -17,7 +17,7 @@ from seatrial.applications.hpl import BENCHMARK as HPL
 from seatrial.applications.hpl import blocks, grids
 from seatrial.applications.hpl_input import grids_of, hpl_dat, matrix_B
 from seatrial.benchmarks import benchmark_named, benchmark_of
-from seatrial.engine.point import prepare_point
+from seatrial.engine.trial import prepare_point
 from seatrial.engine.ready import Refused
 from seatrial.errors import NoCompilerError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, External

@@ -21,7 +21,7 @@ import pytest
 from engine.harness import make_ready, run_one, tampered
 
 from seatrial.benchmarks import benchmark_named, registry
-from seatrial.engine.point import prepare_point
+from seatrial.engine.trial import prepare_point
 from seatrial.engine.ready import Refused
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment

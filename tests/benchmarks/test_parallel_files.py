@@ -10,7 +10,7 @@ import pytest
 from engine.harness import run_one
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.point import keep_point, prepare_point
+from seatrial.engine.trial import keep_point, prepare_point
 from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import NoCompilerError, UsageError
 from seatrial.model.machine.machine import Machine

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.engine.engine import run_experiments
-from seatrial.engine.events import Silent
-from seatrial.engine.point import keep_point, measure_point, prepare_point
-from seatrial.engine.ready import Ready
+from seatrial.engine.ready import Ready, Silent
+from seatrial.engine.trial import keep_point, measure_point, prepare_point
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError

@@ -15,8 +15,7 @@ from engine.harness import make_ready, run_once, tampered
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.engine.engine import run_experiments
-from seatrial.engine.events import Progress, Silent
-from seatrial.engine.ready import Ready
+from seatrial.engine.ready import Progress, Ready, Silent
 from seatrial.engine.repeat import command_of
 from seatrial.environments.cached_files import origins
 from seatrial.model.machine.machine import Machine

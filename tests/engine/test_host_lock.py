@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.engine import lock_file
-from seatrial.engine.events import Silent
 from seatrial.engine.host_lock import ClaimWait, HostLock, users_named
 from seatrial.engine.lock_file import FOLDER, HOST, Holder, OwnFiles, Told, holders, lock_places
+from seatrial.engine.ready import Silent
 from seatrial.errors import BusyError, UsageError
 from seatrial.model.results.record import decode
 

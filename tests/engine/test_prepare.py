@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from made_up import made_up_machine
 
-from seatrial.engine.events import Silent
 from seatrial.engine.kinds import external
 from seatrial.engine.prepare import prepare, prepared_points
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Ready, Refused, Silent
 from seatrial.environments.chosen import Environments
 from seatrial.environments.installed import Installed
 from seatrial.errors import NoCompilerError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.point import measure_point, prepare_point
+from seatrial.engine.trial import measure_point, prepare_point
 from seatrial.environments import cache as caching
 from seatrial.environments import cached_files as copying
 from seatrial.environments.cache import SHARED, Cache, CacheError, cache_folder, caches, own_cache

@@ -9,7 +9,7 @@ import pytest
 from made_up import made_up_machine
 
 import seatrial
-from seatrial.engine.point import measure_point, prepare_point
+from seatrial.engine.trial import measure_point, prepare_point
 from seatrial.engine.ready import Ready
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample

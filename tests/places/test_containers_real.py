@@ -24,9 +24,9 @@ from places.host_root import make_host_root
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
-from seatrial.engine.point import prepare_point
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
+from seatrial.engine.trial import prepare_point
 from seatrial.environments.cached_files import as_it_is
 from seatrial.environments.chosen import chosen_environment
 from seatrial.environments.mpi import find_mpis

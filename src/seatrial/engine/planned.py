@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from seatrial.engine.durations import Durations, MissingBuilds
-from seatrial.engine.events import Silent
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.prepare import prepared_points
-from seatrial.engine.ready import Refused
+from seatrial.engine.ready import Refused, Silent
 from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.environments.compiler import variables_with

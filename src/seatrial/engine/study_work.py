@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from seatrial.engine.durations import Build, Costs, Durations
 from seatrial.engine.engine import Work
-from seatrial.engine.events import Fit, Item
 from seatrial.engine.policy import Compared, Pooled
 from seatrial.engine.pool import Clock, Pool
 from seatrial.engine.prepare import Preparation
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Fit, Item, Ready, Refused
 from seatrial.environments.chosen import Environments
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.outcome import NO_TIME, Outcome

@@ -25,8 +25,7 @@ from typing import Any, TypeVar
 from seatrial.environments.cache import make_folder, own_cache
 from seatrial.errors import BuildError, SeatrialError
 from seatrial.model.frozen import Frozen
-from seatrial.processes.output import OutOfTimeError, output_of
-from seatrial.processes.start import Running
+from seatrial.processes.start import OutOfTimeError, Running, output_of
 from seatrial.version import __version__
 
 T = TypeVar("T")

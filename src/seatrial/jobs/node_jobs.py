@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.engine.engine import Work
-from seatrial.engine.events import Silent
+from seatrial.engine.ready import Silent
 from seatrial.engine.policy import Alone, Policy, Shared
 from seatrial.engine.pool import Pool
 from seatrial.engine.prepare import prepared_points

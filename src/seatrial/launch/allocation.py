@@ -26,7 +26,7 @@ from seatrial.model.machine.host_list import expand_hosts, fold_hosts
 from seatrial.model.machine.identity import unlike
 from seatrial.model.machine.machine import Allocation, LeftOut, Machine, Node
 from seatrial.plan.site_in_force import place_in_force
-from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import OutOfTimeError, output_of
 
 _TOPOLOGY_LIMIT_S = 10.0
 _MOST_B = 16 << 20

@@ -1,5 +1,5 @@
-"""Starts programs through the guard of this process, waits for them and ends them; and processes that outlive this one,
-for which whoever starts one records how it is ended.
+"""Starts programs through the guard of this process, waits for them, reads what they print, and ends them; and
+processes that outlive this one, for which whoever starts one records how it is ended.
 """
 
 from __future__ import annotations
@@ -273,3 +273,50 @@ def start_detached(
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     process.returncode = 0  # nobody waits for it
     return process.pid
+
+
+class Output(Frozen):
+    """What a tool printed, and its return code as in subprocess."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+class OutOfTimeError(Exception):
+    """A tool did not finish in time and was killed."""
+
+
+def output_of(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    limit_s: float,
+    text: bytes = b"",
+    started: Callable[[Running], None] = lambda tool: None,
+) -> Output:
+    """Run a tool with `text` as its standard input. It is killed, with its descendants, when the time limit passes and
+    when this process is interrupted. Raises OSError if it cannot be started, OutOfTimeError."""
+    files = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]  # a pipe would need a reader beside it
+    try:
+        os.write(files[0], text)
+        os.lseek(files[0], 0, os.SEEK_SET)
+        tool = Running(command, environment, files)
+        try:
+            started(tool)
+            ending = tool.wait(limit_s)
+        except BaseException:
+            tool.kill()
+            tool.wait()
+            raise
+        if ending is None:
+            tool.kill()
+            tool.wait()
+            raise OutOfTimeError
+        return Output(ending.returncode, _content(files[1]), _content(files[2]))
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def _content(file: int) -> bytes:
+    return os.pread(file, os.fstat(file).st_size, 0)

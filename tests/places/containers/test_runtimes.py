@@ -14,7 +14,8 @@ from seatrial.model.benchmark.program import Layout
 from seatrial.model.environment import container as names
 from seatrial.model.environment.container import devices_of
 from seatrial.model.environment.mpi import Mpi, MpiFamily
-from seatrial.places.containers import enroot, podman, runtime
+from seatrial.places.containers import enroot, runtime
+from seatrial.places.containers import runtimes as podman
 from seatrial.places.containers.faults import fault_in, not_started, ranks_fault
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
 from seatrial.places.containers.runtime import Inside, Mount

@@ -18,8 +18,7 @@ from seatrial.errors import SeatrialError
 from seatrial.model.frozen import Frozen
 from seatrial.places.cluster.groups import join
 from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Shape
-from seatrial.processes.output import OutOfTimeError, Output, output_of
-from seatrial.processes.start import start_detached
+from seatrial.processes.start import OutOfTimeError, Output, output_of, start_detached
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PACKAGES = {

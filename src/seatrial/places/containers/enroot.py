@@ -16,7 +16,7 @@ from functools import cache
 from seatrial.model.environment.container import NVIDIA
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
-from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import OutOfTimeError, output_of
 
 _IMAGE = "--container-image"
 _JOB = "SLURM_JOB_ID"

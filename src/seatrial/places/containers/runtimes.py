@@ -1,17 +1,110 @@
-"""All container runtimes, those of one command here, and the one for an image."""
+"""All container runtimes, those without peculiarities here, and the one for an image."""
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
-from seatrial.places.containers.apptainer import Apptainer, Singularity
 from seatrial.places.containers.bubblewrap import Bubblewrap
 from seatrial.places.containers.charliecloud import Charliecloud
 from seatrial.places.containers.enroot import Enroot, Pyxis
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
-from seatrial.places.containers.podman import Docker, Podman
-from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
+from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime, is_root
+
+
+class Apptainer(Runtime):
+    """Apptainer."""
+
+    name = command = "apptainer"
+    title = "Apptainer"
+    kinds = frozenset({ImageKind.FOLDER, ImageKind.SQUASHFS, ImageKind.SIF})
+    joins = True
+    is_verified = False
+    package = "Apptainer from apptainer.org"
+    folder_words = ("--pwd", "{folder}")
+    of_nvidia, of_rocm = ("--nv",), ("--rocm",)  # the vendor's devices, with the libraries that its list names
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """The command: apptainer exec; root without CAP_SYS_RESOURCE needs a user namespace."""
+        words = [self.command, "exec", "--bind", f"{SHARED}:{SHARED}"]
+        if is_root():
+            words.append("--userns")
+        if inside.is_shared:
+            words.append("--sharens")
+        return [*words, *self.options(inside), inside.image.given]
+
+
+class Singularity(Apptainer):
+    """Singularity, which has no way to join."""
+
+    name = command = "singularity"
+    title = "Singularity"
+    joins = False
+    package = "SingularityCE from sylabs.io"
+
+
+_UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
+
+_QUEUES = Path("/dev/mqueue")
+_MEMORY = "/dev/shm"  # noqa: S108  the folder that the ranks of MPI libraries share
+
+_OWN_MOUNTS = ("unshare", "--mount", "--propagation", "slave")
+"""Root's podman mounts images where everybody sees them; so they end with its processes, whatever ends these."""
+
+
+class Podman(Runtime):
+    """podman."""
+
+    name = title = command = "podman"
+    kinds = frozenset({ImageKind.FOLDER, ImageKind.NAME})
+    package = "the packages podman, runc, uidmap, slirp4netns and fuse-overlayfs"
+    mount_words = ("-v", "{mount.option}")
+    variable_words = ("-e", "{name}={value}")
+    of_nvidia = ("--device", "nvidia.com/gpu=all")
+    of_rocm = ("--device", "/dev/kfd", "--device", "/dev/dri")  # its images have the libraries
+    of_cdi = ("--device", "{device.name}")
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """The command: crun, its default, does not start on hosts with cgroups v1 or hybrid, runc does. Limits that
+        root could not raise are given as they are."""
+        words = [*(_OWN_MOUNTS if is_root() else ()), self.command]
+        if not _UNIFIED.exists() and shutil.which("runc"):
+            words += ["--runtime", "runc", "--cgroup-manager=cgroupfs", "--storage-driver", "overlay"]
+        words += ["run", "--rm", "--pull=never", "--network=host", "--pid=host", "--uts=host", "--log-driver=none"]
+        words += ["--security-opt", "label=disable", "--security-opt", "seccomp=unconfined", "--env-host"]
+        words += _shared_memory()
+        if is_root():
+            words += ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"]
+        words += ["-v", f"{SHARED}:{SHARED}", *self.options(inside)]
+        image = inside.image
+        return [*words, *(["--rootfs", f"{image.given}:O"] if image.kind is ImageKind.FOLDER else [image.given])]
+
+
+def _shared_memory() -> list[str]:
+    """The host's System V IPC and /dev/shm. Without root, podman's own way to share them needs /dev/mqueue; a host
+    without it shares /dev/shm alone."""
+    if is_root() or _QUEUES.exists():
+        return ["--ipc=host"]
+    return ["-v", f"{_MEMORY}:{_MEMORY}"]
+
+
+class Docker(Podman):
+    """docker, whose daemon passes no variables on: ranks need their launcher inside."""
+
+    name = title = command = package = "docker"
+    kinds = frozenset({ImageKind.NAME})
+    ranks_outside = False
+    is_verified = False
+    of_nvidia = ("--gpus", "all")
+
+    def prefix(self, inside: Inside) -> list[str]:
+        """The command: docker run as this user."""
+        words = [self.command, "run", "--rm", "--pull=never", "--init", "--network=host", "--ipc=host", "--uts=host"]
+        words += [f"--user={os.geteuid()}:{os.getegid()}", "-v", f"{SHARED}:{SHARED}"]
+        return [*words, *self.options(inside), inside.image.given]
 
 
 class Nspawn(Runtime):

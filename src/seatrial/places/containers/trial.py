@@ -23,7 +23,7 @@ from seatrial.places.containers.runtime import SHARED, Inside, Runtime, shared_f
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import PROGRAM, STATUS, timed_program, write_root
 from seatrial.places.starting import started
-from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import OutOfTimeError, output_of
 
 _LIMIT_S = 30.0
 

@@ -27,8 +27,7 @@ from seatrial.places.guest.session import PORTS, Streams, connected, free_port, 
 from seatrial.places.guest.words import CONSOLE, INITRAMFS, guest_words
 from seatrial.places.owned_folder import write_state
 from seatrial.places.rank_helpers import helper
-from seatrial.processes.output import OutOfTimeError, output_of
-from seatrial.processes.start import start_detached
+from seatrial.processes.start import OutOfTimeError, output_of, start_detached
 from seatrial.processes.tree import is_alive
 
 LOG = "qemu.printed"

@@ -18,7 +18,7 @@ from seatrial.model.environment.image import DebianBase, Package
 from seatrial.model.frozen import Frozen
 from seatrial.places.images.tools import run_tool, tool, tool_environment
 from seatrial.places.images.tree import Kind, Tree, text_file
-from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import OutOfTimeError, output_of
 
 APT = Path("/etc/apt")
 _MAIN = "main"

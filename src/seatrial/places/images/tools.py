@@ -14,8 +14,7 @@ from pathlib import Path
 
 from seatrial.environments.cached_files import own_folder, remove_folder
 from seatrial.errors import ImageError, UsageError
-from seatrial.processes.output import OutOfTimeError, output_of
-from seatrial.processes.start import Running
+from seatrial.processes.start import OutOfTimeError, Running, output_of
 
 PREFIX = ".seatrial-image-"
 _AT_FDCWD = -100
