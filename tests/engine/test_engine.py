@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from engine.harness import make_ready, run_experiments, run_once, tampered
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
-from seatrial.engine.engine import run_experiments
 from seatrial.engine.ready import Progress, Ready, Silent
 from seatrial.engine.repeat import command_of
 from seatrial.environments.cached_files import origins

@@ -240,11 +240,11 @@ def why_chosen(chosen: Blas, choice: str, variables: Mapping[str, str] | None = 
     return f"found in {chosen.found}; {chosen.remark}{over}"
 
 
-def better_than(blas: Blas, variables: Mapping[str, str] | None = None) -> Blas | None:
+def better_than(blas: Blas) -> Blas | None:
     """The first library here without a drawback on this CPU, if this one has one; else None."""
     if not (blas.is_slow or blas.drawback):
         return None
-    others = (other for other in find_blas(variables) if other.path.resolve() != blas.path.resolve())
+    others = (other for other in find_blas() if other.path.resolve() != blas.path.resolve())
     return next((other for other in others if not (other.is_slow or other.drawback)), None)
 
 

@@ -188,7 +188,7 @@ _KINDS = ("sched_", "tsp_", "gentran_", "")
 def _mpich_algorithm(mpi: Mpi, variables: ControlVariables, operation: str, algorithm: str) -> Mapping[str, str]:
     """Sets the algorithm by name. The device must not replace it by its own, and if the algorithm does not support a
     call, the library must fail instead of silently using another."""
-    bare = operation.replace("-", "_").upper()
+    bare = _in_capitals(operation)
     name = f"MPIR_CVAR_{bare}_INTRA_ALGORITHM"
     known = variables.variables.get(name)
     own = _chosen(mpi, operation, algorithm, [] if known is None else _named_in_help(known.text))
@@ -252,12 +252,12 @@ def _intel_algorithm(mpi: Mpi, operation: str, algorithm: str) -> Mapping[str, s
     if not re.fullmatch(r"[0-9]{1,3}", algorithm):
         raise NoSettingError(
             f"{mpi.title} uses numbers, not names, for the algorithms of {operation}",
-            f"use the number that its reference lists for I_MPI_ADJUST_{_intel(operation)}, such as {operation}:1",
+            f"use the number that its reference lists for I_MPI_ADJUST_{_in_capitals(operation)}, such as {operation}:1",
         )
-    return {f"I_MPI_ADJUST_{_intel(operation)}": algorithm}
+    return {f"I_MPI_ADJUST_{_in_capitals(operation)}": algorithm}
 
 
-def _intel(operation: str) -> str:
+def _in_capitals(operation: str) -> str:
     return operation.replace("-", "_").upper()
 
 

@@ -129,7 +129,7 @@ class Containers:
         else:
             environment = outside
         built = asked.build_with(environment, start)
-        container = replace(container, brought=self._bring(container, choice, outside, built, has_ranks=has_ranks))
+        container = replace(container, brought=self._bring(container, choice, asked, built))
         key = (chosen, where, built.key, environment.of_all)
         return self._fitted.get(key, lambda: _described(Fitted(container, environment, built))), start
 
@@ -146,16 +146,9 @@ class Containers:
         facts = {**placed.facts, **fitted.container.facts, **own.document()}
         return replace(fitted, container=replace(own, facts=facts))
 
-    def _bring(
-        self,
-        container: Contained,
-        choice: EnvironmentChoice,
-        outside: Environment | BuildError,
-        built: Built,
-        *,
-        has_ranks: bool,
-    ) -> Brought | None:
+    def _bring(self, container: Contained, choice: EnvironmentChoice, asked: _Asked, built: Built) -> Brought | None:
         """The files of the host that a program needs inside. Raises BuildError."""
+        outside, has_ranks = asked.outside, asked.point.benchmark.ranks == "mpi"
         binds = has_ranks and choice.container_mpi == BIND
         if container.build != BROUGHT and not binds:
             return None

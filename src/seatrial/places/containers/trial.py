@@ -45,15 +45,10 @@ class Trial(Frozen):
     need: Annotated[OrNull[str], "Why it starts no program, in its own words"] = ""
 
 
-def absent(runtime: Runtime) -> Trial:
-    """A runtime that is not installed."""
-    return Trial(runtime.name, runtime.title, "absent", f"install {runtime.package}")
-
-
 def tried(runtime: Runtime, folder: Path) -> Trial:
     """Try a runtime: it is started once, with a root that is written into this empty folder."""
     if runtime.path() is None:
-        return absent(runtime)
+        return Trial(runtime.name, runtime.title, "absent", f"install {runtime.package}")
     if ImageKind.FOLDER not in runtime.kinds:
         return Trial(runtime.name, runtime.title, "unverified")
     try:
@@ -92,8 +87,9 @@ def container_trials() -> list[Trial]:
 
 
 def _trial(runtime: Runtime) -> Trial:
-    if runtime.path() is None:
-        return absent(runtime)
+    path = runtime.path()
+    if path is None:
+        return tried(runtime, Path())
     boot = _BOOT.read_text(encoding="ascii").strip() if _BOOT.exists() else ""
 
     def made() -> dict[str, Any]:
@@ -102,9 +98,7 @@ def _trial(runtime: Runtime) -> Trial:
         return kept
 
     try:
-        return Trial(
-            **remembered([runtime.name, boot], [Path(str(runtime.path()))], made, lambda kept: bool(Trial(**kept)))
-        )
+        return Trial(**remembered([runtime.name, boot], [Path(path)], made, lambda kept: bool(Trial(**kept))))
     except OSError as error:
         return Trial(runtime.name, runtime.title, "fails", f"no folder for a trial can be made: {error}")
 
