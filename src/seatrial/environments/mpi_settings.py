@@ -249,12 +249,13 @@ _INTEL_TRANSPORTS: Mapping[str, Mapping[str, str]] = {
 def _intel_algorithm(mpi: Mpi, operation: str, algorithm: str) -> Mapping[str, str]:
     """Presets have numbers, which its reference lists; since 2021.14 there are more presets than algorithms, so a name
     would be ambiguous."""
+    name = f"I_MPI_ADJUST_{_in_capitals(operation)}"
     if not re.fullmatch(r"[0-9]{1,3}", algorithm):
         raise NoSettingError(
             f"{mpi.title} uses numbers, not names, for the algorithms of {operation}",
-            f"use the number that its reference lists for I_MPI_ADJUST_{_in_capitals(operation)}, such as {operation}:1",
+            f"use the number that its reference lists for {name}, such as {operation}:1",
         )
-    return {f"I_MPI_ADJUST_{_in_capitals(operation)}": algorithm}
+    return {name: algorithm}
 
 
 def _in_capitals(operation: str) -> str:

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from seatrial.analysis.results import Asked, RunResult, results_of
 from seatrial.analysis.study_results import study_result
 from seatrial.analysis.trials import trial_of
-from seatrial.engine.ready import Listener, Silent
 from seatrial.engine.host_lock import HostLock, users_named
 from seatrial.engine.pool import Clock
-from seatrial.engine.ready import Refused
+from seatrial.engine.ready import Listener, Refused, Silent
 from seatrial.engine.trial import Trial, TrialRun
 from seatrial.environments.chosen import refuse_misspelt
 from seatrial.errors import UsageError

@@ -18,11 +18,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.engine.engine import Work
-from seatrial.engine.ready import Silent
 from seatrial.engine.policy import Alone, Policy, Shared
 from seatrial.engine.pool import Pool
 from seatrial.engine.prepare import prepared_points
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Ready, Refused, Silent
 from seatrial.engine.study_work import study_work
 from seatrial.engine.trial import BUDGET_EACH_S, keep_trial
 from seatrial.environments.chosen import Environments
