@@ -294,9 +294,7 @@ def test_the_named_folder_is_used_too_and_must_be_safe(
 
 
 def test_folders_that_hosts_share_are_not_common_folders(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = place.stat().st_dev
-    mount = {f"{os.major(device)}:{os.minor(device)}": "nfs4"}
-    monkeypatch.setattr(lock_file, "_mounts", lambda: mount)
+    monkeypatch.setattr(lock_file, "file_system_of", lambda path: {"type": "nfs4"})
     assert lock_places() == ()
     monkeypatch.setenv(FOLDER, str(place))
     assert lock_places() == (place,)

@@ -166,14 +166,15 @@ def _pipe(owner: ExitStack) -> tuple[int, int]:
 
 def evidence_in(directory: Path) -> str:
     """The end of stderr, or of stdout if stderr is empty."""
-    for name in ("stderr", "stdout"):
-        path = directory / name
-        with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - EVIDENCE_BYTES))
-            text = stream.read().decode("utf-8", "replace").strip()
-        if text:
-            return text
-    return ""
+    ends = (end_of(directory / name, EVIDENCE_BYTES).strip() for name in ("stderr", "stdout"))
+    return next(filter(None, ends), "")
+
+
+def end_of(file: Path, most_B: int) -> str:
+    """The last bytes of a file, as text. Raises OSError."""
+    with file.open("rb") as stream:
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - most_B))
+        return stream.read(most_B).decode("utf-8", "replace")
 
 
 _SIGNALLED = 128

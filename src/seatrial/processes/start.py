@@ -97,7 +97,8 @@ atexit.register(_close)
 def hurry() -> None:
     """Kill all programs that are being ended, without the rest of their time of grace."""
     for one in list(_running):
-        one.kill_if_ending()
+        if one.is_ended_by_us:
+            one.kill()
 
 
 class Running:
@@ -131,7 +132,7 @@ class Running:
         message = pack(request)
         self._children_before = tree.children(os.getpid())
         self._ending: Ending | None = None
-        self._is_ended_by_us = False
+        self.is_ended_by_us = False
         self._began = time.perf_counter()
         self._channel = self._handed_over(descriptors)
         try:
@@ -187,17 +188,12 @@ class Running:
 
     def end(self) -> None:
         """Ask the guard to end it: SIGTERM, its time of grace, SIGKILL. `wait` returns when that is done."""
-        self._is_ended_by_us = True
+        self.is_ended_by_us = True
         self._tell(guarding.END)
-
-    def kill_if_ending(self) -> None:
-        """SIGKILL at once, if `end` was called."""
-        if self._is_ended_by_us:
-            self._tell(guarding.KILL)
 
     def kill(self) -> None:
         """SIGKILL at once to it and all its descendants."""
-        self._is_ended_by_us = True
+        self.is_ended_by_us = True
         self._tell(guarding.KILL)
 
     def send_signal(self, number: int) -> None:

@@ -7,10 +7,12 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from seatrial.launch.local import end_of
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import DeviceKind, GuestTopology
 from seatrial.places.guest.home import (
@@ -105,13 +107,9 @@ def console_end(path: Path) -> str:
     """The last lines of the guest's console and of QEMU's messages, printable."""
     lines: list[str] = []
     for name in (CONSOLE, LOG):
-        try:
-            with (path / name).open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_CONSOLE_B))
-                text = file.read(_MOST_CONSOLE_B).decode("utf-8", "replace")
-        except OSError:
-            continue
-        lines += [line.strip() for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+        with suppress(OSError):
+            text = end_of(path / name, _MOST_CONSOLE_B)
+            lines += [line.strip() for line in text.splitlines() if line.strip()][-_LAST_LINES:]
     return "\n".join("".join(letter if letter.isprintable() else "?" for letter in line)[:200] for line in lines)
 
 
