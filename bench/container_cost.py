@@ -31,7 +31,7 @@ from seatrial.places.containers.runtime import SHARED, Inside, Runtime
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import PROGRAM, STATUS, write_root
 from seatrial.places.containers.trial import tried
-from seatrial.places.starting import started
+from seatrial.places.contained import started
 
 GOAL_S = 0.005
 

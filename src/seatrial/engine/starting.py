@@ -44,8 +44,8 @@ from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.results.sample import Sample
 from seatrial.places.cluster.network import links_at
 from seatrial.places.cluster.tools import ClusterError
+from seatrial.places.contained import Start, started
 from seatrial.places.rank_helpers import inside_probe
-from seatrial.places.starting import Start, started
 from seatrial.plan.points import Point
 
 _MOST = "max_resident_B"

@@ -34,10 +34,9 @@ from seatrial.model.environment.mpi import Mpi
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import content_key
 from seatrial.model.results.sample import Sample
-from seatrial.places.contained import Contained
+from seatrial.places.contained import Contained, started
 from seatrial.places.containers.fitted import Containers
 from seatrial.places.images.programs_inside import ImageProgram, find_in_image, for_program
-from seatrial.places.starting import started
 from seatrial.plan.points import Point
 from seatrial.plan.site_in_force import site_in_force
 

@@ -28,7 +28,7 @@ from seatrial.model.environment.site import SiteContainer
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
 from seatrial.places.brought import Brought, bring_all, bring_mpi
-from seatrial.places.contained import Contained, check_drivers, container_choice
+from seatrial.places.contained import Contained, check_drivers, container_choice, started
 from seatrial.places.containers.faults import OF_LIBRARIES, not_started, ranks_fault
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
 from seatrial.places.containers.runtime import Runtime, folder_of_all_nodes, shared_folder
@@ -36,7 +36,6 @@ from seatrial.places.containers.runtimes import RUNTIMES, runtime_for
 from seatrial.places.images.given import stated_by
 from seatrial.places.images.tools_inside import ImageTools
 from seatrial.places.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
-from seatrial.places.starting import started
 from seatrial.plan.points import Point
 
 _START_LIMIT_S = 60.0

@@ -16,13 +16,12 @@ from msgspec import to_builtins
 from seatrial.environments.asking import remembered
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import OrNull, Text, published
-from seatrial.places.contained import Contained
+from seatrial.places.contained import Contained, started
 from seatrial.places.containers.faults import fault_in, last_words
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Runtime, shared_folder
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import PROGRAM, STATUS, timed_program, write_root
-from seatrial.places.starting import started
 from seatrial.processes.start import OutOfTimeError, output_of
 
 _LIMIT_S = 30.0

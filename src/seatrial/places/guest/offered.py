@@ -13,7 +13,7 @@ from seatrial.model.environment.site import SiteGuest
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import OrNull, Text, published
 from seatrial.model.machine.guest import RUNNING
-from seatrial.places.guest.files import pack, unpack
+from seatrial.places.guest.inside import pack, unpack
 from seatrial.places.guest.kernel import KERNEL, find_busybox, find_kernel
 from seatrial.places.guest.qemu import GuestError, find_emulator
 from seatrial.places.guest.session import Channel, Streams

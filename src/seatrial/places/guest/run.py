@@ -18,9 +18,9 @@ from seatrial.errors import StoreError, UsageError
 from seatrial.launch.local import FORWARDED, standard_stream
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import GuestTopology
-from seatrial.places.guest.files import fetch as fetched
-from seatrial.places.guest.files import pack, unpack
 from seatrial.places.guest.home import GuestState, check_guest_home, guest_home_path
+from seatrial.places.guest.inside import fetch as fetched
+from seatrial.places.guest.inside import pack, unpack
 from seatrial.places.guest.qemu import GuestError
 from seatrial.places.guest.session import PORT, Channel, Streams
 from seatrial.places.guest.up import Parts, bring_guest_up, take_guest_down

@@ -16,10 +16,9 @@ from seatrial.errors import BuildError
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import BROUGHT, INSIDE
 from seatrial.model.environment.mpi import Mpi, MpiFamily
-from seatrial.places.contained import Contained
+from seatrial.places.contained import Contained, started
 from seatrial.places.containers.faults import last_words, not_started
 from seatrial.places.containers.image import ContainerError
-from seatrial.places.starting import started
 
 _COMPILERS = ("g++", "c++", "clang++", *(f"g++-{n}" for n in range(16, 10, -1)))
 _WRAPPERS = {
