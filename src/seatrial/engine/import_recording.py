@@ -120,17 +120,8 @@ def _claim(folder: ResultsFolder, host: str, repeat: Repeat, order: int, number:
 
 def _record(repeat: Repeat, number: int, order: int) -> RepeatRecord:
     """Its record. `wall_s` is 0: no file states how long the tool ran."""
-    return RepeatRecord(
-        repeat.experiment.id,
-        number,
-        order,
-        repeat.t0,
-        0.0,
-        repeat.outcome,
-        repeat.samples,
-        dict(repeat.checks),
-        repeat.seen,
-    )
+    outcome, samples, checks = repeat.outcome, repeat.samples, dict(repeat.checks)
+    return RepeatRecord(repeat.experiment.id, number, order, repeat.t0, 0.0, outcome, samples, checks, repeat.seen)
 
 
 def _source_key(seen: Mapping[str, Any]) -> tuple[str, str]:

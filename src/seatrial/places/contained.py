@@ -69,18 +69,21 @@ class Contained(Frozen):
 
     def document(self) -> dict[str, Any]:
         """What identifies it in an environment: an image by its content, not by its place."""
+        given = {
+            "mpi": self.placement,
+            "mounts": sorted(map(str, self.mounts)),
+            "devices": [device.name for device in self.devices],
+            "variables_set": dict(self.variables),
+            "build": self.build if self.build != OUTSIDE else "",
+        }
         return {
             "image": self.image.name,
             "digest": self.image.digest,
             "kind": self.image.kind.value,
             "runtime": self.runtime.title,
             "version": self.version,
-            **({"mpi": self.placement} if self.placement else {}),
-            **({"mounts": sorted(map(str, self.mounts))} if self.mounts else {}),
-            **({"devices": [device.name for device in self.devices]} if self.devices else {}),
-            **({"variables_set": dict(self.variables)} if self.variables else {}),
+            **{name: value for name, value in given.items() if value},
             **({"joined": self.is_joined} if self.placement == BIND else {}),
-            **({"build": self.build} if self.build != OUTSIDE else {}),
             **({"brought": self.brought.document()} if self.brought is not None else {}),
         }
 

@@ -57,18 +57,8 @@ def write_tar(tree: Tree, to: BinaryIO, last: Callable[[Content], Entry]) -> Ent
 
 
 def _line(path: str, entry: Entry, first: str, digest: str) -> bytes:
-    words = [
-        path,
-        entry.kind.value,
-        entry.mode,
-        entry.uid,
-        entry.gid,
-        entry.mtime_s,
-        entry.target,
-        entry.attributes,
-        first,
-        digest,
-    ]
+    owner = (entry.uid, entry.gid, entry.mtime_s)
+    words = [path, entry.kind.value, entry.mode, *owner, entry.target, entry.attributes, first, digest]
     return json.dumps(words).encode() + b"\n"
 
 
