@@ -10,7 +10,7 @@ from seatrial.errors import UsageError
 from seatrial.places.cluster.home import Home, Obtained, State
 from seatrial.places.cluster.network import head_lines, partner_of, shaping
 from seatrial.places.cluster.shape import Link, Shape, read_link, read_wanted, shape_of
-from seatrial.places.cluster.slurm import configuration, topology
+from seatrial.places.cluster.up import configuration, topology
 from seatrial.places.owned_folder import write_state
 
 
