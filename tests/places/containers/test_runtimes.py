@@ -106,7 +106,7 @@ def test_every_runtime_is_known_by_its_name() -> None:
 
 def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(podman, "_UNIFIED", tmp_path / "missing")
+    monkeypatch.setattr(runtimes, "_UNIFIED", tmp_path / "missing")
     monkeypatch.setattr(runtimes.shutil, "which", lambda name: f"/usr/bin/{name}")
     image = Image(str(tmp_path), ImageKind.FOLDER, "")
     words = RUNTIMES["podman"].prefix(Inside(image))
@@ -116,7 +116,7 @@ def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_p
     )
     assert words[-2:] == ["--rootfs", f"{tmp_path}:O"]
     assert "--userns" in RUNTIMES["apptainer"].prefix(Inside(FILE))
-    monkeypatch.setattr(podman, "_UNIFIED", tmp_path)
+    monkeypatch.setattr(runtimes, "_UNIFIED", tmp_path)
     assert "--runtime" not in RUNTIMES["podman"].prefix(Inside(image))
 
 
