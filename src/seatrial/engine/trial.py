@@ -356,10 +356,7 @@ def measure_point(
 
 def keep_point(ready: Ready, machine: Machine, folder: ResultsFolder) -> None:
     """Store the machine, environment and experiment that the records refer to. Raises StoreError."""
-    experiment = ready.experiment
-    keep_machine(folder, machine, experiment.machine)
-    folder.put("environments", experiment.environment, ready.environment)
-    folder.put("experiments", experiment.id, experiment.document())
+    _keep_facts(folder, machine, ready.experiment.machine, _environments_of([ready]), [ready])
 
 
 @contextmanager

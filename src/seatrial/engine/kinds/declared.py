@@ -58,15 +58,19 @@ def _outputs(directory: Path) -> Outputs:
     return Outputs(read)
 
 
-def _copy_files(declaration: Declaration, folder: Path, directory: Path) -> None:
-    """Raises OSError."""
-    for name in declaration.files:
-        source, target = folder / name, directory / name
+@contextmanager
+def _with_files(
+    program: DeclaredCommandProgram | DeclaredRanksProgram, ready: Ready, directory: Path, limit_s: float
+) -> Iterator[None]:
+    """Copy its files. Raises OSError."""
+    for name in program.declaration.files:
+        source, target = program.folder / name, directory / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, dirs_exist_ok=True)
         else:
             shutil.copy2(source, target)
+    yield
 
 
 def _with_figures(record: ProgramRecord, declaration: Declaration, directory: Path) -> ProgramRecord:
@@ -84,11 +88,7 @@ class DeclaredCommandProgram(NativeProgram):
     declaration: Declaration = field(kw_only=True)
     folder: Path = field(kw_only=True)
 
-    @contextmanager
-    def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
-        """Copy its files."""
-        _copy_files(self.declaration, self.folder, directory)
-        yield
+    prepared = _with_files
 
     def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
         """The record of `command`, and what the declaration finds in the outputs if the program succeeded."""
@@ -107,11 +107,7 @@ class DeclaredRanksProgram(ExternalProgram):
     declaration: Declaration = field(kw_only=True)
     folder: Path = field(kw_only=True)
 
-    @contextmanager
-    def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
-        """Copy its files."""
-        _copy_files(self.declaration, self.folder, directory)
-        yield
+    prepared = _with_files
 
     def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
         """What the declaration finds in the outputs; the record has not ended before it is timed."""

@@ -165,7 +165,7 @@ def _usable(wanted: SiteGuest, held: ExitStack) -> Guest:
 def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
     from seatrial.places.guest.home import guest_home_path
     from seatrial.places.guest.offered import copied_facts
-    from seatrial.places.guest.run import running_guest
+    from seatrial.places.guest.up import running_guest
     from seatrial.places.rank_helpers import helper
 
     state: GuestState | None = None
@@ -192,8 +192,7 @@ def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
 @contextmanager
 def _started(topology: Path, kernel: Path | None) -> Iterator[tuple[Path, GuestState]]:
     """A guest that ends with this process. Raises UsageError, GuestError, BuildError, StoreError."""
-    from seatrial.places.guest.run import guest_for_a_run
-    from seatrial.places.guest.up import guest_parts
+    from seatrial.places.guest.up import guest_for_a_run, guest_parts
     from seatrial.plan.topology_file import topology_of
 
     wanted = topology_of(topology)

@@ -46,7 +46,7 @@ def offered_guests(of_site: Sequence[SiteGuest], home: Path) -> list[OfferedGues
 def _running(home: Path) -> Iterator[OfferedGuest]:
     if not home.exists():
         return
-    from seatrial.places.guest.run import running_guest  # few have a guest
+    from seatrial.places.guest.up import running_guest  # few have a guest
 
     try:
         state = running_guest(home)

@@ -197,8 +197,8 @@ class _Talk:
             self._waiting += frame(INPUT_ENDED)
 
     def to_end(self, answer_within_s: float, is_alive: Callable[[], bool], name: str) -> int:
-        until = time.monotonic() + answer_within_s
         """The exit status. If nobody reads the output, the command is left here, and the guest ends it."""
+        until = time.monotonic() + answer_within_s
         while self._status is None:
             if not self._reader.has_begun:
                 if not is_alive():
