@@ -15,9 +15,16 @@ from seatrial.cli.output import message
 from seatrial.errors import UsageError
 from seatrial.places.guest.home import GUEST, guest_home_path
 from seatrial.places.guest.offered import copied_facts
-from seatrial.places.guest.up import WORK, Transfer, run_command, running_guest
 from seatrial.places.guest.session import PORT, Channel
-from seatrial.places.guest.up import bring_guest_up, read_guest_status, take_guest_down
+from seatrial.places.guest.up import (
+    WORK,
+    Transfer,
+    bring_guest_up,
+    read_guest_status,
+    run_command,
+    running_guest,
+    take_guest_down,
+)
 
 
 @command("vm up")
